@@ -1,0 +1,260 @@
+// The contract between one revision of k-means (a *variant*, one file in variants/) and the harness.
+//
+// A variant states what it is in a card and what it does in a table of phases. The harness calls the phases, validates
+// what they leave behind and times them; a variant never times or validates itself, the harness never names a variant.
+//
+// Shapes throughout: points N x D, centroids K x D, both row-major on the host; labels N, 32-bit, 0 .. K-1.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <typeindex>
+#include <vector>
+
+namespace ladder {
+
+/// An error that is a sentence: what was wrong, with which value, and what to do.
+struct Error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws when a call of the CUDA runtime failed. `what` names the attempt: "copying the labels to the host".
+inline void check(cudaError_t status, const std::string& what) {
+  if (status != cudaSuccess) throw Error(what + ": " + cudaGetErrorString(status));
+}
+
+// ---------------------------------------------------------------------------------------------- what is to be solved
+
+enum class Metric { euclidean };
+
+/// When a solve ends. `reassigned`: when at most `fraction` * N labels changed in an iteration; `exact`: when none did;
+/// `fixed`: after `iterations`. Every rule also ends after `max_iterations`.
+struct Stop {
+  enum class Rule { reassigned, exact, fixed } rule = Rule::exact;
+  double fraction = 0;
+  int iterations = 0;
+  int max_iterations = 300;
+  /// Does a solve end after `done` iterations, the last of which changed `reassigned` of n labels?
+  bool reached(int done, int64_t reassigned, int64_t n) const {
+    if (done >= max_iterations) return true;
+    if (rule == Rule::fixed) return done >= iterations;
+    return double(reassigned) <= (rule == Rule::exact ? 0.0 : fraction * double(n));
+  }
+};
+
+/// What a variant may look at before it agrees to run: sizes, not data.
+struct Shape {
+  int n = 0, k = 0, d = 0;
+  size_t element_bytes = 4;  ///< 4: float, 8: double
+  bool sparse = false;       ///< points are given as CSR rows, Problem::points is null
+  Metric metric = Metric::euclidean;
+  Stop stop;
+};
+
+/// Points as compressed sparse rows: row i owns entries [row_begin[i], row_begin[i + 1]).
+template <class T>
+struct Csr {
+  const int64_t* row_begin = nullptr;  ///< n + 1
+  const int32_t* column = nullptr;     ///< one per stored entry, ascending within a row
+  const T* value = nullptr;
+};
+
+/// A problem in host memory that nobody writes to (it may be a mapped file).
+template <class T>
+struct Problem : Shape {
+  const T* points = nullptr;     ///< n x d, row-major; null where the points are sparse
+  Csr<T> csr;                    ///< set where the points are sparse
+  const T* centroids = nullptr;  ///< k x d, the initial centroids
+};
+
+// ------------------------------------------------------------------------------------------------- where it is solved
+
+/// `cuda`: a GPU. `simt`: the CPU device of harness/simt, which runs the same .cu text. `cpu`: native host code.
+enum class DeviceKind { cuda, simt, cpu };
+const char* to_string(DeviceKind kind);
+
+struct Device {
+  DeviceKind kind = DeviceKind::cpu;
+  std::string name;
+  std::vector<int> ordinals;  ///< GPUs given to this run; [0] is current. One but for multi-GPU variants
+  int compute_capability = 0;  ///< 90 for 9.0; 0 on a CPU
+  int multiprocessors = 1;     ///< streaming multiprocessors, or CPU cores
+  size_t memory_bytes = 0;
+  size_t constant_bytes = 64 << 10;
+  size_t shared_bytes = 48 << 10;        ///< per block, without asking
+  size_t shared_bytes_optin = 48 << 10;  ///< per block, after cudaFuncSetAttribute
+};
+
+/// Where results land on the host; the harness owns and poisons it.
+template <class T>
+struct Result {
+  int32_t* label = nullptr;  ///< n
+  T* centroids = nullptr;    ///< k x d, row-major
+};
+
+// --------------------------------------------------------------------------------------------------- a run's own state
+
+/// What one run of a variant holds. Memory taken through it is given back with it.
+template <class T>
+struct State {
+  const Problem<T>& problem;
+  const Device& device_info;
+  const int n, k, d;
+  cudaStream_t stream = nullptr;
+  const T* x = nullptr;      ///< points, where and in the layout that the variant's upload chose
+  T* c = nullptr;            ///< centroids, where and in the layout that the variant chose
+  int32_t* label = nullptr;  ///< n, on the device. Write-only for `assign`: it is poisoned before each one
+  Result<T> result;          ///< `download` fills it
+  std::map<std::string, int> axes;
+  std::vector<int64_t> reassigned;  ///< per iteration; a variant with a `solve` of its own appends to it
+
+  State(const Problem<T>& p, const Device& dev)
+      : problem(p), device_info(dev), n(p.n), k(p.k), d(p.d) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  /// Device memory, uninitialised, for `count` elements.
+  template <class E>
+  E* device(size_t count) {
+    void* p = nullptr;
+    check(cudaMalloc(&p, std::max<size_t>(1, count) * sizeof(E)),
+          "taking " + std::to_string(count * sizeof(E)) + " bytes of device memory");
+    allocations_.emplace_back(p, [](void* q) { cudaFree(q); });
+    device_bytes_ += count * sizeof(E);
+    return static_cast<E*>(p);
+  }
+  /// Page-locked host memory: the GPU's copy engine reads and writes it without a detour.
+  template <class E>
+  E* pinned(size_t count) {
+    void* p = nullptr;
+    check(cudaMallocHost(&p, std::max<size_t>(1, count) * sizeof(E)),
+          "page-locking " + std::to_string(count * sizeof(E)) + " bytes of host memory");
+    allocations_.emplace_back(p, [](void* q) { cudaFreeHost(q); });
+    return static_cast<E*>(p);
+  }
+  /// Ordinary (pageable) host memory.
+  template <class E>
+  E* host(size_t count) {
+    allocations_.emplace_back(new E[std::max<size_t>(1, count)], [](void* q) { delete[] static_cast<E*>(q); });
+    return static_cast<E*>(allocations_.back().get());
+  }
+  /// The variant's own struct, made on first use, one per run.
+  template <class E>
+  E& own() {
+    auto& slot = owned_[std::type_index(typeid(E))];
+    if (!slot) slot = std::make_shared<E>();
+    return *static_cast<E*>(slot.get());
+  }
+  /// The value of a tuning axis that the card declares.
+  int axis(const std::string& name) const {
+    const auto found = axes.find(name);
+    if (found == axes.end()) throw Error("axis '" + name + "' is not in the variant's card: declare it in .axes");
+    return found->second;
+  }
+  size_t device_bytes() const { return device_bytes_; }
+
+ private:
+  std::vector<std::shared_ptr<void>> allocations_;
+  std::map<std::type_index, std::shared_ptr<void>> owned_;
+  size_t device_bytes_ = 0;
+};
+
+/// One function per phase; a null phase is one the variant does not have. In the order of their calls:
+///   prepare   takes memory, makes handles; page-locked and pageable host buffers live from here. Not timed
+///   upload    points from host memory to s.x, in the layout the variant wants
+///   restart   the initial centroids to where `assign` reads them; what earlier iterations learnt is forgotten
+///   assign    labels of all points for the present centroids, to s.label
+///   update    the present centroids become the means of their points; a centroid without points stays
+///   iterate   assign + update in one, where a variant fuses them (then both are null)
+///   solve     everything until problem.stop is reached, where a variant keeps the loop for itself; leaves the labels
+///             that belong to the centroids before its last update, and fills s.reassigned
+///   download  labels (row order) and centroids (row-major) to s.result
+template <class T>
+struct Phases {
+  using Phase = void (*)(State<T>&);
+  Phase prepare = nullptr;
+  Phase upload = nullptr;
+  Phase restart = nullptr;
+  Phase assign = nullptr;
+  Phase update = nullptr;
+  Phase iterate = nullptr;
+  Phase solve = nullptr;
+  Phase download = nullptr;
+  explicit operator bool() const { return assign || iterate || solve; }
+};
+
+// ------------------------------------------------------------------------------------------------------------ the card
+
+/// How a variant computes distances and sums: it decides the error that validation allows.
+/// Sources of the bounds: Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1.
+struct Arithmetic {
+  enum class Form {
+    difference,  ///< sum of (x - c)^2: the error is relative to the distance
+    expanded,    ///< |x|^2 + |c|^2 - 2 x.c: the error is relative to (|x| + |c|)^2
+    exact        ///< the label is that of the exact minimum, whatever the arithmetic on the way
+  } form = Form::difference;
+  double distance_roundoff = 0;          ///< unit roundoff u of the distances; 0: that of the element type
+  double sum_roundoff = 0x1p-53;         ///< unit roundoff of the sums of points; the house rule is fp64 sums
+};
+
+/// A tuning axis: `values` to sweep, `standard` used otherwise. s.axis(name) reads it.
+struct Axis {
+  std::string name;
+  std::vector<int> values;
+  int standard;
+};
+/// from, from + step, ... up to and including `to`.
+inline std::vector<int> range(int from, int to, int step) {
+  std::vector<int> values;
+  for (int v = from; v <= to; v += step) values.push_back(v);
+  return values;
+}
+
+struct Card {
+  std::string id;           ///< the file's name without its ending
+  std::string base;         ///< the variant this one differs from by one idea; empty for a root
+  std::string idea;         ///< that idea, in a line
+  std::string expect;       ///< what should change, and by how much, before anybody measures
+  std::string shows;        ///< the scope in which the change shows: assign, update, iteration, solve, end_to_end
+  std::string source;       ///< where the idea is from
+  Arithmetic arithmetic = {};
+  std::vector<DeviceKind> devices = {DeviceKind::cuda, DeviceKind::simt};
+  std::vector<Axis> axes = {};
+  /// Why this variant cannot take this problem on this device (a full sentence), or nothing where it can.
+  std::string (*refuse)(const Shape&, const Device&) = nullptr;
+  Phases<float> f32 = {};
+  Phases<double> f64 = {};
+
+  template <class T>
+  const Phases<T>& phases() const {
+    if constexpr (sizeof(T) == 4) return f32;
+    else return f64;
+  }
+};
+
+/// Calls body.template operator()<V>() for the V of the list that equals `value`: an axis the compiler must know.
+template <int... V, class F>
+void dispatch(int value, F body) {
+  const bool found = ((V == value && (body.template operator()<V>(), true)) || ...);
+  if (!found) throw Error("axis value " + std::to_string(value) + " is not one this variant was compiled for");
+}
+
+/// Blocks of `per_block` threads that cover `count` items.
+inline int blocks(int64_t count, int per_block) { return int((count + per_block - 1) / per_block); }
+
+}  // namespace ladder
+
+/// Makes the file a variant: LADDER_VARIANT(.id = "v06_soa", .base = "v05_shared_update", ...).
+#define LADDER_VARIANT(...)                                                                    \
+  extern "C" __attribute__((visibility("default"))) const ladder::Card* ladder_variant() {     \
+    static const ladder::Card card{__VA_ARGS__};                                               \
+    return &card;                                                                              \
+  }
