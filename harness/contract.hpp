@@ -14,66 +14,18 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <typeindex>
 #include <vector>
 
-namespace ladder {
+#include "problem.hpp"
 
-/// An error that is a sentence: what was wrong, with which value, and what to do.
-struct Error : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+namespace ladder {
 
 /// Throws when a call of the CUDA runtime failed. `what` names the attempt: "copying the labels to the host".
 inline void check(cudaError_t status, const std::string& what) {
   if (status != cudaSuccess) throw Error(what + ": " + cudaGetErrorString(status));
 }
-
-// ---------------------------------------------------------------------------------------------- what is to be solved
-
-enum class Metric { euclidean };
-
-/// When a solve ends. `reassigned`: when at most `fraction` * N labels changed in an iteration; `exact`: when none did;
-/// `fixed`: after `iterations`. Every rule also ends after `max_iterations`.
-struct Stop {
-  enum class Rule { reassigned, exact, fixed } rule = Rule::exact;
-  double fraction = 0;
-  int iterations = 0;
-  int max_iterations = 300;
-  /// Does a solve end after `done` iterations, the last of which changed `reassigned` of n labels?
-  bool reached(int done, int64_t reassigned, int64_t n) const {
-    if (done >= max_iterations) return true;
-    if (rule == Rule::fixed) return done >= iterations;
-    return double(reassigned) <= (rule == Rule::exact ? 0.0 : fraction * double(n));
-  }
-};
-
-/// What a variant may look at before it agrees to run: sizes, not data.
-struct Shape {
-  int n = 0, k = 0, d = 0;
-  size_t element_bytes = 4;  ///< 4: float, 8: double
-  bool sparse = false;       ///< points are given as CSR rows, Problem::points is null
-  Metric metric = Metric::euclidean;
-  Stop stop;
-};
-
-/// Points as compressed sparse rows: row i owns entries [row_begin[i], row_begin[i + 1]).
-template <class T>
-struct Csr {
-  const int64_t* row_begin = nullptr;  ///< n + 1
-  const int32_t* column = nullptr;     ///< one per stored entry, ascending within a row
-  const T* value = nullptr;
-};
-
-/// A problem in host memory that nobody writes to (it may be a mapped file).
-template <class T>
-struct Problem : Shape {
-  const T* points = nullptr;     ///< n x d, row-major; null where the points are sparse
-  Csr<T> csr;                    ///< set where the points are sparse
-  const T* centroids = nullptr;  ///< k x d, the initial centroids
-};
 
 // ------------------------------------------------------------------------------------------------- where it is solved
 
@@ -84,7 +36,7 @@ const char* to_string(DeviceKind kind);
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   std::string name;
-  std::vector<int> ordinals;  ///< GPUs given to this run; [0] is current. One but for multi-GPU variants
+  std::vector<int> ordinals;   ///< GPUs given to this run; [0] is current. One but for multi-GPU variants
   int compute_capability = 0;  ///< 90 for 9.0; 0 on a CPU
   int multiprocessors = 1;     ///< streaming multiprocessors, or CPU cores
   size_t memory_bytes = 0;
@@ -116,8 +68,7 @@ struct State {
   std::map<std::string, int> axes;
   std::vector<int64_t> reassigned;  ///< per iteration; a variant with a `solve` of its own appends to it
 
-  State(const Problem<T>& p, const Device& dev)
-      : problem(p), device_info(dev), n(p.n), k(p.k), d(p.d) {}
+  State(const Problem<T>& p, const Device& dev) : problem(p), device_info(dev), n(p.n), k(p.k), d(p.d) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
@@ -193,18 +144,6 @@ struct Phases {
 
 // ------------------------------------------------------------------------------------------------------------ the card
 
-/// How a variant computes distances and sums: it decides the error that validation allows.
-/// Sources of the bounds: Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1.
-struct Arithmetic {
-  enum class Form {
-    difference,  ///< sum of (x - c)^2: the error is relative to the distance
-    expanded,    ///< |x|^2 + |c|^2 - 2 x.c: the error is relative to (|x| + |c|)^2
-    exact        ///< the label is that of the exact minimum, whatever the arithmetic on the way
-  } form = Form::difference;
-  double distance_roundoff = 0;          ///< unit roundoff u of the distances; 0: that of the element type
-  double sum_roundoff = 0x1p-53;         ///< unit roundoff of the sums of points; the house rule is fp64 sums
-};
-
 /// A tuning axis: `values` to sweep, `standard` used otherwise. s.axis(name) reads it.
 struct Axis {
   std::string name;
@@ -219,12 +158,12 @@ inline std::vector<int> range(int from, int to, int step) {
 }
 
 struct Card {
-  std::string id;           ///< the file's name without its ending
-  std::string base;         ///< the variant this one differs from by one idea; empty for a root
-  std::string idea;         ///< that idea, in a line
-  std::string expect;       ///< what should change, and by how much, before anybody measures
-  std::string shows;        ///< the scope in which the change shows: assign, update, iteration, solve, end_to_end
-  std::string source;       ///< where the idea is from
+  std::string id;      ///< the file's name without its ending
+  std::string base;    ///< the variant this one differs from by one idea; empty for a root
+  std::string idea;    ///< that idea, in a line
+  std::string expect;  ///< what should change, and by how much, before anybody measures
+  std::string shows;   ///< the scope in which the change shows: assign, update, iteration, solve, end_to_end
+  std::string source;  ///< where the idea is from
   Arithmetic arithmetic = {};
   std::vector<DeviceKind> devices = {DeviceKind::cuda, DeviceKind::simt};
   std::vector<Axis> axes = {};
@@ -235,8 +174,10 @@ struct Card {
 
   template <class T>
   const Phases<T>& phases() const {
-    if constexpr (sizeof(T) == 4) return f32;
-    else return f64;
+    if constexpr (sizeof(T) == 4)
+      return f32;
+    else
+      return f64;
   }
 };
 
@@ -253,8 +194,8 @@ inline int blocks(int64_t count, int per_block) { return int((count + per_block 
 }  // namespace ladder
 
 /// Makes the file a variant: LADDER_VARIANT(.id = "v06_soa", .base = "v05_shared_update", ...).
-#define LADDER_VARIANT(...)                                                                    \
-  extern "C" __attribute__((visibility("default"))) const ladder::Card* ladder_variant() {     \
-    static const ladder::Card card{__VA_ARGS__};                                               \
-    return &card;                                                                              \
+#define LADDER_VARIANT(...)                                                                \
+  extern "C" __attribute__((visibility("default"))) const ladder::Card* ladder_variant() { \
+    static const ladder::Card card{__VA_ARGS__};                                           \
+    return &card;                                                                          \
   }
