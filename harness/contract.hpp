@@ -45,7 +45,7 @@ struct Device {
   size_t shared_bytes_optin = 48 << 10;  ///< per block, after cudaFuncSetAttribute
 };
 
-/// Where results land on the host; the harness owns and poisons it.
+/// Where results land on the host. The harness poisons it before every `download`.
 template <class T>
 struct Result {
   int32_t* label = nullptr;  ///< n
@@ -61,14 +61,16 @@ struct State {
   const Device& device_info;
   const int n, k, d;
   cudaStream_t stream = nullptr;
-  const T* x = nullptr;      ///< points, where and in the layout that the variant's upload chose
+  const T* points;           ///< on the host, n x d; `prepare` may put a page-locked copy in the problem's place
+  T* x = nullptr;            ///< points on the device, in the layout that the variant's upload chose
   T* c = nullptr;            ///< centroids, where and in the layout that the variant chose
   int32_t* label = nullptr;  ///< n, on the device. Write-only for `assign`: it is poisoned before each one
-  Result<T> result;          ///< `download` fills it
+  Result<T> result;          ///< `download` fills it; `prepare` may put page-locked buffers in the harness's place
   std::map<std::string, int> axes;
   std::vector<int64_t> reassigned;  ///< per iteration; a variant with a `solve` of its own appends to it
 
-  State(const Problem<T>& p, const Device& dev) : problem(p), device_info(dev), n(p.n), k(p.k), d(p.d) {}
+  State(const Problem<T>& p, const Device& dev)
+      : problem(p), device_info(dev), n(p.n), k(p.k), d(p.d), points(p.points) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 

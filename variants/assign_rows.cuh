@@ -1,0 +1,30 @@
+// The textbook assignment: one thread per point, points row-major, everything read from global memory.
+// v01_global introduces it; revisions that change something else keep it.
+#pragma once
+#include "phases.cuh"
+
+namespace ladder {
+
+template <class T>
+__global__ void assign_rows_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  T nearest = std::numeric_limits<T>::infinity();
+  int best = 0;
+  for (int j = 0; j < k; ++j) {
+    T distance = 0;
+    for (int f = 0; f < d; ++f) {
+      const T diff = x[size_t(i) * d + f] - c[size_t(j) * d + f];
+      distance += diff * diff;
+    }
+    if (distance < nearest) nearest = distance, best = j;  // <, not <=: on a tie the lowest index stays
+  }
+  label[i] = best;
+}
+
+template <class T>
+void assign_rows(State<T>& s) {
+  launch(assign_rows_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+}
+
+}  // namespace ladder
