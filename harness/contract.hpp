@@ -29,10 +29,6 @@ inline void check(cudaError_t status, const std::string& what) {
 
 // ------------------------------------------------------------------------------------------------- where it is solved
 
-/// `cuda`: a GPU. `simt`: the CPU device of harness/simt, which runs the same .cu text. `cpu`: native host code.
-enum class DeviceKind { cuda, simt, cpu };
-const char* to_string(DeviceKind kind);
-
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   std::string name;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 
 namespace ladder {
 
@@ -30,6 +31,11 @@ struct Stop {
   }
 };
 
+/// "exact", "reassigned:0.01", "fixed:10".
+std::string to_string(const Stop& stop);
+/// The inverse; throws Error with the rule's grammar where the text is not one.
+Stop stop_rule(const std::string& text);
+
 /// What a variant may look at before it agrees to run: sizes, not data.
 struct Shape {
   int n = 0, k = 0, d = 0;
@@ -55,7 +61,13 @@ struct Problem : Shape {
   const T* centroids = nullptr;  ///< k x d, the initial centroids
 };
 
-// --------------------------------------------------------------------------------------------------- how exactly
+// ----------------------------------------------------------------------------------------------- where, how exactly
+
+/// `cuda`: a GPU. `simt`: the CPU device of harness/simt, which runs the same .cu text. `cpu`: native host code.
+enum class DeviceKind { cuda, simt, cpu };
+const char* to_string(DeviceKind kind);
+/// Throws Error where the name is none of the three.
+DeviceKind device_kind(const std::string& name);
 
 /// How a variant computes distances and sums: it decides the error that validation allows.
 /// Sources of the bounds: Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1.
