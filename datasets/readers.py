@@ -1,8 +1,8 @@
 """Reads points from csv, text, idx, npy, npz, libsvm and picture files into one float matrix.
 
-Every reader gives an N x D array in row-major order (libsvm: a SciPy CSR matrix), all values finite. Anything else is a
-`ConvertError`: one sentence that names the file, and the row and column where there is one. Rows and columns are counted
-from 1, in the file's own lines, as an editor shows them.
+Every reader gives an N x D array (libsvm: a SciPy CSR matrix) with all values finite. Anything else is a `ConvertError`:
+one sentence that names the file, and the row and column where there is one. Rows and columns are counted from 1, in the
+file's own lines, as an editor shows them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "text", "idx", "npy", "npz", "libsvm", "image")
 DTYPES = {"f32": np.dtype("<f4"), "f64": np.dtype("<f8")}
 
-# The third byte of an idx file is its element type; elements are big-endian. Source: the MNIST page's "IDX file format".
+# The third byte of an idx file is its element type; elements are big-endian. Source: the MNIST page's "IDX format".
 IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
@@ -141,7 +141,7 @@ def _read_text(path: Path, options: Options) -> np.ndarray:
             comments=None,
             delimiter=delimiter,
             quotechar='"',
-            # A column left out may hold anything, but it must be there: a row that is too short or too long is an error.
+            # A column left out may hold anything, but it must be there: a row too short or too long is an error.
             converters={position: lambda _: 0.0 for position in dropped} or None,
             ndmin=2,
             max_rows=options.rows,
@@ -209,11 +209,14 @@ def _read_idx(path: Path, options: Options) -> np.ndarray:
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in IDX_TYPES or data[3] == 0:
         raise ConvertError(f"{path}: is no idx file: its first four bytes are {data[:4].hex(' ') or 'missing'}")
     kind, rank = np.dtype(IDX_TYPES[data[2]]), data[3]
-    shape = [int(size) for size in np.frombuffer(data[4 : 4 + 4 * (min(len(data), 4 + 4 * rank) // 4 - 1)], dtype=">u4")]
-    expected = 4 + 4 * rank + math.prod(shape) * kind.itemsize
-    if len(shape) != rank or len(data) != expected:
+    begin = 4 + 4 * rank
+    if len(data) < begin:
+        raise ConvertError(f"{path}: its header promises {rank} sizes, the file ends after {len(data)} bytes")
+    shape = [int(size) for size in np.frombuffer(data[4:begin], dtype=">u4")]
+    expected = begin + math.prod(shape) * kind.itemsize
+    if len(data) != expected:
         raise ConvertError(f"{path}: its header promises {expected} bytes, the file has {len(data)}")
-    return np.frombuffer(data, dtype=kind, offset=4 + 4 * rank).reshape(shape[0], math.prod(shape[1:]))
+    return np.frombuffer(data, dtype=kind, offset=begin).reshape(shape[0], math.prod(shape[1:]))
 
 
 def _read_npy(path: Path, options: Options) -> np.ndarray:
@@ -255,7 +258,9 @@ def _to_float(path: Path, matrix: np.ndarray, options: Options) -> np.ndarray:
     if not finite.all():
         row, column = np.unravel_index(np.argmin(finite), finite.shape)
         found = matrix[row, column]
-        raise ConvertError(f"{path}: row {row + 1}, column {column + 1} holds {found}, which is no finite {options.dtype}")
+        raise ConvertError(
+            f"{path}: row {row + 1}, column {column + 1} holds {found}, which is no finite {options.dtype}"
+        )
     return result
 
 
@@ -309,7 +314,7 @@ def _read_image(path: Path, options: Options) -> Points:
         raise ConvertError(f"{path}: Pillow reads pictures and is not installed") from None
     try:
         with Image.open(path) as picture:
-            pixels: np.ndarray[Any, Any] = np.asarray(picture.convert("RGB"))
+            pixels: np.ndarray = np.asarray(picture.convert("RGB"))
     except (OSError, SyntaxError) as error:
         raise ConvertError(f"{path}: is no picture that Pillow can read ({error})") from None
     if options.rows is not None or options.drop_columns:
