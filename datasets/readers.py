@@ -1,6 +1,6 @@
 """Reads points from csv, text, idx, npy, npz, libsvm and picture files into one float matrix.
 
-Every reader gives an N x D array (libsvm: a SciPy CSR matrix) with all values finite. Anything else is a `ConvertError`:
+Every reader gives an N x D array (libsvm: a SciPy CSR matrix), all values finite. Anything else is a `ConvertError`:
 one sentence that names the file, and the row and column where there is one. Rows and columns are counted from 1, in the
 file's own lines, as an editor shows them.
 """
