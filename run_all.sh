@@ -1,0 +1,408 @@
+#!/usr/bin/env bash
+# From a fresh clone to a validated, timed, plotted ladder; `./run_all.sh --help` says how.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+usage() {
+  cat <<'END'
+Usage: ./run_all.sh [STEP ...] [OPTION ...] [-- ARGUMENT-OF-LADDER-RUN ...]
+
+Without a step: setup, build, data, run and draw, in that order. A second run repeats only what changed, and the run.
+
+  setup   install missing packages of the distribution (Debian 12, Ubuntu 24.04; says so before it uses sudo),
+          and the pinned Python packages into .venv
+  build   configure and build into build/ (with CUDA where nvcc is found)
+  data    find, fetch, check and convert the data sets into datasets/cache/
+  run     validate and time the variants on what this machine has, into results/latest/record.json
+  draw    draw results/latest/record.json, and print its short table
+  test    setup; build the default and the asan preset; run all tests (GoogleTest, pytest, ruff)
+
+  --workloads LIST   names or globs with commas   (default: chosen by the devices found)
+  --variants LIST    names or globs with commas   (default: *)
+  --device NAME      auto, cuda, simt, cpu or all (default: auto)
+  --jobs N           compilers and tests at a time (default: the number of cores)
+  --no-install       install no packages: say what is missing and go on
+  --help             this text
+
+LADDER_WORKLOADS, LADDER_VARIANTS and LADDER_DEVICE set the same defaults. LADDER_DATA names folders (separated by ':')
+that hold data sets; PYTHON names the interpreter (3.11 or later) to use.
+Exit status: 0 all is well; 1 something failed, named at the end; 2 bad usage.
+END
+}
+
+# ------------------------------------------------------------------------------------------------------------ reporting
+
+problems=()  # what failed but did not stop the rest
+left_out=()  # what this machine cannot do
+
+step() { printf '\n== [%3d s] %s\n' "$SECONDS" "$*"; }
+say() { printf '   %s\n' "$*"; }
+problem() {
+  problems+=("$*")
+  say "$*"
+}
+leave_out() {
+  left_out+=("$*")
+  say "left out: $*"
+}
+stop() {
+  printf '\nrun_all.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+# logged LOG COMMAND...: runs it with all its output in LOG, and shows the end of that where it fails.
+logged() {
+  local log=$1 status=0
+  shift
+  mkdir -p "$(dirname "$log")"
+  "$@" >"$log" 2>&1 </dev/null || status=$?
+  if ((status)); then
+    say "failed with status $status: $*"
+    say "the end of $log:"
+    tail -n 25 "$log" | sed 's/^/   | /'
+  fi
+  return "$status"
+}
+
+# ------------------------------------------------------------------------------------------ packages of the distribution
+
+# at_least VERSION MINIMUM
+at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]]; }
+
+have_package() {
+  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null || true) == installed ]]
+}
+have_header() {
+  printf '#if !__has_include(<%s>)\n#error missing\n#endif\n' "$1" | g++ -x c++ -E - >/dev/null 2>&1
+}
+have_library() {
+  [[ $(g++ -print-file-name="lib$1.so") == /* || $(g++ -print-file-name="lib$1.a") == /* ]]
+}
+
+# Prints the packages that are missing. One that came another way counts as there: its headers and library do.
+missing_packages() {
+  { command -v g++ && command -v make; } >/dev/null || echo build-essential
+  command -v cmake >/dev/null || echo cmake
+  command -v ninja >/dev/null || echo ninja-build
+  command -v git >/dev/null || echo git
+  local package header library
+  while read -r package header library; do
+    have_package "$package" && continue
+    if command -v g++ >/dev/null && have_header "$header" && { [[ -z $library ]] || have_library "$library"; }; then
+      continue
+    fi
+    echo "$package"
+  done <<'END'
+nlohmann-json3-dev nlohmann/json.hpp
+libcli11-dev CLI/CLI.hpp
+libfmt-dev fmt/core.h fmt
+libbenchmark-dev benchmark/benchmark.h benchmark
+libgtest-dev gtest/gtest.h gtest
+libboost-context-dev boost/context/fiber.hpp boost_context
+END
+  if [[ -z $(find_python 'import venv, ensurepip') ]]; then
+    printf '%s\n' python3 python3-venv
+  fi
+}
+
+setup_packages() {
+  step "Packages of the distribution"
+  local missing as_root=()
+  mapfile -t missing < <(missing_packages)
+  if ((${#missing[@]} == 0)); then
+    say "nothing is missing"
+  elif ((no_install)); then
+    say "missing, and not installed because of --no-install: ${missing[*]}"
+  elif ! command -v apt-get >/dev/null; then
+    stop "missing: ${missing[*]} (the Debian names). There is no apt-get here: install them, then start again."
+  else
+    if ((EUID != 0)); then
+      command -v sudo >/dev/null ||
+        stop "missing: ${missing[*]}. Neither root nor sudo: have them installed with apt-get, then start again."
+      as_root=(sudo)
+      say "uses sudo to install: ${missing[*]}"
+      sudo true || stop "missing: ${missing[*]}. sudo refused: have them installed with apt-get, then start again."
+    else
+      say "installs: ${missing[*]}"
+    fi
+    # A stale list of packages names files that are gone, so it is brought up to date; without network that fails.
+    logged build/log/apt-update.log "${as_root[@]}" apt-get update || say "goes on with the package lists of before"
+    logged build/log/apt-install.log "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y --no-install-recommends "${missing[@]}" || true
+    mapfile -t missing < <(missing_packages)
+    # Python without venv is enough where it has the packages itself: setup_python sees to that.
+    mapfile -t missing < <(printf '%s\n' "${missing[@]}" | grep -vE '^(python3|python3-venv)?$' || true)
+    if ((${#missing[@]})); then
+      stop "still missing: ${missing[*]}. With network: apt-get install ${missing[*]}; then start again."
+    fi
+  fi
+  require_versions
+}
+
+require_versions() {
+  local found
+  if command -v cmake >/dev/null; then
+    found=$(cmake --version | sed -n '1s/[^0-9]*//p')
+    at_least "$found" 3.25 || stop "cmake is $found; the build needs 3.25 or later (Debian 12, Ubuntu 24.04)."
+  fi
+  if command -v g++ >/dev/null; then
+    found=$(g++ -dumpfullversion)
+    at_least "$found" 12 || stop "g++ is $found; the build needs 12 or later (Debian 12, Ubuntu 24.04)."
+  fi
+}
+
+# --------------------------------------------------------------------------------------------------------------- Python
+
+# What Python is for here: module, then what is left out without it.
+python_needs() {
+  cat <<'END'
+numpy the real data sets and the drawing
+PIL the photograph
+sklearn the photograph, and the tests that compare with scikit-learn
+matplotlib the drawing
+jsonschema the tests of the record's schema
+pytest all tests written in Python
+END
+}
+
+# find_python CODE: prints the first interpreter from 3.11 on that runs CODE without an error, or nothing.
+find_python() {
+  local candidate
+  for candidate in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3 python3.13 python3.12 python3.11; do
+    if "$candidate" -c "import sys; assert sys.version_info >= (3, 11); $1" >/dev/null 2>&1; then
+      command -v "$candidate"
+      return
+    fi
+  done
+}
+
+have_module() { [[ -n $python ]] && "$python" -c "import $1" >/dev/null 2>&1; }
+
+# Sets $python: .venv's where it is whole, otherwise an interpreter of the system's.
+choose_python() {
+  python=
+  if [[ $(cat .venv/ready 2>/dev/null) == "$(venv_stamp)" ]] && .venv/bin/python -c '' 2>/dev/null; then
+    python=.venv/bin/python
+  else
+    python=$(find_python 'import numpy, matplotlib')
+    [[ -n $python ]] || python=$(find_python 'import numpy')
+    [[ -n $python ]] || python=$(find_python '')
+  fi
+}
+
+# Says what .venv was made from: it is whole only while its file `ready` says the same.
+venv_stamp() { printf '%s %s' "$PWD" "$(sha256sum <requirements.txt)"; }
+
+make_venv() {
+  local maker
+  maker=$(find_python 'import venv, ensurepip')
+  if [[ -z $maker ]]; then
+    say "no Python from 3.11 on that can make a virtual environment (Debian: python3-venv)"
+    return 1
+  fi
+  rm -rf .venv
+  say "makes .venv with $maker"
+  logged build/log/venv.log "$maker" -m venv .venv || return 1
+  logged build/log/pip.log .venv/bin/python -m pip install --disable-pip-version-check --retries 1 --timeout 15 \
+    -r requirements.txt || return 1
+  venv_stamp >.venv/ready
+}
+
+setup_python() {
+  step "Python packages"
+  choose_python
+  if [[ $python == .venv/bin/python ]]; then
+    say ".venv is up to date"
+    return
+  fi
+  if make_venv; then
+    choose_python
+    return
+  fi
+  rm -rf .venv
+  choose_python
+  if [[ -z $python ]]; then
+    leave_out "the real data sets, the drawing and the Python tests (no Python from 3.11 on was found)"
+    return
+  fi
+  say "uses $python as it is instead of .venv"
+  local module purpose
+  while read -r module purpose; do
+    have_module "$module" || leave_out "$purpose ($python lacks $module)"
+  done < <(python_needs)
+}
+
+# ---------------------------------------------------------------------------------------------------------------- build
+
+# build_preset NAME: configures and builds; sets $binary_dir. A file that does not compile takes nothing else with it.
+build_preset() {
+  local preset=$1 log=build/log/build-$1.log file broken
+  step "Build, preset $preset"
+  if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
+    export PATH=$PATH:/usr/local/cuda/bin
+  fi
+  logged "build/log/configure-$preset.log" cmake --preset "$preset" || stop "the preset $preset cannot be configured."
+  binary_dir=$(sed -n 's/^-- Build files have been written to: //p' "build/log/configure-$preset.log")
+  say "compiles with $jobs jobs; follow it in $log"
+  logged "$log" cmake --build --preset "$preset" -j "$jobs" -- -k 0 && return
+  mapfile -t broken < <(grep -A 2 '^FAILED:' "$log" | grep -oE '(variants|tests/wrong)/[A-Za-z0-9_]+\.(cu|cpp)' | sort -u)
+  for file in "${broken[@]}"; do
+    problem "$file does not compile (see $log)"
+    # Its module of before must not be run under the name of the file as it is now.
+    find "$binary_dir" -name "*$(basename "${file%.*}").so" -delete
+  done
+  if ((${#broken[@]} == 0)); then
+    problem "the build of preset $preset failed (see $log)"
+  fi
+}
+
+# ---------------------------------------------------------------------------------------------------- data, run and draw
+
+prepare_data() {
+  step "Data sets"
+  if have_module numpy; then
+    "$python" datasets/prepare.py || problem "the data sets could not be prepared"
+  else
+    leave_out "the real data sets (no Python with numpy)"
+  fi
+}
+
+has_gpu() {
+  [[ -n $python ]] && build/ladder list --json | "$python" -c '
+import json, sys
+devices = json.load(sys.stdin)["devices"]
+sys.exit(not any(device.get("kind") == "cuda" and device.get("available", True) for device in devices))'
+}
+
+run_ladder() {
+  [[ -x build/ladder ]] || stop "build/ladder was not built: ./run_all.sh build shows why."
+  local defaults limits status=0
+  if [[ $device != simt && $device != cpu ]] && has_gpu; then
+    defaults='wine_k*,photo_k*,kmcuda,blobs30_00,blobs30_01'
+    limits=(--time-limit 300 --max-time 2)
+  else
+    defaults='*_tiny,wine_k16,photo_k16'
+    limits=(--time-limit 60 --max-time 0.2)
+  fi
+  step "Run: variants $variants on ${workloads:-$defaults}, device $device"
+  mkdir -p results/latest
+  find results/latest -mindepth 1 -delete
+  build/ladder run --device "$device" --variants "$variants" --workloads "${workloads:-$defaults}" "${limits[@]}" \
+    --out results/latest/record.json --dump results/latest/dump "${ladder_arguments[@]}" || status=$?
+  case $status in
+    0) ;;
+    1) problem "some rows are invalid or failed: the table and results/latest/record.json say why" ;;
+    *) stop "ladder run ended with status $status." ;;
+  esac
+}
+
+draw() {
+  [[ -f results/latest/record.json ]] || stop "there is no results/latest/record.json: ./run_all.sh run makes it."
+  step "Draw"
+  if have_module matplotlib; then
+    "$python" plots/draw.py results/latest/record.json --out results/latest || problem "the drawing failed"
+  else
+    leave_out "the drawing (no Python with matplotlib)"
+  fi
+  step "Result"
+  build/ladder show results/latest/record.json || problem "the record could not be shown"
+  printf '\nLook at results/latest/: the pictures (.png, .svg), record.json with every sample, and dump/ with the labels.\n'
+}
+
+# ----------------------------------------------------------------------------------------------------------------- test
+
+run_tests() {
+  build_preset default
+  local default_dir=$binary_dir
+  build_preset asan
+  local asan_dir=$binary_dir
+  prepare_data
+  step "GoogleTest, preset default"
+  ctest --test-dir "$default_dir" --output-on-failure -j "$jobs" || problem "ctest failed in $default_dir"
+  step "GoogleTest, preset asan"
+  ctest --test-dir "$asan_dir" --output-on-failure -j "$jobs" || problem "ctest failed in $asan_dir"
+  step "pytest"
+  if have_module pytest; then
+    "$python" -m pytest -q || problem "pytest failed"
+  else
+    problem "the tests written in Python did not run: there is no pytest"
+  fi
+  step "ruff"
+  if have_module ruff; then
+    "$python" -m ruff check . || problem "ruff found something to mend"
+  else
+    leave_out "ruff's checks (it is not installed)"
+  fi
+}
+
+# ----------------------------------------------------------------------------------------------------------------- main
+
+steps=()
+ladder_arguments=()
+workloads=${LADDER_WORKLOADS:-}
+variants=${LADDER_VARIANTS:-*}
+device=${LADDER_DEVICE:-auto}
+jobs=$(nproc)
+no_install=0
+python=
+binary_dir=build
+
+misuse() {
+  printf "run_all.sh: %s; ./run_all.sh --help says what there is.\n" "$*" >&2
+  exit 2
+}
+
+while (($#)); do
+  case $1 in
+    setup | build | data | run | draw | test) steps+=("$1") ;;
+    --workloads | --variants | --device | --jobs)
+      (($# > 1)) || misuse "$1 needs a value"
+      declare "${1#--}=$2"
+      shift
+      ;;
+    --no-install) no_install=1 ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    --)
+      shift
+      ladder_arguments=("$@")
+      break
+      ;;
+    *) misuse "'$1' is neither a step nor an option" ;;
+  esac
+  shift
+done
+[[ $jobs =~ ^[1-9][0-9]*$ ]] || misuse "--jobs must be a whole number from 1, not '$jobs'"
+((${#steps[@]})) || steps=(setup build data run draw)
+
+choose_python
+for name in "${steps[@]}"; do
+  case $name in
+    setup)
+      setup_packages
+      setup_python
+      ;;
+    build) build_preset default ;;
+    data) prepare_data ;;
+    run) run_ladder ;;
+    draw) draw ;;
+    test)
+      setup_packages
+      setup_python
+      run_tests
+      ;;
+  esac
+done
+
+if ((${#left_out[@]})); then
+  printf '\nLeft out here:\n'
+  printf '  %s\n' "${left_out[@]}" | sort -u
+fi
+if ((${#problems[@]})); then
+  printf '\nrun_all.sh: ended after %d s with problems:\n' "$SECONDS" >&2
+  printf '  %s\n' "${problems[@]}" >&2
+  exit 1
+fi
+printf '\nDone after %d s.\n' "$SECONDS"

@@ -1,0 +1,393 @@
+"""The catalogue, and datasets/prepare.py: every format, every way a source can be missing or broken. No network."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+import prepare
+import pytest
+
+REAL = prepare.HERE.parent.parent / "shared" / "datasets"
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(url: str, member: str) -> bytes:
+        raise OSError("no network in tests")
+
+    monkeypatch.setattr(prepare, "fetch", refuse)
+
+
+def real(name: str) -> Path:
+    for folder in prepare.data_folders():
+        if (folder / name).is_file():
+            return folder / name
+    pytest.skip(f"{name} is in no folder of LADDER_DATA and not in {REAL}")
+
+
+def convert(*arguments: object) -> int:
+    return prepare.main(["convert", *map(str, arguments)])
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.suffix in (".npy", ".json", ".tmp")]
+
+
+# -------------------------------------------------------------------------------------------------------- the catalogue
+
+
+def catalogue_entries(kind: str) -> dict[str, dict]:
+    return {entry["name"]: entry for entry in prepare.load_catalogue()[kind]}
+
+
+def test_catalogue_names_are_unique_and_every_source_is_used() -> None:
+    catalogue = prepare.load_catalogue()
+    for kind in ("workloads", "sources"):
+        assert len(catalogue_entries(kind)) == len(catalogue[kind])
+    assert {workload["source"] for workload in catalogue["workloads"]} == set(catalogue_entries("sources"))
+
+
+@pytest.mark.parametrize("workload", prepare.load_catalogue()["workloads"], ids=lambda workload: workload["name"])
+def test_workload_is_a_whole_problem(workload: dict) -> None:
+    source = catalogue_entries("sources")[workload["source"]]
+    assert set(workload) == {"name", "family", "title", "type", "k", "stop", "seed", "source"}
+    assert workload["name"] == workload["family"] or workload["name"].startswith(workload["family"] + "_")
+    assert workload["type"] in prepare.DTYPES
+    assert 0 < workload["k"] < source["n"]
+    rule, _, value = workload["stop"].partition(":")
+    assert rule in ("exact", "reassigned", "fixed")
+    if rule == "reassigned":
+        assert 0 < float(value) < 1
+    elif rule == "fixed":
+        assert int(value) > 0
+    else:
+        assert not value
+    if workload["name"].endswith("_tiny"):
+        assert source["n"] * source["d"] * workload["k"] <= 20_000_000
+
+
+def test_blobs30_are_dense_or_sparse_about_half_each() -> None:
+    sources = [entry for name, entry in catalogue_entries("sources").items() if name.startswith("blobs30_")]
+    numbered = [entry for entry in sources if entry["name"] != "blobs30_tiny"]
+    shares = [entry["parameters"]["zeros"] for entry in numbered]
+    assert len(numbered) == len({entry["seed"] for entry in numbered}) == 30
+    assert all(0 <= share <= 0.2 or 0.8 <= share <= 0.95 for share in shares)
+    assert 12 <= sum(share > 0.5 for share in shares) <= 18
+
+
+def test_image_sizes_belong_to_their_sources() -> None:
+    images = [entry for entry in prepare.load_catalogue()["sources"] if "image" in entry]
+    assert images
+    for entry in images:
+        assert entry["image"]["height"] * entry["image"]["width"] == entry["n"]
+        assert entry["d"] == 3
+
+
+# ------------------------------------------------------------------------------------------- the catalogue's own files
+
+
+@pytest.fixture
+def small_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A catalogue of two joined files and a part of them, and the folder they belong in."""
+    data = tmp_path / "data"
+    data.mkdir()
+    contents = {"one.csv": "a;b\n1;2\n3;4\n5;6\n", "two.csv": "a;b\n7;8\n"}
+    origin = []
+    for name, text in contents.items():
+        (data / name).write_text(text)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        origin.append({"file": f"sub/{name}", "url": [f"https://data.invalid/{name}"], "sha256": digest})
+    whole = {"name": "small", "kind": "file", "data": "small.npy", "n": 4, "d": 1, "origin": origin}
+    whole["read"] = {"format": "csv", "header": True, "drop_columns": ["b"]}
+    part = {
+        "name": "part",
+        "kind": "file",
+        "data": "part.npy",
+        "n": 2,
+        "d": 1,
+        "part_of": "small",
+        "read": {"every": 2},
+    }
+    made = {"name": "made", "kind": "generator"}
+    workloads = [{"name": f"{source['name']}_k2", "source": source["name"]} for source in (whole, part, made)]
+    catalogue = tmp_path / "catalogue.json"
+    catalogue.write_text(json.dumps({"workloads": workloads, "sources": [whole, part, made]}))
+    monkeypatch.setattr(prepare, "CATALOGUE", catalogue)
+    monkeypatch.setattr(prepare, "HERE", tmp_path / "checkout" / "datasets")
+    monkeypatch.setenv("LADDER_DATA", f"{tmp_path / 'nowhere'}:{data}")
+    return data
+
+
+def test_prepare_joins_files_and_takes_every_other_row(small_catalogue: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    assert prepare.main(["--cache", str(cache)]) == 0
+    small, part = np.load(cache / "small.npy"), np.load(cache / "part.npy")
+    assert small.dtype == np.dtype("<f4") and small.tolist() == [[1], [3], [5], [7]]
+    assert part.tolist() == [[1], [5]]
+    sidecar = json.loads((cache / "small.json").read_text())
+    assert sidecar["shape"] == [4, 1] and sidecar["dtype"] == "f32"
+    assert sidecar["sha256"] == hashlib.sha256((cache / "small.npy").read_bytes()).hexdigest()
+    assert [source["from"] for source in sidecar["sources"]] == [str(small_catalogue)] * 2
+    assert json.loads((cache / "missing.json").read_text()) == {}
+
+
+def test_prepare_makes_again_only_what_changed(
+    small_catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    cache = tmp_path / "cache"
+    prepare.main(["--cache", str(cache)])
+    before = (cache / "part.npy").stat().st_mtime_ns
+    (cache / "small.npy").write_bytes(b"damaged")
+    capsys.readouterr()
+    assert prepare.main(["--cache", str(cache)]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"small: made from {small_catalogue}", "part: up to date"]
+    assert (cache / "part.npy").stat().st_mtime_ns == before
+    assert np.load(cache / "small.npy").shape == (4, 1)
+
+
+def test_prepare_makes_again_what_the_catalogue_changed(small_catalogue: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    prepare.main(["--cache", str(cache)])
+    text = prepare.CATALOGUE.read_text()
+    prepare.CATALOGUE.write_text(text.replace('"drop_columns": ["b"]', '"drop_columns": ["a"]'))
+    prepare.main(["--cache", str(cache)])
+    assert np.load(cache / "small.npy").tolist() == [[2], [4], [6], [8]]
+
+
+def test_missing_data_is_left_out_with_its_reason(small_catalogue: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    (small_catalogue / "two.csv").unlink()
+    assert prepare.main(["--cache", str(cache)]) == 0
+    reasons = json.loads((cache / "missing.json").read_text())
+    assert set(reasons) == {"small", "part"}
+    assert "two.csv" in reasons["small"] and "no network in tests" in reasons["small"] and "\n" not in reasons["small"]
+    assert leftovers(cache) == ["missing.json"]
+    assert prepare.main(["small_*", "--cache", str(cache)]) == 0
+    assert prepare.main(["small_k2", "--cache", str(cache)]) == 1
+
+
+def test_a_reason_goes_when_the_data_comes(small_catalogue: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    (small_catalogue / "two.csv").rename(tmp_path / "two.csv")
+    prepare.main(["--cache", str(cache)])
+    (cache / "downloads" / "sub").mkdir(parents=True)
+    (tmp_path / "two.csv").rename(cache / "downloads" / "sub" / "two.csv")
+    assert prepare.main(["small_k2", "--cache", str(cache)]) == 0
+    assert set(json.loads((cache / "missing.json").read_text())) == {"part"}
+
+
+def test_a_file_with_the_wrong_content_is_not_used(small_catalogue: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    (small_catalogue / "two.csv").write_text("a;b\n9;9\n")
+    assert prepare.main(["small_k2", "--cache", str(cache)]) == 1
+    reason = json.loads((cache / "missing.json").read_text())["small"]
+    assert str(small_catalogue / "two.csv") in reason and "wrong sha256" in reason
+
+
+def test_a_download_is_checked_and_kept(small_catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, right = tmp_path / "cache", (small_catalogue / "two.csv").read_bytes()
+    (small_catalogue / "two.csv").unlink()
+    monkeypatch.setattr(prepare, "fetch", lambda url, member: b"<html>not the file</html>")
+    assert prepare.main(["small_k2", "--cache", str(cache)]) == 1
+    assert not (cache / "downloads").exists()
+    monkeypatch.setattr(prepare, "fetch", lambda url, member: right if member == "two.csv" else b"")
+    assert prepare.main(["small_k2", "--cache", str(cache)]) == 0
+    assert (cache / "downloads" / "sub" / "two.csv").read_bytes() == right
+
+
+def test_names_that_are_no_workloads(small_catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert prepare.main(["smal", "--cache", str(tmp_path / "cache")]) == 2
+    assert "no workload matches 'smal'" in capsys.readouterr().err
+    assert prepare.main(["made_k2", "--cache", str(tmp_path / "cache")]) == 0
+
+
+@pytest.mark.parametrize("name", ["wine", "wine_tiny", "photo", "photo_tiny"])
+def test_real_sources_come_out_as_the_catalogue_says(name: str, tmp_path: Path) -> None:
+    sources = catalogue_entries("sources")
+    finder = prepare.Finder(tmp_path / "downloads")
+    try:
+        prepare.prepare(prepare.resolve(sources, name), tmp_path, finder)
+    except prepare.MissingError as error:
+        pytest.skip(str(error))
+    points = np.load(tmp_path / f"{name}.npy")
+    sidecar = json.loads((tmp_path / f"{name}.json").read_text())
+    assert points.shape == (sources[name]["n"], sources[name]["d"]) and points.flags.c_contiguous
+    assert sidecar.get("image") == sources[name].get("image")
+    if name == "wine":
+        assert points[0].tolist() == np.float32([7.4, 0.7, 0, 1.9, 0.076, 11, 34, 0.9978, 3.51, 0.56, 9.4]).tolist()
+        assert points[1599, 0] == 7 and points[1599, -1] == np.float32(8.8)  # the first white wine
+    if name == "photo":
+        picture = pytest.importorskip("sklearn.datasets").load_sample_image("china.jpg")
+        assert (points.reshape(picture.shape) == picture).all()
+
+
+# ------------------------------------------------------------------------------------------------- files of one's own
+
+
+def idx_bytes(array: np.ndarray) -> bytes:
+    return struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "expected"),
+    [
+        ("1,2\n3,4\n", [], [[1, 2], [3, 4]]),
+        ("1;2.5\r\n3;-4e1\r\n", [], [[1, 2.5], [3, -40]]),
+        ("\ufeffx,y\n1,2\n\n3,4\n", ["--header", "--drop-columns", "x"], [[2], [4]]),
+        ("T|1|2\nI|3|4\n", ["--delimiter", "|", "--format", "csv", "--drop-columns", "1"], [[1, 2], [3, 4]]),
+        ('"a, b",1,2\n"c",3,4\n', ["--drop-columns", "1,3"], [[1], [3]]),
+        ("  1   2\n  3   4\n", ["--rows", "1"], [[1, 2]]),
+        ("1\t2\t1\n3\t4\t2\n5\t6\t2\n", ["--drop-columns", "3", "--every", "2"], [[1, 2], [5, 6]]),
+        ("7\n8\n", [], [[7], [8]]),
+    ],
+)
+def test_convert_text(content: str, arguments: list[str], expected: list, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text(content, newline="")
+    for dtype in ("f32", "f64"):
+        assert convert(tmp_path / "in", tmp_path / "out.npy", *arguments, "--dtype", dtype) == 0
+        points = np.load(tmp_path / "out.npy")
+        assert points.dtype == prepare.DTYPES[dtype] and points.tolist() == expected
+
+
+def test_convert_idx_joins_packed_and_plain_files(tmp_path: Path) -> None:
+    images = np.arange(24, dtype=np.uint8).reshape(4, 2, 3)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(idx_bytes(images)))
+    (tmp_path / "b").write_bytes(idx_bytes(images[:1] + 200))
+    assert convert(tmp_path / "a.gz", tmp_path / "b", tmp_path / "out.npy") == 0
+    expected = np.concatenate([images, images[:1] + 200]).reshape(5, 6)
+    assert (np.load(tmp_path / "out.npy") == expected).all()
+
+
+def test_convert_npz_and_npy_to_row_major_floats(tmp_path: Path) -> None:
+    columns = np.asfortranarray(np.arange(6, dtype=np.int16).reshape(3, 2))
+    np.savez(tmp_path / "in.npz", X=columns, y=np.zeros(3))
+    np.save(tmp_path / "in.npy", columns)
+    for name in ("in.npz", "in.npy"):
+        assert convert(tmp_path / name, tmp_path / "out.npy") == 0
+        assert np.load(tmp_path / "out.npy").flags.c_contiguous
+        assert np.load(tmp_path / "out.npy").tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_convert_libsvm_to_csr_and_to_dense(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    (tmp_path / "in").write_text("+1 2:0.5 4:2 # a comment\n-1\n+1 1:1 3:0 4:-3\n")
+    dense = [[0, 0.5, 0, 2], [0, 0, 0, 0], [1, 0, 0, -3]]
+    assert convert(tmp_path / "in", tmp_path / "out.npy") == 0
+    row_begin, column, value = (np.load(tmp_path / f"out.{part}.npy") for part in ("row_begin", "column", "value"))
+    assert (row_begin.dtype, column.dtype, value.dtype) == (np.int64, np.int32, np.float32)
+    assert row_begin.tolist() == [0, 2, 2, 4] and column.tolist() == [1, 3, 0, 3] and value.tolist() == [0.5, 2, 1, -3]
+    sidecar = json.loads((tmp_path / "out.json").read_text())
+    assert sidecar["shape"] == [3, 4] and set(sidecar["csr"]) == {
+        f"out.{p}.npy" for p in ("row_begin", "column", "value")
+    }
+    assert convert(tmp_path / "in", tmp_path / "full.npy", "--dense") == 0
+    assert np.load(tmp_path / "full.npy").tolist() == dense
+
+
+def test_convert_a_picture(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
+    image.fromarray(pixels).save(tmp_path / "in.png")
+    assert convert(tmp_path / "in.png", tmp_path / "out.npy", "--every", "2") == 0
+    assert np.load(tmp_path / "out.npy").tolist() == pixels[::2, ::2].reshape(6, 3).tolist()
+    assert json.loads((tmp_path / "out.json").read_text())["image"] == {"height": 2, "width": 3}
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "complaint"),
+    [
+        (b"1,2\n3,x\n", [], "row 2, column 2 holds 'x', which is no number"),
+        (b"a,b\n1,2\n", [], "row 1, column 1 holds 'a', which is no number; leave the column out"),
+        (b"a,b\n1,2\n\n3,\n", ["--header"], "row 4, column 2 holds '', which is no number"),
+        (b"1,2\n3\n", [], "row 2 has 1 columns where the first has 2"),
+        (b"1,2\n3,4,5\n", ["--drop-columns", "1"], "row 2 has 3 columns where the first has 2"),
+        (b"1,2\n3,nan\n", [], "row 2, column 2 holds nan, which is no finite f32"),
+        (b"1,2\n3,1e39\n", [], "row 2, column 2 holds 1e39, which is no finite f32"),
+        (b"1,2\n", ["--drop-columns", "3"], "no column '3' to leave out; it has positions 1 to 2"),
+        (b"a,b\n1,2\n", ["--header", "--drop-columns", "c"], "no column 'c' to leave out; it has names a, b"),
+        (b"a,b,c\n1,2\n", ["--header"], "the header names 3 columns, the first row has 2"),
+        (b"1,2\n", ["--drop-columns", "1,2"], "holds no points (shape 1 x 0)"),
+        (b"a,b\n", ["--header"], "holds no points"),
+        (b"", [], "holds no points"),
+        (b"1,2\n\xff,4\n", [], "is not text (byte 4 is no UTF-8)"),
+        (b"\x01\x02\0\0", [], "neither text nor a known binary format"),
+        (gzip.compress(b"1,2\n" * 1000)[:-20], [], "cannot be read"),
+        (b"\0\0\x08\x03\0\0", [], "promises 3 sizes, the file ends after 6 bytes"),
+        (idx_bytes(np.zeros((3, 4), np.uint8))[:-1], [], "promises 24 bytes, the file has 23"),
+        (b"\x93NUMPY\x01\0", [], "is no .npy file of numbers"),
+        (b"PK\x03\x04broken", [], "is no .npz file of plain arrays"),
+        (b"\x89PNG\r\n\x1a\nbroken", [], "is no picture that Pillow can read"),
+        (b"1 1:1 2:2\n1 2:1 x:2\n", [], "row 2 holds 'x:2' where column:value"),
+        (b"1 1:1 2:2\n1 3:1 2:2\n", [], "row 2, column 2 comes after column 3: columns must ascend"),
+        (b"1 1:1 2:inf\n", [], "row 1 holds '2:inf' where column:value"),
+    ],
+)
+def test_broken_input_is_one_sentence_and_leaves_nothing(
+    content: bytes, arguments: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    (tmp_path / "in").write_bytes(content)
+    assert convert(tmp_path / "in", tmp_path / "out.npy", *arguments) == 1
+    message = capsys.readouterr().err
+    assert complaint in message and str(tmp_path / "in") in message and message.count("\n") == 1
+    assert leftovers(tmp_path) == []
+
+
+def test_a_missing_file_and_a_wrong_output_name(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert convert(tmp_path / "none.csv", tmp_path / "out.npy") == 1
+    assert "none.csv" in capsys.readouterr().err
+    assert convert(tmp_path / "none.csv", tmp_path / "out.csv") == 2
+    assert "ends in .npy" in capsys.readouterr().err
+
+
+def test_npz_without_an_obvious_array_and_files_of_two_widths(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    np.savez(tmp_path / "in.npz", a=np.ones((2, 3)), b=np.ones((2, 2)), c=np.array(["text"]))
+    assert convert(tmp_path / "in.npz", tmp_path / "out.npy") == 1
+    assert "name one with --array" in capsys.readouterr().err
+    assert convert(tmp_path / "in.npz", tmp_path / "out.npy", "--array", "c") == 1
+    assert "not rows of numbers" in capsys.readouterr().err
+    assert convert(tmp_path / "in.npz", tmp_path / "three.npy", "--array", "a") == 0
+    (tmp_path / "two.csv").write_text("1,2\n")
+    assert convert(tmp_path / "three.npy", tmp_path / "two.csv", tmp_path / "out.npy") == 1
+    assert not (tmp_path / "out.npy").exists()
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    def half(stream: object) -> None:
+        stream.write(b"half")
+        raise OSError("disk full")
+
+    (tmp_path / "out.npy").write_bytes(b"old")
+    with pytest.raises(OSError, match="disk full"), prepare.Output() as output:
+        output.write(tmp_path / "out.npy", half)
+    assert (tmp_path / "out.npy").read_bytes() == b"old" and os.listdir(tmp_path) == ["out.npy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "shape"),
+    [
+        ("skin/Skin_NonSkin.txt", ["--drop-columns", "4"], (245057, 3)),
+        ("letter/letter-recognition.data", ["--drop-columns", "1"], (20000, 16)),
+        ("cover/10_cover.npz", [], (286048, 10)),
+        ("cifar10/CIFAR10_0_resnet18.npz", [], (5263, 512)),
+        ("mnist/t10k-images-idx3-ubyte.gz", [], (10000, 784)),
+        ("sipu/birch1.txt", ["--dtype", "f64"], (100000, 2)),
+        ("sipu/dim032.txt", [], (1024, 32)),
+        ("sparse/a9a", ["--dense"], (32561, 123)),
+    ],
+)
+def test_convert_real_files(name: str, arguments: list[str], shape: tuple[int, int], tmp_path: Path) -> None:
+    assert convert(real(name), tmp_path / "out.npy", *arguments) == 0
+    points = np.load(tmp_path / "out.npy")
+    assert points.shape == shape and np.isfinite(points).all()
+    if name.startswith("skin"):
+        assert points[:2].tolist() == [[74, 85, 123], [73, 84, 122]]
+    if name.startswith("letter"):
+        assert points[0].tolist() == [2, 8, 3, 5, 1, 8, 13, 0, 6, 6, 10, 8, 0, 8, 0, 8]
+    if name.startswith("sparse"):
+        assert (np.flatnonzero(points[0]) + 1).tolist()[:4] == [3, 11, 14, 19] and set(np.unique(points)) == {0, 1}
