@@ -129,7 +129,7 @@ def draw_panel(
             ax.plot(m.dots, [y] * len(m.dots), "|", markersize=10, mew=2, color=colour, alpha=0.7, zorder=3)
         label = m.label
         if m.gap:
-            label += f" [{notes.number(m.gap.reason)}]"
+            label += f" [{notes.cite(m.gap.reason)}]"
         ax.annotate(
             label,
             (right, y),
@@ -159,7 +159,7 @@ def draw_page(
     for column in marks:  # the notes must be known before the page is laid out
         for m in column.values():
             if m.gap and m.dots:
-                notes.number(m.gap.reason)
+                notes.cite(m.gap.reason)
             elif m.gap:
                 gap_text(m.gap, 0.96 * inches, notes)
 
@@ -233,8 +233,6 @@ def draw(record: Record, folder: Path, scopes: Sequence[str] | None = None) -> t
                 for start in range(0, len(panels), PANELS_A_PAGE):
                     part = f"_{start // PANELS_A_PAGE + 1}" if start else ""
                     stem = f"ladder_{device_class}_{scope}{suffix}{part}"
-                    draw_page(
-                        record, device_class, scope, panels[start : start + PANELS_A_PAGE], title, folder, stem
-                    )
+                    draw_page(record, device_class, scope, panels[start : start + PANELS_A_PAGE], title, folder, stem)
                     drawn.append((stem, title))
     return drawn, left_out

@@ -13,7 +13,21 @@ from statistics import fmean
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from record import DEVICE_CLASSES, MANY_WORKLOADS, Gap, Record, Rung, Workload
-from style import BODY, COLOURS, GREY, LINE, SMALL, WIDTH, Lines, Notes, Page, gap_text, linear_ticks, number, text_width
+from style import (
+    BODY,
+    COLOURS,
+    GREY,
+    LINE,
+    SMALL,
+    WIDTH,
+    Lines,
+    Notes,
+    Page,
+    gap_text,
+    linear_ticks,
+    number,
+    text_width,
+)
 
 GUTTER = 0.5  # inches between the two panels
 PARTS = {
@@ -160,16 +174,18 @@ def draw_page(
     if any(s.unstable for s in drawn):
         subtitle += "; hatched: unstable"
     above, below = 2 * BODY * LINE / 72 + 0.25, 0.85
-    page = Page(
-        title, subtitle, notes.lines(), record.footer(device_class), body=lines.height() + above + below
-    )
+    page = Page(title, subtitle, notes.lines(), record.footer(device_class), body=lines.height() + above + below)
     for index, (name, stacks) in enumerate(panels):
         bottom = page.bottom + below
         ax = page.axes(left + index * (inches + GUTTER), bottom, inches, page.top - above - bottom)
         lines.label(ax, visible=index == 0)
         draw_panel(ax, stacks, lines, notes, inches)
         ax.set_xlabel(f"median time, ms ({name})")
-        seen = [part for part in PARTS if any(p == part for s in stacks.values() if isinstance(s, Stack) for p, _ in s.parts)]
+        seen = [
+            part
+            for part in PARTS
+            if any(p == part for s in stacks.values() if isinstance(s, Stack) for p, _ in s.parts)
+        ]
         ax.legend(
             handles=[Patch(color=PARTS[part], label=part) for part in seen],
             loc="lower left",

@@ -42,7 +42,9 @@ def draw_page(
     where = "on the GPU" if device_class == "gpu" else "CPU times (no GPU)"
     title = f"Time and speedup over K, {where}: {family}, {SCOPE_TITLES[scope]}"
     first = members[0]
-    subtitle = f"N × D = {first.n:,} × {first.d}; left: lower is better; right: higher is better; a line ends where its "
+    subtitle = (
+        f"N × D = {first.n:,} × {first.d}; left: lower is better; right: higher is better; a line ends where its "
+    )
     subtitle += "variant refuses; bars: quartiles"
     devices = {rung.device for rung in order}
     names = {rung: rung.variant + (f" ({rung.device})" if len(devices) > 1 else "") for rung in order}

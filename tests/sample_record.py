@@ -142,7 +142,9 @@ def make(gpu: bool = True) -> dict[str, Any]:
                 rows += session("g2_constant", "g1_plain", w, device, ms / 1.7)
             rows += session("g3_pinned", "g1_plain", w, device, ms / 1.05, shows="end_to_end")
             unstable = {"status": "unstable", "reason": "4 of 10 samples were taken below 75 % of the default clock."}
-            rows += session("g4_update", "g3_pinned", w, device, ms / 4.2, shows="update", **(unstable if w is big else {}))
+            rows += session(
+                "g4_update", "g3_pinned", w, device, ms / 4.2, shows="update", **(unstable if w is big else {})
+            )
             rows += session("g5_fused", "g4_update", w, device, ms / 31, fused=True, shows="iteration")
             wrong = {"status": "invalid", "reason": "17 labels of 6497 are wrong, the first in row 6480."}
             crash = {"status": "failed", "reason": "ended by signal 11 (segmentation fault) while assigning labels."}
