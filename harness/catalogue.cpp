@@ -36,12 +36,11 @@ struct Facts {
 template <class T>
 Facts examine(const NpyFile& file, const fs::path& name) {
   const T* x = file.data<T>();
-  const int64_t n = file.shape()[0], d = file.shape()[1];
-  Facts facts{.hash = hash64(x, size_t(n) * d * sizeof(T)), .fault = {}};
+  const size_t n = file.rows(), d = file.columns();
+  Facts facts{.hash = hash64(file.bytes(), file.byte_count()), .fault = {}};
   if (const auto bad = find_nonfinite(x, n, d)) {
     facts.fault = fmt::format("{}: row {}, column {} is {}: k-means needs finite numbers, remove or replace it",
-                              name.string(), bad->row, bad->column,
-                              std::isnan(x[bad->row * d + bad->column]) ? "NaN" : "infinite");
+                              name.string(), bad->row, bad->column, std::isnan(bad->value) ? "NaN" : "infinite");
   }
   return facts;
 }
@@ -52,9 +51,10 @@ Facts facts_of(const NpyFile& file, const fs::path& path, bool keep) {
   const fs::path beside = path.string() + ".facts.json";
   if (keep && fs::exists(beside)) {
     const json known = json::parse(std::ifstream(beside), nullptr, false);
-    if (known.is_object() && known.value("stamp", "") == stamp) return {known.value("hash", ""), known.value("fault", "")};
+    if (known.is_object() && known.value("stamp", "") == stamp)
+      return {known.value("hash", ""), known.value("fault", "")};
   }
-  const Facts facts = file.type() == NpyType::f4 ? examine<float>(file, path) : examine<double>(file, path);
+  const Facts facts = file.type() == ElementType::f32 ? examine<float>(file, path) : examine<double>(file, path);
   if (keep) {
     const fs::path part = beside.string() + ".part";
     std::ofstream(part) << json{{"stamp", stamp}, {"hash", facts.hash}, {"fault", facts.fault}}.dump() << "\n";
@@ -67,45 +67,41 @@ Facts facts_of(const NpyFile& file, const fs::path& path, bool keep) {
 template <class To, class From>
 void convert(const NpyFile& from, const fs::path& to) {
   const From* x = from.data<From>();
-  const std::vector<int64_t> shape{from.shape()[0], from.shape()[1]};
-  std::vector<To> values(x, x + shape[0] * shape[1]);
-  write_npy(to, values.data(), shape);
+  const std::vector<To> values(x, x + from.size());
+  write_npy(to.string(), values.data(), from.shape());
 }
 
 fs::path as_type(const fs::path& path, const NpyFile& file, const std::string& type, const fs::path& scratch) {
-  const bool is_f32 = file.type() == NpyType::f4;
+  const bool is_f32 = file.type() == ElementType::f32;
   if (is_f32 == (type == "f32")) return path;
   const fs::path to = scratch / (path.stem().string() + "." + type + ".npy");
-  if (is_f32) convert<double, float>(file, to);
-  else convert<float, double>(file, to);
+  if (is_f32)
+    convert<double, float>(file, to);
+  else
+    convert<float, double>(file, to);
   return to;
 }
 
 NpyFile open_matrix(const fs::path& path) {
-  NpyFile file(path);
-  if (file.shape().size() != 2) {
-    throw Error(fmt::format("{} has {} dimensions: a matrix of points x features is needed", path.string(),
-                            file.shape().size()));
-  }
-  if (file.type() != NpyType::f4 && file.type() != NpyType::f8) {
+  NpyFile file(path.string());
+  if (file.type() != ElementType::f32 && file.type() != ElementType::f64) {
     throw Error(fmt::format("{} does not hold floating-point numbers: save it as float32 or float64", path.string()));
   }
-  if (file.shape()[0] < 1 || file.shape()[1] < 1) {
+  if (file.rows() < 1 || file.columns() < 1) {
     throw Error(fmt::format("{} is empty ({} x {}): at least one point with one feature is needed", path.string(),
-                            file.shape()[0], file.shape()[1]));
+                            file.rows(), file.columns()));
   }
-  if (file.shape()[0] > INT32_MAX || file.shape()[1] > INT32_MAX) {
+  if (file.rows() > INT32_MAX || file.columns() > INT32_MAX) {
     throw Error(fmt::format("{} is {} x {}: at most 2147483647 points and features are supported", path.string(),
-                            file.shape()[0], file.shape()[1]));
+                            file.rows(), file.columns()));
   }
   return file;
 }
 
 template <class T>
 void write_initial_centroids(const Workload& w, const NpyFile& points, const fs::path& to) {
-  const auto chosen = initial_centroids(points.data<T>(), w.n, w.d, w.k, w.seed);
-  const std::vector<int64_t> shape{w.k, w.d};
-  write_npy(to, chosen.centroids.data(), shape);
+  const auto chosen = initial_centroids(points.data<T>(), int(w.n), int(w.d), w.k, w.seed);
+  write_npy(to.string(), chosen.centroids.data(), {size_t(w.k), size_t(w.d)});
 }
 
 }  // namespace
@@ -171,24 +167,24 @@ Workload own_workload(const fs::path& points, int k, const fs::path& centroids, 
   w.name = w.family = points.stem().string();
   w.title = points.filename().string();
   w.source = "a file of one's own: " + points.filename().string();
-  w.type = !type.empty() ? type : file.type() == NpyType::f4 ? "f32" : "f64";
-  w.n = file.shape()[0];
-  w.d = file.shape()[1];
+  w.type = !type.empty() ? type : file.type() == ElementType::f32 ? "f32" : "f64";
+  w.n = int64_t(file.rows());
+  w.d = int64_t(file.columns());
   w.k = k;
   w.stop = stop;
   w.seed = seed;
   w.points = fs::absolute(points);
   if (!centroids.empty()) {
     const NpyFile initial = open_matrix(centroids);
-    if (k > 0 && initial.shape()[0] != k) {
-      throw Error(fmt::format("{} holds {} centroids, --k says {}: make them agree", centroids.string(),
-                              initial.shape()[0], k));
+    if (k > 0 && int64_t(initial.rows()) != k) {
+      throw Error(
+          fmt::format("{} holds {} centroids, --k says {}: make them agree", centroids.string(), initial.rows(), k));
     }
-    if (initial.shape()[1] != w.d) {
+    if (int64_t(initial.columns()) != w.d) {
       throw Error(fmt::format("{} has {} features, {} has {}: they must be the same", centroids.string(),
-                              initial.shape()[1], points.string(), w.d));
+                              initial.columns(), points.string(), w.d));
     }
-    w.k = int(initial.shape()[0]);
+    w.k = int(initial.rows());
     w.centroids = fs::absolute(centroids);
   }
   if (w.k < 1) throw Error(fmt::format("K = {}: give the number of clusters, --k K with K >= 1", w.k));
@@ -203,13 +199,13 @@ void make_ready(Workload& w, const fs::path& scratch) {
   const bool in_cache = w.points.parent_path() == cache_folder();
   if (!w.generator.is_null() && !fs::exists(w.points)) {
     fs::create_directories(w.points.parent_path());
-    generate(GeneratorSpec::from_json(w.generator), w.points);
+    generate(from_json(w.generator), w.points.string());
   }
   {
     const NpyFile file = open_matrix(w.points);
-    if (file.shape()[0] != w.n || file.shape()[1] != w.d) {
+    if (int64_t(file.rows()) != w.n || int64_t(file.columns()) != w.d) {
       throw Error(fmt::format("{} is {} x {}, the catalogue says {} x {}: delete it, it will be made anew",
-                              w.points.string(), file.shape()[0], file.shape()[1], w.n, w.d));
+                              w.points.string(), file.rows(), file.columns(), w.n, w.d));
     }
     const Facts facts = facts_of(file, w.points, in_cache);
     if (!facts.fault.empty()) throw Error(facts.fault);
@@ -219,8 +215,10 @@ void make_ready(Workload& w, const fs::path& scratch) {
   const NpyFile points = open_matrix(w.points);
   if (w.centroids.empty()) {
     w.centroids = scratch / (w.name + ".initial_centroids.npy");
-    if (w.type == "f32") write_initial_centroids<float>(w, points, w.centroids);
-    else write_initial_centroids<double>(w, points, w.centroids);
+    if (w.type == "f32")
+      write_initial_centroids<float>(w, points, w.centroids);
+    else
+      write_initial_centroids<double>(w, points, w.centroids);
   } else {
     const NpyFile initial = open_matrix(w.centroids);
     const Facts facts = facts_of(initial, w.centroids, false);

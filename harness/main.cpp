@@ -1,5 +1,5 @@
-// ladder: the command line. `ladder list` shows what there is, `ladder run` validates and times it, `ladder show` prints
-// a record as a table.
+// ladder: the command line. `ladder list` shows what there is, `ladder run` validates and times it, `ladder show`
+// prints a record as a table.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -72,9 +72,16 @@ json workloads_as_json(const std::vector<Workload>& workloads) {
   json list = json::array();
   for (const Workload& w : workloads) {
     const bool made = w.generator.is_null() || fs::exists(w.points);
-    json entry = {{"name", w.name},         {"family", w.family}, {"title", w.title}, {"n", w.n},
-                  {"d", w.d},               {"k", w.k},           {"type", w.type},   {"stop", to_string(w.stop)},
-                  {"source", w.source},     {"available", w.missing.empty()},
+    json entry = {{"name", w.name},
+                  {"family", w.family},
+                  {"title", w.title},
+                  {"n", w.n},
+                  {"d", w.d},
+                  {"k", w.k},
+                  {"type", w.type},
+                  {"stop", to_string(w.stop)},
+                  {"source", w.source},
+                  {"available", w.missing.empty()},
                   {"data", w.points.string()}};
     entry["reason"] = !w.missing.empty() ? w.missing : made ? "" : "generated when it is first run";
     if (w.image.is_object()) entry["image"] = w.image;
@@ -95,7 +102,8 @@ void print_list(const json& all) {
   }
   fmt::print("\nworkloads            N x D, K\n");
   for (const json& w : all["workloads"]) {
-    const std::string size = fmt::format("{} x {}, {}", w["n"].get<int64_t>(), w["d"].get<int64_t>(), w["k"].get<int>());
+    const std::string size =
+        fmt::format("{} x {}, {}", w["n"].get<int64_t>(), w["d"].get<int64_t>(), w["k"].get<int>());
     fmt::print("  {:<18} {:<24} {:<17} {}\n", w["name"].get<std::string>(), size, w["stop"].get<std::string>(),
                w["title"].get<std::string>());
     if (w["reason"] != "") {
@@ -105,7 +113,8 @@ void print_list(const json& all) {
   fmt::print("\ndevices\n");
   for (const json& d : all["devices"]) {
     fmt::print("  {:<5} {} ({} multiprocessors or cores, {:.1f} GiB)\n", d["kind"].get<std::string>(),
-               d["name"].get<std::string>(), d["multiprocessors"].get<int>(), d["memory_bytes"].get<double>() / (1 << 30));
+               d["name"].get<std::string>(), d["multiprocessors"].get<int>(),
+               d["memory_bytes"].get<double>() / (1 << 30));
   }
 }
 
@@ -114,7 +123,8 @@ std::vector<DeviceKind> device_kinds(const std::string& name) {
     const json devices = find_devices();
     return std::any_of(devices.begin(), devices.end(), [](const json& d) { return d["kind"] == "cuda"; });
   }();
-  if (name == "cuda" && !gpu) throw Error(fmt::format("no CUDA device: {}; --device simt runs the same on the CPU", why_no_gpu()));
+  if (name == "cuda" && !gpu)
+    throw Error(fmt::format("no CUDA device: {}; --device simt runs the same on the CPU", why_no_gpu()));
   if (name == "auto") return {gpu ? DeviceKind::cuda : DeviceKind::simt, DeviceKind::cpu};
   if (name == "all") {
     if (gpu) return {DeviceKind::cuda, DeviceKind::simt, DeviceKind::cpu};
@@ -146,7 +156,8 @@ int main(int argc, char** argv) {
   auto* run = app.add_subcommand("run", "Validate and time variants on workloads, and write a record");
   run->allow_extras();
   RunOptions o;
-  std::string device = "auto", variants = "*", workloads = "*_tiny", scopes, stop_text, type, cache = "warm", own_data, init;
+  std::string device = "auto", variants = "*", workloads = "*_tiny", scopes, stop_text, type, cache = "warm", own_data,
+              init;
   std::vector<std::string> axes;
   int k = 0;
   uint64_t seed = 1;
@@ -178,20 +189,25 @@ int main(int argc, char** argv) {
   run->add_option("--gpu", o.ordinal, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
   run->add_option("--out", o.out, "The record (default: results/local/record-TIME.json)");
   run->add_flag("--resume", o.resume, "Keep what is in --out, and do the rest");
-  run->add_option("--dump", o.dump, "Folder for labels.npy, centroids.npy, initial_centroids.npy and inertia.txt, by workload and variant");
+  run->add_option(
+      "--dump", o.dump,
+      "Folder for labels.npy, centroids.npy, initial_centroids.npy and inertia.txt, by workload and variant");
   run->add_option("--modules", folders, "More folders with built variants");
   auto* data = run->add_option("--data", own_data, "A .npy file of one's own, N x D, instead of the catalogue");
   run->add_option("--k", k, "Clusters, for --data")->needs(data);
-  run->add_option("--init", init, "Initial centroids for --data, K x D (.npy); default: random distinct points")->needs(data);
+  run->add_option("--init", init, "Initial centroids for --data, K x D (.npy); default: random distinct points")
+      ->needs(data);
   run->add_option("--type", type, "Element type for --data (default: the file's)")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->needs(data);
-  run->add_option("--stop", stop_text, "For --data: exact (default), reassigned:FRACTION or fixed:ITERATIONS")->needs(data);
+  run->add_option("--stop", stop_text, "For --data: exact (default), reassigned:FRACTION or fixed:ITERATIONS")
+      ->needs(data);
   run->add_option("--seed", seed, "Of the random initial centroids, for --data")->needs(data)->capture_default_str();
   data->excludes(workloads_option);
-  run->footer("Flags that begin with --benchmark_ go to Google Benchmark: --benchmark_filter=REGEX (over\n"
-              "VARIANT/WORKLOAD/SCOPE), --benchmark_repetitions=N (exactly N samples).\n"
-              "Exit status: 0 all rows ok or refused, 1 some row invalid or failed, 2 bad usage.");
+  run->footer(
+      "Flags that begin with --benchmark_ go to Google Benchmark: --benchmark_filter=REGEX (over\n"
+      "VARIANT/WORKLOAD/SCOPE), --benchmark_repetitions=N (exactly N samples).\n"
+      "Exit status: 0 all rows ok or refused, 1 some row invalid or failed, 2 bad usage.");
 
   auto* show = app.add_subcommand("show", "Print a record as a table");
   std::string shown;
@@ -213,13 +229,16 @@ int main(int argc, char** argv) {
       const json all = {{"variants", variants_as_json(find_variants(searched))},
                         {"workloads", workloads_as_json(load_catalogue())},
                         {"devices", find_devices()}};
-      if (as_json) std::cout << all.dump(1) << "\n";
-      else print_list(all);
+      if (as_json)
+        std::cout << all.dump(1) << "\n";
+      else
+        print_list(all);
       return 0;
     }
 
     for (const std::string& word : run->remaining()) {
-      if (word.rfind("--benchmark_", 0) != 0) throw Error(fmt::format("'{}' is not an option: see ladder run --help", word));
+      if (word.rfind("--benchmark_", 0) != 0)
+        throw Error(fmt::format("'{}' is not an option: see ladder run --help", word));
       o.benchmark_flags.push_back(word);
     }
     if (!scopes.empty()) o.scopes = split(scopes);
@@ -242,13 +261,16 @@ int main(int argc, char** argv) {
                                [](const Variant& v) { return std::vector<std::string>{v.id}; });
     std::vector<Workload> problems;
     if (!own_data.empty()) {
-      problems.push_back(own_workload(own_data, k, init, type, stop_text.empty() ? Stop() : stop_rule(stop_text), seed));
+      problems.push_back(
+          own_workload(own_data, k, init, type, stop_text.empty() ? Stop() : stop_rule(stop_text), seed));
       if (k > problems[0].n) {
-        throw Error(fmt::format("K = {} is more than N = {} points: choose K of at most {}", k, problems[0].n, problems[0].n));
+        throw Error(
+            fmt::format("K = {} is more than N = {} points: choose K of at most {}", k, problems[0].n, problems[0].n));
       }
     } else {
-      problems = choose(load_catalogue(), workloads, "workload",
-                        [](const Workload& w) { return std::vector<std::string>{w.name, w.family}; });
+      problems = choose(load_catalogue(), workloads, "workload", [](const Workload& w) {
+        return std::vector<std::string>{w.name, w.family};
+      });
     }
     o.argv.assign(argv, argv + argc);
     o.cold = cache == "cold";

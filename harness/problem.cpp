@@ -8,9 +8,12 @@ namespace ladder {
 
 const char* to_string(DeviceKind kind) {
   switch (kind) {
-    case DeviceKind::cuda: return "cuda";
-    case DeviceKind::simt: return "simt";
-    default: return "cpu";
+    case DeviceKind::cuda:
+      return "cuda";
+    case DeviceKind::simt:
+      return "simt";
+    default:
+      return "cpu";
   }
 }
 
@@ -23,9 +26,12 @@ DeviceKind device_kind(const std::string& name) {
 
 std::string to_string(const Stop& stop) {
   switch (stop.rule) {
-    case Stop::Rule::exact: return "exact";
-    case Stop::Rule::fixed: return fmt::format("fixed:{}", stop.iterations);
-    default: return fmt::format("reassigned:{}", stop.fraction);
+    case Stop::Rule::exact:
+      return "exact";
+    case Stop::Rule::fixed:
+      return fmt::format("fixed:{}", stop.iterations);
+    default:
+      return fmt::format("reassigned:{}", stop.fraction);
   }
 }
 

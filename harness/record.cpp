@@ -59,25 +59,29 @@ json context(const std::vector<std::string>& argv, const json& gpu) {
     dirty = !first_line(git + "status --porcelain").empty();
   }
   const std::string cuda = LADDER_CUDA_COMPILER;
-  return {{"argv", argv},
-          {"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-          {"git_sha", sha.empty() ? "unknown" : sha},
-          {"git_dirty", dirty},
-          {"complete", false},
-          {"host",
-           {{"cpu", value_in("/proc/cpuinfo", "model name")},
-            {"cores", int(std::thread::hardware_concurrency())},
-            {"os", value_in("/etc/os-release", "PRETTY_NAME=")}}},
-          {"compiler",
-           {{"host", "g++ " __VERSION__}, {"cuda", cuda.empty() ? json() : json("nvcc " + cuda)}, {"flags", LADDER_FLAGS}}},
-          {"gpu", gpu},
-          {"left_out", json::array()}};
+  return {
+      {"argv", argv},
+      {"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+      {"git_sha", sha.empty() ? "unknown" : sha},
+      {"git_dirty", dirty},
+      {"complete", false},
+      {"host",
+       {{"cpu", value_in("/proc/cpuinfo", "model name")},
+        {"cores", int(std::thread::hardware_concurrency())},
+        {"os", value_in("/etc/os-release", "PRETTY_NAME=")}}},
+      {"compiler",
+       {{"host", "g++ " __VERSION__}, {"cuda", cuda.empty() ? json() : json("nvcc " + cuda)}, {"flags", LADDER_FLAGS}}},
+      {"gpu", gpu},
+      {"left_out", json::array()}};
 }
 
 json describe(const Workload& w) {
-  return {{"name", w.name}, {"family", w.family},           {"title", w.title},         {"n", w.n},          {"d", w.d},
-          {"k", w.k},       {"type", w.type},               {"stop", to_string(w.stop)}, {"seed", w.seed},
-          {"data_hash", w.data_hash}, {"source", w.source}};
+  return {{"name", w.name},    {"family", w.family},
+          {"title", w.title},  {"n", w.n},
+          {"d", w.d},          {"k", w.k},
+          {"type", w.type},    {"stop", to_string(w.stop)},
+          {"seed", w.seed},    {"data_hash", w.data_hash},
+          {"source", w.source}};
 }
 
 Minimum minimum_of(const std::string& scope, const Workload& w, int iterations) {
@@ -95,7 +99,8 @@ void write_record(const json& record, const fs::path& file) {
   std::ofstream out(part);
   out << record.dump(1) << "\n";
   out.close();
-  if (!out) throw Error(fmt::format("{} cannot be written: is there room, and the right to write there?", part.string()));
+  if (!out)
+    throw Error(fmt::format("{} cannot be written: is there room, and the right to write there?", part.string()));
   fs::rename(part, file);
 }
 
@@ -126,9 +131,12 @@ std::string table(const json& record) {
     Line& line = lines.back().second;
     const std::string status = row.at("status");
     const bool timed = row.at("median_ms").is_number();
-    line.cell[row.at("scope")] = timed ? fmt::format("{:.4g}", row["median_ms"].get<double>()) : status == "refused" ? "-" : status;
+    line.cell[row.at("scope")] = timed                 ? fmt::format("{:.4g}", row["median_ms"].get<double>())
+                                 : status == "refused" ? "-"
+                                                       : status;
     if (!timed && status != "refused") line.note = status + ": " + row.at("reason").get<std::string>();
-    if (!timed && status == "refused" && line.note.empty()) line.note = "refused: " + row.at("reason").get<std::string>();
+    if (!timed && status == "refused" && line.note.empty())
+      line.note = "refused: " + row.at("reason").get<std::string>();
   }
   for (const auto& [key, line] : lines) {
     text += key;

@@ -28,9 +28,7 @@ namespace {
 volatile sig_atomic_t interrupted = 0;
 void interrupt(int) { interrupted = 1; }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 fs::path worker(DeviceKind kind) {
   return program_folder() / (kind == DeviceKind::cuda ? "ladder_worker_cuda" : "ladder_worker_simt");
@@ -41,7 +39,8 @@ struct Scratch {
   fs::path path;
   Scratch() {
     std::string name = (fs::temp_directory_path() / "ladder-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw Error(fmt::format("no folder can be made in {}", fs::temp_directory_path().string()));
+    if (!mkdtemp(name.data()))
+      throw Error(fmt::format("no folder can be made in {}", fs::temp_directory_path().string()));
     path = name;
   }
   ~Scratch() {
@@ -54,7 +53,8 @@ struct Scratch {
 
 std::string clock_text(double seconds) {
   const long s = std::lround(seconds);
-  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60) : fmt::format("{}:{:02}", s / 60, s % 60);
+  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+                   : fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
 /// A line that is rewritten on a terminal; elsewhere a plain line per session.
@@ -72,9 +72,11 @@ class Progress {
  private:
   std::string head() const {
     const double elapsed = now() - begin_;
-    const std::string to_go =
-        done_ == 0 || done_ == sessions_ ? "" : fmt::format(", {} to go", clock_text(elapsed / done_ * (sessions_ - done_)));
-    return fmt::format("[{:>{}}/{} {}{}]", done_, std::to_string(sessions_).size(), sessions_, clock_text(elapsed), to_go);
+    const std::string to_go = done_ == 0 || done_ == sessions_
+                                  ? ""
+                                  : fmt::format(", {} to go", clock_text(elapsed / done_ * (sessions_ - done_)));
+    return fmt::format("[{:>{}}/{} {}{}]", done_, std::to_string(sessions_).size(), sessions_, clock_text(elapsed),
+                       to_go);
   }
   size_t sessions_, done_ = 0;
   bool terminal_;
@@ -205,7 +207,8 @@ std::string how_it_ended(const End& end, const std::string& scope, double time_l
   const std::string words = telling_line(end.last_words);
   const std::string said = words.empty() ? "" : "; its last words: " + words;
   if (WIFSIGNALED(end.status)) {
-    return fmt::format("ended by signal {} ({}) {}{}", WTERMSIG(end.status), strsignal(WTERMSIG(end.status)), where, said);
+    return fmt::format("ended by signal {} ({}) {}{}", WTERMSIG(end.status), strsignal(WTERMSIG(end.status)), where,
+                       said);
   }
   return fmt::format("ended with status {} {}{}", WEXITSTATUS(end.status), where, said);
 }
@@ -269,10 +272,14 @@ std::vector<json> run_session(const Variant& v, const Workload& w, DeviceKind ki
       ended = true;
     }
   });
-  if (end.interrupted) all("failed", "interrupted (Ctrl-C) " + (scope.empty() ? "at its start" : "in " + scope));
-  else if (!error.empty()) all("failed", error);
-  else if (!ended) all("failed", how_it_ended(end, scope, o.time_limit));
-  else if (!refused.empty()) all("refused", refused);
+  if (end.interrupted)
+    all("failed", "interrupted (Ctrl-C) " + (scope.empty() ? "at its start" : "in " + scope));
+  else if (!error.empty())
+    all("failed", error);
+  else if (!ended)
+    all("failed", how_it_ended(end, scope, o.time_limit));
+  else if (!refused.empty())
+    all("refused", refused);
   if (!ended || !refused.empty() || !result.is_object()) return rows;
 
   const std::string wrong = result.value("fault", "");
@@ -327,14 +334,17 @@ bool matches(const std::string& pattern, const std::string& text) {
 json find_devices() {
   json devices = ask_devices(DeviceKind::cuda);
   for (const json& simt : ask_devices(DeviceKind::simt)) devices.push_back(simt);
-  devices.push_back({{"kind", "cpu"}, {"ordinal", 0}, {"name", "native CPU code"},
+  devices.push_back({{"kind", "cpu"},
+                     {"ordinal", 0},
+                     {"name", "native CPU code"},
                      {"multiprocessors", int(sysconf(_SC_NPROCESSORS_ONLN))},
                      {"memory_bytes", int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)}});
   return devices;
 }
 
 std::string why_no_gpu() {
-  if (!fs::exists(worker(DeviceKind::cuda))) return "this build has no CUDA in it (nvcc was not found when it was made)";
+  if (!fs::exists(worker(DeviceKind::cuda)))
+    return "this build has no CUDA in it (nvcc was not found when it was made)";
   return "the CUDA runtime finds no GPU that works (is there one, and its driver? nvidia-smi tells)";
 }
 
@@ -354,10 +364,8 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
       gpu = device;
     }
   }
-  json record = {{"schema_version", 1},
-                 {"context", context(o.argv, gpu)},
-                 {"workloads", json::array()},
-                 {"rows", json::array()}};
+  json record = {
+      {"schema_version", 1}, {"context", context(o.argv, gpu)}, {"workloads", json::array()}, {"rows", json::array()}};
   if (o.resume && fs::exists(o.out)) {
     const json old = read_record(o.out);
     record["workloads"] = old.at("workloads");
@@ -416,7 +424,8 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
         forget(v, w, kind);
         const fs::path dump =
             o.dump.empty() ? fs::path() : o.dump / w.name / (meets > 1 ? v.id + "@" + to_string(kind) : v.id);
-        std::vector<json> rows = run_session(v, w, kind, o, scratch.path, dump.empty() ? dump : fs::absolute(dump), progress);
+        std::vector<json> rows =
+            run_session(v, w, kind, o, scratch.path, dump.empty() ? dump : fs::absolute(dump), progress);
         progress.session_done(label + summary(rows));
         for (json& row : rows) {
           bad = bad || row["status"] == "invalid" || row["status"] == "failed";

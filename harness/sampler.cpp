@@ -39,7 +39,8 @@ void start_benchmark(const std::vector<std::string>& flags) {
   for (std::string& word : words) {
     argv.push_back(word.data());
     constexpr const char* repetitions = "--benchmark_repetitions=";
-    if (word.rfind(repetitions, 0) == 0) fixed_repetitions = std::max(1, std::atoi(word.c_str() + std::string(repetitions).size()));
+    if (word.rfind(repetitions, 0) == 0)
+      fixed_repetitions = std::max(1, std::atoi(word.c_str() + std::string(repetitions).size()));
   }
   int argc = int(argv.size());
   argv.push_back(nullptr);
@@ -53,8 +54,8 @@ std::vector<double> take_samples(const std::string& name, const SamplePlan& plan
   std::exception_ptr error;
   Collector collector;
   StopRule rule;
-  rule.min_time_s = plan.min_seconds;
-  rule.max_time_s = plan.max_seconds;
+  rule.min_seconds = plan.min_seconds;
+  rule.max_seconds = plan.max_seconds;
   double last_wall = 0;  // what the last sample took with all that surrounds it
   // A run's lambda is called once per repetition; everything slow was done before, in the session.
   const auto body = [&](benchmark::State& state) {
@@ -90,7 +91,9 @@ std::vector<double> take_samples(const std::string& name, const SamplePlan& plan
     benchmark::RunSpecifiedBenchmarks(&collector);
     if (error) std::rethrow_exception(error);
     if (collector.samples_ms.size() == had || fixed_repetitions > 0) break;  // filtered out, or all that was asked for
-    if (out_of_time() || (collector.samples_ms.size() >= 3 && !rule.more(collector.samples_ms))) break;
+    if (out_of_time()) break;
+    const auto verdict = rule.judge(collector.samples_ms, now_seconds() - start);
+    if (collector.samples_ms.size() >= 3 && verdict != StopRule::Verdict::more) break;
   }
   return collector.samples_ms;
 }

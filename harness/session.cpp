@@ -30,7 +30,7 @@ struct Validation {
   double worst_regret = 0, centroid_error = 0, inertia = 0;
   std::string fault;
 
-  void add(const LabelCheck& check, const std::string& where) {
+  void add(const LabelReport& check, const std::string& where) {
     rows_checked += check.rows_checked;
     labels_wrong += check.labels_wrong;
     ties += check.ties;
@@ -41,7 +41,7 @@ struct Validation {
     }
     ++steps_checked;
   }
-  void add(const CentroidCheck& check, const std::string& where) {
+  void add(const CentroidReport& check, const std::string& where) {
     centroid_error = std::max(centroid_error, check.worst_error);
     if (!check.ok() && fault.empty()) fault = "a centroid is wrong " + where + ": " + check.first;
   }
@@ -53,9 +53,9 @@ struct MappedProblem {
   NpyFile points, centroids;
   Problem<T> problem;
   explicit MappedProblem(const Request& r) : points(r.points), centroids(r.centroids) {
-    problem.n = int(points.shape()[0]);
-    problem.d = int(points.shape()[1]);
-    problem.k = int(centroids.shape()[0]);
+    problem.n = int(points.rows());
+    problem.d = int(points.columns());
+    problem.k = int(centroids.rows());
     problem.element_bytes = sizeof(T);
     problem.stop = r.stop;
     problem.points = points.template data<T>();
@@ -104,8 +104,10 @@ class Session {
     check(cudaGetLastError(), "running a kernel");
   }
   void poison_labels() {
-    if (on_cpu()) std::fill_n(s_->label, s_->n, -1);
-    else stock::poison_labels(s_->label, s_->n, s_->stream);
+    if (on_cpu())
+      std::fill_n(s_->label, s_->n, -1);
+    else
+      stock::poison_labels(s_->label, s_->n, s_->stream);
   }
   void poison_result() {
     synchronize();
@@ -135,8 +137,10 @@ class Session {
     return int64_t(changed);
   }
   void forget_labels() {
-    if (on_cpu()) std::fill_n(previous_, s_->n, -1);
-    else stock::poison_labels(previous_, s_->n, s_->stream);
+    if (on_cpu())
+      std::fill_n(previous_, s_->n, -1);
+    else
+      stock::poison_labels(previous_, s_->n, s_->stream);
   }
   /// From the initial centroids until the stop rule holds.
   void solve() {
@@ -226,7 +230,7 @@ class Session {
   }
   double inertia_of(const std::vector<T>& centroids, const std::vector<int32_t>& label) {
     const Problem<T>& p = problem();
-    return inertia(p.points, p.n, p.d, centroids.data(), p.k, label.data());
+    return inertia(p.points, p.n, p.d, centroids.data(), label.data());
   }
   bool labels_exist(const std::vector<int32_t>& label) const {
     return std::all_of(label.begin(), label.end(), [&](int32_t j) { return j >= 0 && j < s_->k; });
@@ -237,7 +241,7 @@ class Session {
     report_({{"event", "scope"}, {"scope", "validation"}});
     const Problem<T>& p = problem();
     const int64_t count = std::max<int64_t>(1000, int64_t(request_.validation_budget / (double(p.k) * p.d)));
-    rows_ = sample_rows(p.n, std::min<int64_t>(p.n, count), sample_seed);
+    rows_ = sample_rows(p.n, int(std::min<int64_t>(p.n, count)), sample_seed);
     std::vector<T> before(p.centroids, p.centroids + size_t(p.k) * p.d);
     if (!step_by_step()) {
       validate_whole_solve(before);
@@ -252,8 +256,10 @@ class Session {
         for (int i = 0; i < p.n; ++i) changed += label[i] != previous[i];
         const bool last = stop.reached(done, changed, p.n);
         const std::string where = "in iteration " + std::to_string(done);
-        if (done == 1 || last) check_step(before, label, &after, where);
-        else if (!labels_exist(label)) check_step(before, label, nullptr, where);
+        if (done == 1 || last)
+          check_step(before, label, &after, where);
+        else if (!labels_exist(label))
+          check_step(before, label, nullptr, where);
         if (!validation_.fault.empty()) return;
         reassigned_.push_back(changed);
         inertia_.push_back(inertia_of(before, label));
@@ -383,18 +389,24 @@ class Session {
 
   double sample_once(const std::string& scope) {
     const bool whole = scope == "solve" || scope == "end_to_end";
-    if (scope != "end_to_end") restart();
-    else poison_labels(), forget_labels(), poison_result();
+    if (scope != "end_to_end")
+      restart();
+    else
+      poison_labels(), forget_labels(), poison_result();
     if (scope == "update") call(phases_.assign);
     return measure(scope == "end_to_end", [&] {
       if (scope == "end_to_end") {
         call(phases_.upload);
         call(phases_.restart);
       }
-      if (scope == "assign") call(phases_.assign);
-      else if (scope == "update") call(phases_.update);
-      else if (whole) solve();
-      else step();
+      if (scope == "assign")
+        call(phases_.assign);
+      else if (scope == "update")
+        call(phases_.update);
+      else if (whole)
+        solve();
+      else
+        step();
       if (scope == "end_to_end") call(phases_.download);
     });
   }
@@ -411,8 +423,14 @@ class Session {
 
   void time_scope(const std::string& scope) {
     report_({{"event", "scope"}, {"scope", scope}});
-    json row = {{"event", "row"}, {"scope", scope}, {"status", "refused"}, {"reason", missing(scope)},
-                {"samples_ms", json::array()}, {"median_ms", nullptr}, {"q1_ms", nullptr}, {"q3_ms", nullptr},
+    json row = {{"event", "row"},
+                {"scope", scope},
+                {"status", "refused"},
+                {"reason", missing(scope)},
+                {"samples_ms", json::array()},
+                {"median_ms", nullptr},
+                {"q1_ms", nullptr},
+                {"q3_ms", nullptr},
                 {"sm_mhz", nullptr}};
     const double deadline = begin_seconds_ + 0.9 * request_.time_limit;
     const bool whole = scope == "solve" || scope == "end_to_end";
@@ -439,17 +457,16 @@ class Session {
       }
     };
     sample_once(scope);  // warm up: caches, lazily loaded code
-    const std::vector<double> samples =
-        take_samples(request_.variant + "/" + request_.workload + "/" + scope,
-                     {.min_seconds = request_.min_seconds, .max_seconds = request_.max_seconds, .deadline = deadline},
-                     sample);
+    const std::vector<double> samples = take_samples(
+        request_.variant + "/" + request_.workload + "/" + scope,
+        {.min_seconds = request_.min_seconds, .max_seconds = request_.max_seconds, .deadline = deadline}, sample);
     if (samples.empty()) {
       row["reason"] = "left out by --benchmark_filter";
       return report_(row);
     }
-    const Quartiles q = quartiles(samples);
+    const Summary q = summarise(samples);
     row.update({{"status", "ok"}, {"samples_ms", samples}, {"median_ms", q.median}, {"q1_ms", q.q1}, {"q3_ms", q.q3}});
-    if (!mhz.empty()) row["sm_mhz"] = quartiles(mhz).median;
+    if (!mhz.empty()) row["sm_mhz"] = summarise(mhz).median;
     if (unstable) {
       row["status"] = "unstable";
       row["reason"] = "the SM clock stayed below " + std::to_string(int(floor)) + " MHz after " +
@@ -464,10 +481,10 @@ class Session {
     const fs::path dir = request_.dump;
     fs::create_directories(dir);
     const Problem<T>& p = problem();
-    const std::vector<int64_t> n{p.n}, kd{p.k, p.d};
-    write_npy(dir / "labels.npy", final_label_.data(), n);
-    write_npy(dir / "centroids.npy", final_centroids_.data(), kd);
-    write_npy(dir / "initial_centroids.npy", p.centroids, kd);
+    const std::vector<size_t> centroids{size_t(p.k), size_t(p.d)};
+    write_npy((dir / "labels.npy").string(), final_label_.data(), {size_t(p.n)});
+    write_npy((dir / "centroids.npy").string(), final_centroids_.data(), centroids);
+    write_npy((dir / "initial_centroids.npy").string(), p.centroids, centroids);
     std::ofstream out(dir / "inertia.txt.part");
     out.precision(17);
     out << validation_.inertia << "\n";
@@ -513,7 +530,7 @@ class Session {
 
   const double begin_seconds_ = now_seconds();
   double solve_seconds_ = 0;  // a solve (or the steps that stood for it) while it was validated
-  std::vector<int64_t> rows_;
+  std::vector<int32_t> rows_;
   Validation validation_;
   std::optional<int> iterations_;
   std::vector<int64_t> reassigned_;
@@ -526,9 +543,12 @@ class Session {
 
 void run_session(const Request& request, const Device& device, const Report& report) {
   const Card& card = load_card(request.module);
-  if (request.type == "f32") Session<float>(request, device, card, report).run();
-  else if (request.type == "f64") Session<double>(request, device, card, report).run();
-  else throw Error("element type '" + request.type + "' is unknown: f32 or f64");
+  if (request.type == "f32")
+    Session<float>(request, device, card, report).run();
+  else if (request.type == "f64")
+    Session<double>(request, device, card, report).run();
+  else
+    throw Error("element type '" + request.type + "' is unknown: f32 or f64");
 }
 
 void to_json(json& j, const Request& r) {

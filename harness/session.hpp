@@ -15,18 +15,18 @@ namespace ladder {
 struct Request {
   std::string variant, workload, module;
   DeviceKind device = DeviceKind::cpu;
-  int ordinal = 0;  ///< which GPU
+  int ordinal = 0;                ///< which GPU
   std::string points, centroids;  ///< .npy files, n x d and k x d, of the element type
   std::string type;               ///< f32 or f64
   Stop stop;
   std::vector<std::string> scopes;
   std::map<std::string, int> axes;
-  double time_limit = 300;      ///< seconds; the parent kills the session after it
-  double min_seconds = 0.5;     ///< of samples per scope
-  double max_seconds = 10;      ///< of wall clock per scope
+  double time_limit = 300;         ///< seconds; the parent kills the session after it
+  double min_seconds = 0.5;        ///< of samples per scope
+  double max_seconds = 10;         ///< of wall clock per scope
   double validation_budget = 2e9;  ///< fp64 multiply-adds spent on checking labels, per check
-  bool cold = false;            ///< evict L2 before every sample
-  std::string dump;             ///< folder for labels.npy and its companions; empty: none
+  bool cold = false;               ///< evict L2 before every sample
+  std::string dump;                ///< folder for labels.npy and its companions; empty: none
   std::vector<std::string> benchmark_flags;
 };
 void to_json(nlohmann::json& j, const Request& r);

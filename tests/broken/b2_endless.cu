@@ -1,0 +1,23 @@
+// Broken on purpose: never comes back from assign. Its own rows must fail, and nothing else.
+#include "../../variants/assign_rows.cuh"
+
+namespace {
+using namespace ladder;
+
+template <class T>
+void assign([[maybe_unused]] State<T>& s) {
+  for (volatile int forever = 1; forever;) {
+  }
+}
+
+template <class T>
+constexpr Phases<T> phases{.prepare = prepare_device<T>,
+                           .upload = upload_rows<T>,
+                           .restart = restart_rows<T>,
+                           .assign = assign<T>,
+                           .update = update_on_host<T>,
+                           .download = download_rows<T>};
+}  // namespace
+
+LADDER_VARIANT(.id = "b2_endless", .base = "v01_global", .idea = "broken: never comes back from assign",
+               .f32 = phases<float>, .f64 = phases<double>)

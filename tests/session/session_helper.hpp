@@ -1,0 +1,84 @@
+// A session on a small problem, through the very code that `ladder run` uses; what it reports, in one piece.
+#pragma once
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "modules.hpp"
+#include "npy.hpp"
+#include "session.hpp"
+
+namespace ladder::test {
+
+struct Outcome {
+  std::string refused, fault;
+  nlohmann::json result;
+};
+
+inline Device device_of(DeviceKind kind) {
+  Device device;
+  device.kind = kind;
+  if (kind == DeviceKind::cpu) return device;
+  cudaDeviceProp p;
+  check(cudaGetDeviceProperties(&p, 0), "reading the properties of the device");
+  device.name = p.name;
+  device.ordinals = {0};
+  device.multiprocessors = p.multiProcessorCount;
+  device.shared_bytes = p.sharedMemPerBlock;
+  device.shared_bytes_optin = p.sharedMemPerBlockOptin;
+  return device;
+}
+
+/// Variants built below BUILD_FOLDER/`folder` for this program's home and for the CPU, as (kind, module).
+inline std::vector<std::pair<DeviceKind, Variant>> built(const std::string& folder) {
+  std::vector<std::pair<DeviceKind, Variant>> found;
+  for (const Variant& v : find_variants({std::filesystem::path(BUILD_FOLDER) / folder})) {
+    const DeviceKind home = device_kind(HOME_KIND);
+    for (const DeviceKind kind : {home, DeviceKind::cpu}) {
+      // Native CPU code is tested once, beside simt.
+      if (v.modules.count(kind) && (kind == home || home == DeviceKind::simt)) found.push_back({kind, v});
+    }
+  }
+  return found;
+}
+
+/// Why the device of this program cannot be used; empty where it can.
+inline std::string why_no_device() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return "";
+  return "no GPU works here";
+}
+
+/// Runs the phases of `variant` on points (n x d) from the given centroids (k x d), without timing anything.
+template <class T>
+Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& points, const std::vector<T>& centroids,
+               int d, const Stop& stop, std::vector<std::string> scopes = {}) {
+  const auto folder = std::filesystem::temp_directory_path() / ("ladder-test-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  Request request;
+  request.variant = variant.id;
+  request.workload = "test";
+  request.module = variant.modules.at(kind).string();
+  request.device = kind;
+  request.points = (folder / "points.npy").string();
+  request.centroids = (folder / "centroids.npy").string();
+  request.type = sizeof(T) == 4 ? "f32" : "f64";
+  request.stop = stop;
+  request.scopes = std::move(scopes);
+  request.min_seconds = 0;
+  request.max_seconds = 0.05;
+  write_npy(request.points, points.data(), {points.size() / d, size_t(d)});
+  write_npy(request.centroids, centroids.data(), {centroids.size() / d, size_t(d)});
+  Outcome outcome;
+  run_session(request, device_of(kind), [&](const nlohmann::json& event) {
+    if (event["event"] == "refused") outcome.refused = event["reason"];
+    if (event["event"] == "result") outcome.result = event, outcome.fault = event["fault"];
+  });
+  std::filesystem::remove_all(folder);
+  return outcome;
+}
+
+}  // namespace ladder::test

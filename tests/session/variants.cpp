@@ -1,0 +1,119 @@
+// Every variant, in float and double, on sizes that break tiles, against the fp64 reference.
+#include <gtest/gtest.h>
+
+#include "philox.hpp"
+#include "session_helper.hpp"
+
+namespace {
+using namespace ladder;
+using namespace ladder::test;
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr double largest = 5e6;  // N x K x D: instrumented code is some twenty times slower
+#else
+constexpr double largest = 1e9;
+#endif
+
+constexpr int sizes[] = {1, 31, 32, 33, 127, 129, 1000};
+constexpr int features[] = {1, 2, 3, 33, 408};
+const Stop two_steps{.rule = Stop::Rule::fixed, .iterations = 2};
+
+/// Values in [-1, 1), the same in every run.
+template <class T>
+std::vector<T> draw(size_t count, uint64_t seed) {
+  std::vector<T> values(count);
+  uint64_t state = seed;
+  for (T& value : values) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    value = T(double(state >> 11) * 0x1p-52 - 1);
+  }
+  return values;
+}
+
+template <class T>
+void awkward_sizes(DeviceKind kind, const Variant& variant) {
+  int ran = 0;
+  for (const int d : features) {
+    for (const int n : sizes) {
+      const std::vector<T> points = draw<T>(size_t(n) * d, 1 + n);
+      for (const int k : sizes) {
+        if (k > n || double(n) * k * d > largest) continue;
+        SCOPED_TRACE("N = " + std::to_string(n) + ", K = " + std::to_string(k) + ", D = " + std::to_string(d));
+        // For K = N every point is its own centroid; otherwise some centroids are points and some lie elsewhere.
+        std::vector<T> centroids = k == n ? points : draw<T>(size_t(k) * d, 1000 + k);
+        const Outcome outcome = follow(kind, variant, points, centroids, d, two_steps);
+        ASSERT_EQ(outcome.fault, "");
+        if (!outcome.refused.empty()) continue;
+        ASSERT_EQ(outcome.result["validation"]["labels_wrong"], 0);
+        ASSERT_GT(outcome.result["validation"]["rows_checked"], 0);
+        ++ran;
+      }
+    }
+  }
+  EXPECT_GT(ran, 30) << "refused nearly everything";
+}
+
+template <class T>
+void special_points(DeviceKind kind, const Variant& variant) {
+  const int n = 129, d = 3, k = 7;
+  {
+    SCOPED_TRACE("all points equal");
+    const Outcome outcome =
+        follow(kind, variant, std::vector<T>(n * d, T(0.1)), std::vector<T>(k * d, T(0.1)), d, Stop());
+    EXPECT_EQ(outcome.fault, "");
+    EXPECT_EQ(outcome.result["validation"]["labels_wrong"], 0);
+  }
+  {
+    SCOPED_TRACE("one far outlier");
+    std::vector<T> points = draw<T>(n * d, 5);
+    points[10 * d] = T(1e6);
+    const Outcome outcome = follow(kind, variant, points, {points.begin(), points.begin() + k * d}, d, Stop());
+    EXPECT_EQ(outcome.fault, "");
+  }
+  {
+    SCOPED_TRACE("timed in every scope");
+    const std::vector<T> points = draw<T>(n * d, 6);
+    const Outcome outcome = follow(kind, variant, points, {points.begin(), points.begin() + k * d}, d, Stop(),
+                                   {"assign", "update", "iteration", "solve", "end_to_end"});
+    EXPECT_EQ(outcome.fault, "");
+    EXPECT_EQ(outcome.result["reassigned"].back(), 0) << "an exact solve ends when no label changes";
+    EXPECT_EQ(outcome.result["iterations"], outcome.result["reassigned"].size());
+  }
+}
+
+class OneVariant : public testing::Test {
+ public:
+  OneVariant(DeviceKind kind, Variant variant, bool is_float, bool awkward)
+      : kind_(kind), variant_(std::move(variant)), is_float_(is_float), awkward_(awkward) {}
+  void TestBody() override {
+    if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
+    if (awkward_)
+      is_float_ ? awkward_sizes<float>(kind_, variant_) : awkward_sizes<double>(kind_, variant_);
+    else
+      is_float_ ? special_points<float>(kind_, variant_) : special_points<double>(kind_, variant_);
+  }
+
+ private:
+  DeviceKind kind_;
+  Variant variant_;
+  bool is_float_, awkward_;
+};
+
+/// One test per variant, element type and kind of trouble. Also those of the contract's own tests.
+const bool registered = [] {
+  for (const std::string folder : {"variants", "tests/contract", "tests/example"}) {
+    for (const auto& [kind, variant] : built(folder)) {
+      for (const bool is_float : {true, false}) {
+        for (const bool awkward : {true, false}) {
+          const std::string name =
+              variant.id + (is_float ? "_f32" : "_f64") + (awkward ? "_awkward_sizes" : "_special_points");
+          testing::RegisterTest((std::string("Variants_") + to_string(kind)).c_str(), name.c_str(), nullptr, nullptr,
+                                __FILE__, __LINE__, [=] { return new OneVariant(kind, variant, is_float, awkward); });
+        }
+      }
+    }
+  }
+  return true;
+}();
+
+}  // namespace
