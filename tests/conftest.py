@@ -1,0 +1,40 @@
+"""Where the tests find the program, and a run of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("LADDER_BUILD", ROOT / "build"))
+LADDER = BUILD / "ladder"
+
+QUICK = ["--min-time", "0", "--max-time", "0.05"]
+
+
+class Ladder:
+    """Runs the program; `run` returns its record as well."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *words: str | Path, **more: object) -> subprocess.CompletedProcess[str]:
+        command = [str(LADDER), *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=600, check=False, **more)
+
+    def run(self, *words: str | Path, status: int = 0) -> dict:
+        out = self.folder / "record.json"
+        done = self("run", *words, *QUICK, "--out", out)
+        assert done.returncode == status, done.stdout + done.stderr
+        return json.loads(out.read_text())
+
+
+@pytest.fixture
+def ladder(tmp_path: Path) -> Ladder:
+    if not LADDER.exists():
+        pytest.fail(f"{LADDER} is not built: cmake --build build, or set LADDER_BUILD to the folder that holds it")
+    return Ladder(tmp_path)

@@ -1,0 +1,79 @@
+"""What `--dump` hands out, held against scikit-learn: an independent Lloyd on the same points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Ladder
+from sklearn.cluster import KMeans
+
+DATASETS = Path(__file__).resolve().parent.parent.parent / "shared" / "datasets"
+
+
+def blobs(n: int, d: int) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    return rng.normal(size=(9, d))[rng.integers(9, size=n)] * 6 + rng.normal(size=(n, d))
+
+
+def skin() -> np.ndarray:
+    path = DATASETS / "skin" / "Skin_NonSkin.txt"
+    if not path.exists():
+        pytest.skip(f"{path} is not here")
+    return np.loadtxt(path, delimiter="\t")[::8, :3]
+
+
+def letter() -> np.ndarray:
+    path = DATASETS / "letter" / "letter-recognition.data"
+    if not path.exists():
+        pytest.skip(f"{path} is not here")
+    return np.loadtxt(path, delimiter=",", usecols=range(1, 17))
+
+
+def agree(points: np.ndarray, folder: Path) -> None:
+    """One Lloyd iteration of scikit-learn from our centroids moves no label but exact ties; the inertia agrees."""
+    labels, centroids = np.load(folder / "labels.npy"), np.load(folder / "centroids.npy").astype(np.float64)
+    assert labels.shape == (len(points),) and labels.dtype == np.int32
+    x = points.astype(np.float64)
+    model = KMeans(n_clusters=len(centroids), init=centroids, n_init=1, max_iter=1, algorithm="lloyd").fit(x)
+    # fit() ends with the labels of its new centroids; its first assignment is predict() on ours.
+    model.cluster_centers_ = centroids
+    theirs = model.predict(x)
+    for i in np.flatnonzero(theirs != labels):
+        ours, other = (np.sum((x[i] - centroids[j]) ** 2) for j in (labels[i], theirs[i]))
+        assert ours == pytest.approx(other, rel=1e-5), f"row {i}: label {labels[i]}, scikit-learn says {theirs[i]}"
+    assert np.mean(theirs != labels) < 1e-3
+    inertia = float((folder / "inertia.txt").read_text())
+    assert inertia == pytest.approx(-model.score(x), rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("name", "k", "stop"),
+    [("blobs", 9, "exact"), ("skin", 12, "fixed:5"), ("letter", 26, "reassigned:0.01")],
+)
+def test_scikit_learn_agrees(ladder: Ladder, tmp_path: Path, name: str, k: int, stop: str, dtype: type) -> None:
+    points = {"blobs": lambda: blobs(3000, 7), "skin": skin, "letter": letter}[name]().astype(dtype)
+    np.save(tmp_path / f"{name}.npy", points)
+    record = ladder.run("--device", "simt", "--data", tmp_path / f"{name}.npy", "--k", str(k), "--stop", stop,
+                        "--scopes", "iteration", "--dump", tmp_path / "dump")  # fmt: skip
+    assert record["workloads"][0]["type"] == ("f32" if dtype is np.float32 else "f64")
+    folders = sorted((tmp_path / "dump" / name).iterdir())
+    assert len(folders) == len({r["variant"] for r in record["rows"]})
+    for folder in folders:
+        agree(points, folder)
+    for row in record["rows"]:
+        assert (ladder.folder / row["dump"]).is_dir()
+
+
+def test_given_centroids_are_used(ladder: Ladder, tmp_path: Path) -> None:
+    points = blobs(500, 4).astype(np.float32)
+    np.save(tmp_path / "p.npy", points)
+    np.save(tmp_path / "c.npy", points[10:15])
+    ladder.run("--device", "cpu", "--variants", "c0*", "--data", tmp_path / "p.npy", "--k", "5", "--init",
+               tmp_path / "c.npy", "--stop", "fixed:3", "--dump", tmp_path / "dump")  # fmt: skip
+    folder = tmp_path / "dump" / "p" / "c0_serial"
+    assert np.array_equal(np.load(folder / "initial_centroids.npy"), points[10:15])
+    model = KMeans(n_clusters=5, init=points[10:15].astype(np.float64), n_init=1, max_iter=3, tol=0).fit(points)
+    assert np.load(folder / "centroids.npy") == pytest.approx(model.cluster_centers_, rel=1e-4)

@@ -1,0 +1,226 @@
+"""The command line, as a student would use it: what it lists, runs, refuses, survives and writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from conftest import BUILD, LADDER, QUICK, ROOT, Ladder
+
+SCOPES = ["assign", "update", "iteration", "solve", "end_to_end"]
+
+
+def ids(pattern: str, folder: str = "variants") -> list[str]:
+    return sorted(path.stem for path in (ROOT / folder).glob(pattern))
+
+
+def write_points(path: Path, n: int = 400, d: int = 5, dtype: type = np.float32) -> np.ndarray:
+    points = np.random.default_rng(7).normal(size=(n, d)).astype(dtype)
+    np.save(path, points)
+    return points
+
+
+# ------------------------------------------------------------------------------------------------------------- listing
+
+
+def test_list_names_every_file_workload_and_device(ladder: Ladder) -> None:
+    listed = json.loads(ladder("list", "--json").stdout)
+    assert [v["id"] for v in listed["variants"]] == sorted(ids("*.cu") + ids("*.cpp"))
+    for variant in listed["variants"]:
+        assert variant["idea"] and variant["devices"]
+        assert "cpu" in variant["devices"] or "simt" in variant["devices"]
+    catalogue = json.loads((ROOT / "datasets" / "catalogue.json").read_text())
+    assert [w["name"] for w in listed["workloads"]] == [w["name"] for w in catalogue["workloads"]]
+    for workload in listed["workloads"]:
+        assert workload["available"] or workload["reason"]
+    assert {"cpu", "simt"} <= {d["kind"] for d in listed["devices"]}
+
+
+def test_every_base_is_a_variant(ladder: Ladder) -> None:
+    variants = {v["id"]: v["base"] for v in json.loads(ladder("list", "--json").stdout)["variants"]}
+    for base in variants.values():
+        assert base == "" or base in variants
+
+
+def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) -> None:
+    listed = json.loads(ladder("list", "--json", env={**os.environ, "LADDER_CACHE": str(tmp_path)}).stdout)
+    missing = [w for w in listed["workloads"] if not w["available"]]
+    assert missing and all("prepare.py" in w["reason"] for w in missing)
+    assert any(w["available"] for w in listed["workloads"]), "generated workloads need no file"
+
+
+# ------------------------------------------------------------------------------------------------------------- running
+
+
+def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
+    record = ladder.run("--device", "simt", "--variants", "*", "--workloads", "*_tiny")
+    jsonschema.validate(record, json.loads((ROOT / "harness" / "record.schema.json").read_text()))
+    assert record["context"]["complete"] and not record["context"]["left_out"]
+    expected = {(v, w["name"], s) for v in ids("*.cu") + ids("*.cpp") for w in record["workloads"] for s in SCOPES}
+    assert {(r["variant"], r["workload"], r["scope"]) for r in record["rows"]} == expected
+    for row in record["rows"]:
+        assert row["status"] in ("ok", "refused"), row
+        if row["status"] == "ok":
+            assert row["validation"]["labels_wrong"] == 0
+            assert row["samples_ms"] and min(row["samples_ms"]) > 0
+    # All follow the same path: Lloyd's, from the same centroids.
+    for workload in record["workloads"]:
+        counts = {tuple(r["reassigned"]) for r in record["rows"] if r["workload"] == workload["name"] and r["reassigned"]}
+        iterations = {len(c) for c in counts}
+        assert max(iterations) - min(iterations) <= 2, "rounding may end a solve an iteration earlier, not more"
+    assert not list(ladder.folder.glob("*.part"))
+
+
+def test_a_simt_row_says_simt(ladder: Ladder) -> None:
+    record = ladder.run("--device", "simt", "--variants", "v0*", "--workloads", "wine_tiny", "--scopes", "assign")
+    assert {r["device"] for r in record["rows"]} == {"simt"}
+    assert record["context"]["gpu"] is None
+
+
+def test_scopes_that_a_fused_variant_lacks_are_refused(ladder: Ladder) -> None:
+    rows = ladder.run("--modules", BUILD / "tests" / "contract", "--variants", "t2_fused,t1_whole_solve",
+                      "--device", "simt", "--workloads", "wine_tiny")["rows"]  # fmt: skip
+    refused = {(r["variant"], r["scope"]) for r in rows if r["status"] == "refused"}
+    assert refused == {("t2_fused", "assign"), ("t2_fused", "update"), ("t1_whole_solve", "assign"),
+                       ("t1_whole_solve", "update"), ("t1_whole_solve", "iteration")}  # fmt: skip
+    assert all(r["reason"] for r in rows if r["status"] == "refused")
+
+
+def test_an_axis_is_set_and_recorded(ladder: Ladder) -> None:
+    rows = ladder.run("--modules", BUILD / "tests" / "contract", "--variants", "t1_whole_solve", "--device", "simt",
+                      "--workloads", "wine_tiny", "--scopes", "solve", "--axis", "block=64")["rows"]  # fmt: skip
+    assert rows[0]["axes"] == {"block": 64}
+    done = ladder("run", "--modules", BUILD / "tests" / "contract", "--variants", "t1_whole_solve", "--device", "simt",
+                  "--workloads", "wine_tiny", "--scopes", "solve", "--axis", "block=65", "--out", ladder.folder / "r.json")  # fmt: skip
+    assert done.returncode == 1 and "65" in done.stdout + done.stderr
+
+
+def test_google_benchmark_flags_pass_through(ladder: Ladder) -> None:
+    rows = ladder.run("--device", "simt", "--variants", "v01_global", "--workloads", "wine_tiny",
+                      "--benchmark_repetitions=4", "--benchmark_filter=.*/(assign|update)$")["rows"]  # fmt: skip
+    assert {r["scope"]: len(r["samples_ms"]) for r in rows if r["status"] == "ok"} == {"assign": 4, "update": 4}
+    assert all("--benchmark_filter" in r["reason"] for r in rows if r["status"] == "refused")
+
+
+def test_too_much_work_for_the_cpu_is_refused_beforehand(ladder: Ladder, tmp_path: Path) -> None:
+    write_points(tmp_path / "many.npy", n=200_000, d=60)
+    rows = ladder.run("--device", "cpu", "--variants", "c0_serial", "--data", tmp_path / "many.npy", "--k", "5000",
+                      "--time-limit", "20")["rows"]  # fmt: skip
+    assert {r["status"] for r in rows} == {"refused"}
+    assert "--time-limit" in rows[0]["reason"]
+
+
+# -------------------------------------------------------------------------------------------- what others' faults may do
+
+
+def test_broken_variants_fail_their_own_rows_only(ladder: Ladder) -> None:
+    done = ladder("run", "--modules", BUILD / "tests" / "broken", "--variants", "b1_*,b2_*,b3_*,b4_*,v01_global",
+                  "--device", "simt", "--workloads", "wine_tiny", "--scopes", "assign,iteration", "--time-limit", "5",
+                  *QUICK, "--out", ladder.folder / "record.json")  # fmt: skip
+    assert done.returncode == 1
+    rows = json.loads((ladder.folder / "record.json").read_text())["rows"]
+    status = {(r["variant"], r["status"]) for r in rows}
+    broken = ids("b[1-4]_*.cu", "tests/broken")
+    assert status == {("v01_global", "ok")} | {(b, "failed") for b in broken}
+    reason = {r["variant"]: r["reason"] for r in rows}
+    assert "SIGABRT" in reason["b1_abort"] or "Aborted" in reason["b1_abort"]
+    assert "--time-limit" in reason["b2_endless"]
+    assert "Segmentation" in reason["b3_segfault"] or "SEGV" in reason["b3_segfault"] or "null" in reason["b3_segfault"]
+    assert "bytes of device memory" in reason["b4_throws"]
+
+
+def test_wrong_variants_are_invalid_and_have_no_times(ladder: Ladder) -> None:
+    rows = ladder.run("--modules", BUILD / "tests" / "wrong", "--variants", "w1_off_by_one", "--device", "simt",
+                      "--workloads", "wine_tiny", status=1)["rows"]  # fmt: skip
+    assert {r["status"] for r in rows} == {"invalid"}
+    assert all(r["median_ms"] is None and "label" in r["reason"] for r in rows)
+
+
+def test_an_interrupted_run_keeps_its_rows_and_resumes(ladder: Ladder) -> None:
+    out = ladder.folder / "record.json"
+    command = [LADDER, "run", "--device", "simt", "--modules", BUILD / "tests" / "broken", "--variants",
+               "v01_global,b2_endless", "--workloads", "wine_tiny", "--scopes", "assign", *QUICK, "--out", out]  # fmt: skip
+    # b2_endless comes first in the order of ids, so let v01_global's rows be there from before.
+    ladder.run("--device", "simt", "--variants", "v01_global", "--workloads", "wine_tiny", "--scopes", "assign")
+    process = subprocess.Popen([*command, "--resume"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    record = json.loads(out.read_text())
+    assert not record["context"]["complete"]
+    assert {(r["variant"], r["status"]) for r in record["rows"]} == {("v01_global", "ok"), ("b2_endless", "failed")}
+
+
+# ------------------------------------------------------------------------------------------------------------ bad usage
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run", "--variants", "v99*"], "v99*"),
+        (["run", "--workloads", "nowhere"], "nowhere"),
+        (["run", "--scopes", "assign,asign"], "asign"),
+        (["run", "--device", "tpu"], "tpu"),
+        (["run", "--nonsense"], "--nonsense"),
+        (["run", "--axis", "block"], "block"),
+        (["run", "--data", "nowhere.npy", "--k", "3"], "nowhere.npy"),
+        (["show", "nowhere.json"], "nowhere.json"),
+        ([], "subcommand"),
+    ],
+)
+def test_bad_usage_is_one_sentence_and_status_2(ladder: Ladder, words: list[str], says: str) -> None:
+    done = ladder(*words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words", "says"),
+    [
+        (lambda p: p.__setitem__((3, 1), np.nan), ["--k", "4"], "row 3, column 1 is NaN"),
+        (lambda p: p.__setitem__((0, 4), np.inf), ["--k", "4"], "row 0, column 4 is infinite"),
+        (lambda p: None, ["--k", "401"], "K = 401 is more than N = 400"),
+        (lambda p: None, ["--k", "0"], "K = 0"),
+        (lambda p: None, ["--k", "4", "--stop", "soon"], "soon"),
+    ],
+)
+def test_points_that_cannot_be_clustered(ladder: Ladder, tmp_path: Path, spoil, words: list[str], says: str) -> None:
+    points = write_points(tmp_path / "own.npy")
+    spoil(points)
+    np.save(tmp_path / "own.npy", points)
+    done = ladder("run", "--data", tmp_path / "own.npy", *words, "--out", tmp_path / "r.json")
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_fortran_order_is_refused(ladder: Ladder, tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", np.asfortranarray(write_points(tmp_path / "own.npy")))
+    done = ladder("run", "--data", tmp_path / "f.npy", "--k", "3")
+    assert done.returncode == 2 and "Fortran" in done.stderr
+
+
+# ------------------------------------------------------------------------------------------------------- names and files
+
+
+def test_harness_and_plots_name_no_variant() -> None:
+    names = ids("*.cu") + ids("*.cpp")
+    for folder in ("harness", "plots"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and path.suffix != ".pyc":
+                text = path.read_text(errors="replace")
+                assert not [name for name in names if name in text], path
+
+
+def test_every_variant_tells_what_differs() -> None:
+    for path in [*ROOT.glob("variants/*.cu"), *ROOT.glob("variants/*.cpp")]:
+        first = path.read_text().splitlines()[0]
+        assert first.startswith(f"// {path.stem.split('_')[0]}: "), f"{path.name} opens with: {first}"
