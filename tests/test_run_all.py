@@ -11,9 +11,27 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PLAIN_TOOLS = (
-    "bash basename cat dirname env find grep head mkdir mktemp nproc printf rm sed sha256sum sort tail touch tr"
-).split()
+PLAIN_TOOLS = [
+    "bash",
+    "basename",
+    "cat",
+    "dirname",
+    "env",
+    "find",
+    "grep",
+    "head",
+    "mkdir",
+    "mktemp",
+    "nproc",
+    "printf",
+    "rm",
+    "sed",
+    "sha256sum",
+    "sort",
+    "tail",
+    "touch",
+    "tr",
+]
 
 CMAKE = """#!/bin/bash
 case $1 in
