@@ -59,7 +59,7 @@ logged() {
   if ((status)); then
     say "failed with status $status: $*"
     say "the end of $log:"
-    tail -n 25 "$log" | sed 's/^/   | /'
+    tail -n 12 "$log" | sed 's/^/   | /'
   fi
   return "$status"
 }
