@@ -14,7 +14,7 @@ Without a step: setup, build, data, run and draw, in that order. A second run re
   build   configure and build into build/ (with CUDA where nvcc is found)
   data    find, fetch, check and convert the data sets into datasets/cache/
   run     validate and time the variants on what this machine has, into results/latest/record.json
-  draw    draw results/latest/record.json, and print its short table
+  draw    check and draw results/latest/record.json, and print its short table
   test    setup; build the default and the asan preset; run all tests (GoogleTest, pytest, ruff)
 
   --workloads LIST   names or globs with commas   (default: chosen by the devices found)
@@ -290,9 +290,16 @@ run_ladder() {
 
 draw() {
   [[ -f results/latest/record.json ]] || stop "there is no results/latest/record.json: ./run_all.sh run makes it."
-  step "Draw"
+  step "Check and draw the record"
+  if have_module numpy && have_module jsonschema; then
+    logged results/latest/log/check.log "$python" plots/check.py results/latest/record.json ||
+      problem "the record does not keep to its schema (see results/latest/log/check.log)"
+  else
+    leave_out "the check of the record against its schema (${python:-python3} lacks numpy or jsonschema)"
+  fi
   if have_module matplotlib; then
-    "$python" plots/draw.py results/latest/record.json --out results/latest || problem "the drawing failed"
+    logged results/latest/log/draw.log "$python" plots/draw.py results/latest/record.json --out results/latest ||
+      problem "the drawing failed (see results/latest/log/draw.log)"
   else
     leave_out "the pictures (${python:-python3} lacks matplotlib)"
   fi
