@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+# The stand-in record is checked and drawn only where run_all.sh finds what that takes.
+for module in ("numpy", "jsonschema", "matplotlib"):
+    pytest.importorskip(module)
+
 ROOT = Path(__file__).resolve().parent.parent
 PLAIN_TOOLS = (
     *("bash", "basename", "cat", "dirname", "env", "find", "grep", "head", "mkdir", "nproc", "printf", "rm", "sed"),
