@@ -14,7 +14,7 @@ Without a step: setup, build, data, run and draw, in that order. A second run re
   build   configure and build into build/ (with CUDA where nvcc is found)
   data    find, fetch, check and convert the data sets into datasets/cache/
   run     validate and time the variants on what this machine has, into results/latest/record.json
-  draw    draw results/latest/record.json, and print its short table
+  draw    check and draw results/latest/record.json, and print its short table
   test    setup; build the default and the asan preset; run all tests (GoogleTest, pytest, ruff)
 
   --workloads LIST   names or globs with commas   (default: chosen by the devices found)
@@ -59,7 +59,7 @@ logged() {
   if ((status)); then
     say "failed with status $status: $*"
     say "the end of $log:"
-    tail -n 25 "$log" | sed 's/^/   | /'
+    tail -n 12 "$log" | sed 's/^/   | /'
   fi
   return "$status"
 }
@@ -85,6 +85,7 @@ missing_packages() {
   command -v cmake >/dev/null || echo cmake
   command -v ninja >/dev/null || echo ninja-build
   command -v git >/dev/null || echo git
+  [[ -e /etc/ssl/certs/ca-certificates.crt ]] || echo ca-certificates
   local package header library
   while read -r package header library; do
     have_package "$package" && continue
@@ -153,18 +154,6 @@ require_versions() {
 
 # --------------------------------------------------------------------------------------------------------------- Python
 
-# What Python is for here: module, then what is left out without it.
-python_needs() {
-  cat <<'END'
-numpy the real data sets and the drawing
-PIL the photograph
-sklearn the photograph, and the tests that compare with scikit-learn
-matplotlib the drawing
-jsonschema the tests of the record's schema
-pytest all tests written in Python
-END
-}
-
 # find_python CODE: prints the first interpreter from 3.11 on that runs CODE without an error, or nothing.
 find_python() {
   local candidate
@@ -222,14 +211,17 @@ setup_python() {
   rm -rf .venv
   choose_python
   if [[ -z $python ]]; then
-    leave_out "the real data sets, the drawing and the Python tests (no Python from 3.11 on was found)"
+    say "there is no Python from 3.11 on: what needs it is left out below"
     return
   fi
-  say "uses $python as it is instead of .venv"
-  local module purpose
-  while read -r module purpose; do
-    have_module "$module" || leave_out "$purpose ($python lacks $module)"
-  done < <(python_needs)
+  local module missing=()
+  for module in numpy scipy sklearn PIL matplotlib jsonschema pytest ruff; do
+    have_module "$module" || missing+=("$module")
+  done
+  say "uses $python as it is; it lacks: ${missing[*]:-nothing}"
+  if ((${#missing[@]})); then
+    say "what needs those is left out below; with network, ./run_all.sh setup installs them into .venv"
+  fi
 }
 
 # ---------------------------------------------------------------------------------------------------------------- build
@@ -263,7 +255,7 @@ prepare_data() {
   if have_module numpy; then
     "$python" datasets/prepare.py || problem "the data sets could not be prepared"
   else
-    leave_out "the real data sets (no Python with numpy)"
+    leave_out "the real data sets (${python:-python3} lacks numpy)"
   fi
 }
 
@@ -298,11 +290,18 @@ run_ladder() {
 
 draw() {
   [[ -f results/latest/record.json ]] || stop "there is no results/latest/record.json: ./run_all.sh run makes it."
-  step "Draw"
-  if have_module matplotlib; then
-    "$python" plots/draw.py results/latest/record.json --out results/latest || problem "the drawing failed"
+  step "Check and draw the record"
+  if have_module numpy && have_module jsonschema; then
+    logged results/latest/log/check.log "$python" plots/check.py results/latest/record.json ||
+      problem "the record does not keep to its schema (see results/latest/log/check.log)"
   else
-    leave_out "the drawing (no Python with matplotlib)"
+    leave_out "the check of the record against its schema (${python:-python3} lacks numpy or jsonschema)"
+  fi
+  if have_module matplotlib; then
+    logged results/latest/log/draw.log "$python" plots/draw.py results/latest/record.json --out results/latest ||
+      problem "the drawing failed (see results/latest/log/draw.log)"
+  else
+    leave_out "the pictures (${python:-python3} lacks matplotlib)"
   fi
   step "Result"
   build/ladder show results/latest/record.json || problem "the record could not be shown"
@@ -325,7 +324,7 @@ run_tests() {
   if have_module pytest; then
     "$python" -m pytest -q || problem "pytest failed"
   else
-    problem "the tests written in Python did not run: there is no pytest"
+    problem "the tests written in Python did not run: ${python:-python3} lacks pytest"
   fi
   step "ruff"
   if have_module ruff; then
@@ -398,7 +397,7 @@ done
 
 if ((${#left_out[@]})); then
   printf '\nLeft out here:\n'
-  printf '  %s\n' "${left_out[@]}" | sort -u
+  printf '  %s\n' "${left_out[@]}"
 fi
 if ((${#problems[@]})); then
   printf '\nrun_all.sh: ended after %d s with problems:\n' "$SECONDS" >&2
