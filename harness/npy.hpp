@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "contract.hpp"
+#include "problem.hpp"
 
 namespace ladder {
 

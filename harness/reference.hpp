@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "contract.hpp"
+#include "problem.hpp"
 
 namespace ladder {
 

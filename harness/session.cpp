@@ -261,13 +261,15 @@ class Session {
         else if (!labels_exist(label))
           check_step(before, label, nullptr, where);
         if (!validation_.fault.empty()) return;
-        reassigned_.push_back(changed);
-        inertia_.push_back(inertia_of(before, label));
+        if (whole) {
+          reassigned_.push_back(changed);
+          inertia_.push_back(inertia_of(before, label));
+        }
         before = std::move(after);
         previous = std::move(label);
         if (last) break;
       }
-      iterations_ = whole ? std::optional<int>(int(reassigned_.size())) : std::nullopt;
+      if (whole) iterations_ = int(reassigned_.size());
       // A last assignment, so that the labels belong to the centroids that are handed out.
       final_label_ = one_step().first;
       check_step(before, final_label_, nullptr, "after the last iteration");

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "contract.hpp"
+#include "problem.hpp"
 
 namespace ladder {
 

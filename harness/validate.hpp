@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "contract.hpp"
+#include "problem.hpp"
 
 namespace ladder {
 

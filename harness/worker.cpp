@@ -24,12 +24,6 @@ constexpr DeviceKind home = DeviceKind::cuda;
 constexpr DeviceKind home = DeviceKind::simt;
 #endif
 
-int attribute(cudaDeviceAttr which, int ordinal) {
-  int value = 0;
-  check(cudaDeviceGetAttribute(&value, which, ordinal), "reading a property of the device");
-  return value;
-}
-
 Device describe(DeviceKind kind, int ordinal) {
   Device device;
   device.kind = kind;
@@ -52,6 +46,29 @@ Device describe(DeviceKind kind, int ordinal) {
   return device;
 }
 
+#ifdef LADDER_WORKER_CUDA
+void add_gpu_facts(json& entry, const Device& device) {
+  int driver = 0, runtime = 0;
+  check(cudaDriverGetVersion(&driver), "reading the driver's version");
+  check(cudaRuntimeGetVersion(&runtime), "reading the runtime's version");
+  const auto version = [](int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); };
+  const auto attribute = [&](cudaDeviceAttr which) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, which, device.ordinals[0]), "reading a property of the device");
+    return value;
+  };
+  entry["compute_capability"] =
+      fmt::format("{}.{}", device.compute_capability / 10, device.compute_capability % 10);
+  entry["driver"] = version(driver);
+  entry["cuda"] = version(runtime);
+  entry["sm_clock_mhz"] = attribute(cudaDevAttrClockRate) * 1e-3;
+  entry["memory_clock_mhz"] = attribute(cudaDevAttrMemoryClockRate) * 1e-3;
+  entry["ecc"] = attribute(cudaDevAttrEccEnabled) != 0;
+}
+#else
+void add_gpu_facts(json&, const Device&) {}
+#endif
+
 /// The devices of this home, for `ladder list` and for a record's context.
 json devices() {
   json found = json::array();
@@ -64,19 +81,7 @@ json devices() {
                   {"name", device.name},
                   {"multiprocessors", device.multiprocessors},
                   {"memory_bytes", device.memory_bytes}};
-    if (home == DeviceKind::cuda) {
-      int driver = 0, runtime = 0;
-      check(cudaDriverGetVersion(&driver), "reading the driver's version");
-      check(cudaRuntimeGetVersion(&runtime), "reading the runtime's version");
-      const auto version = [](int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); };
-      entry.update(
-          {{"compute_capability", fmt::format("{}.{}", device.compute_capability / 10, device.compute_capability % 10)},
-           {"driver", version(driver)},
-           {"cuda", version(runtime)},
-           {"sm_clock_mhz", attribute(cudaDevAttrClockRate, ordinal) * 1e-3},
-           {"memory_clock_mhz", attribute(cudaDevAttrMemoryClockRate, ordinal) * 1e-3},
-           {"ecc", attribute(cudaDevAttrEccEnabled, ordinal) != 0}});
-    }
+    add_gpu_facts(entry, device);
     found.push_back(entry);
   }
   return found;
