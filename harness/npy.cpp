@@ -110,9 +110,10 @@ class HeaderParser {
     return true;
   }
   void expect(char c, const std::string& what) {
-    if (!take(c))
-      fail(at_ < text_.size() ? "'" + std::string(1, text_[at_]) + "' instead of " + what
-                              : "its end instead of " + what);
+    if (take(c)) return;
+    std::string found = "its end";
+    if (at_ < text_.size()) found = {'\'', text_[at_], '\''};
+    fail(found + " instead of " + what);
   }
   std::string string(const std::string& what) {
     const char quote = peek();

@@ -56,7 +56,8 @@ double gamma(int64_t m, double u) {
 ///
 /// Underflow adds an absolute error: a term or a partial sum below the smallest normal number may become 0 on a device
 /// that flushes subnormals; there are at most 8 d such operations per distance. Overflow has no allowance: a label
-/// chosen among infinities is right only where it is right by its fp64 distance.
+/// chosen among infinities is right only where it is right by its fp64 distance. The range is taken to be that of T,
+/// whatever the roundoff.
 template <class T>
 class RegretBound {
  public:
@@ -209,17 +210,22 @@ LabelReport check_labels(const T* points, int n, int d, const T* centroids, int 
       const size_t row = row_of(i);
       const auto [best, least] = nearest[i - begin];
       const int32_t got = label[row];
-      if (!std::isfinite(least))
-        throw Error("row " + std::to_string(row) +
-                    " is so far from every centroid that its squared distance exceeds a " + "double: scale the points");
-      const auto wrong = [&](const std::string& why) {
+      const auto need_finite = [&](double value) {
+        if (!std::isfinite(value))
+          throw Error("row " + std::to_string(row) +
+                      " has squared distances or norms that exceed a double: scale the points");
+      };
+      need_finite(least);
+      const auto wrong = [&](const auto& why) {
         if (part.labels_wrong++ == 0)
-          part.first = "row " + std::to_string(row) + " has label " + std::to_string(got) + ", but " + why;
+          part.first = "row " + std::to_string(row) + " has label " + std::to_string(got) + ", but " + why();
       };
       if (got == best) continue;
       if (got < 0 || got >= k) {
-        wrong("labels are 0 to " + std::to_string(k - 1) + "; " + std::to_string(best) +
-              " is right, at squared distance " + number(least));
+        wrong([&] {
+          return "labels are 0 to " + std::to_string(k - 1) + "; " + std::to_string(best) +
+                 " is right, at squared distance " + number(least);
+        });
         continue;
       }
       const T* x = points + row * d;
@@ -230,16 +236,24 @@ LabelReport check_labels(const T* points, int n, int d, const T* centroids, int 
       const double limit = bound.needs_norms()
                                ? bound.limit(least, norm(x, d), norm(centroid(best), d), norm(centroid(got), d))
                                : bound.limit(least, 0, 0, 0);
-      const std::string comparison =
-          std::to_string(best) + " is right: squared distance " + number(least) + " instead of " + number(distance);
+      need_finite(limit);
+      const auto comparison = [&] {
+        return std::to_string(best) + " is right: squared distance " + number(least) + " instead of " +
+               number(distance);
+      };
       if (lowest[got] != got) {
-        wrong("centroid " + std::to_string(lowest[got]) + " has the same coordinates and a lower index");
+        wrong(
+            [&] { return "centroid " + std::to_string(lowest[got]) + " has the same coordinates and a lower index"; });
       } else if (!(distance <= limit)) {
-        wrong(comparison + ", " + number(regret) + " more, where " + name_of(arithmetic.form) + " allows " +
-              number(limit - least));
+        wrong([&] {
+          return comparison() + ", " + number(regret) + " more, where " + name_of(arithmetic.form) + " allows " +
+                 number(limit - least);
+        });
       } else if (bound.exact() && precise_nearest(x, centroids, k, d, limit) != got) {
-        wrong(comparison + ", equal to the accuracy of doubles, and " + std::to_string(got) +
-              " is not the lowest index of the exact minimum");
+        wrong([&] {
+          return comparison() + ", equal to the accuracy of doubles, and " + std::to_string(got) +
+                 " is not the lowest index of the exact minimum";
+        });
       } else {
         ++part.ties;
       }
@@ -304,15 +318,15 @@ CentroidReport check_centroids(const T* points, int n, int d, const T* before, c
     report.empty_clusters += m == 0;
     for (int f = 0; f < d; ++f) {
       const size_t at = size_t(j) * d + f;
-      const auto wrong = [&](const std::string& why) {
+      const auto wrong = [&](const auto& why) {
         if (report.values_wrong++ == 0)
           report.first = "centroid " + std::to_string(j) + " has " + number(double(after[at])) + " in feature " +
-                         std::to_string(f) + ", " + why;
+                         std::to_string(f) + ", " + why();
       };
       if (m == 0) {
         if (std::memcmp(&after[at], &before[at], sizeof(T)) != 0) {
           report.worst_error = std::numeric_limits<double>::infinity();
-          wrong("where it should keep " + number(double(before[at])) + ": it has no points");
+          wrong([&] { return "where it should keep " + number(double(before[at])) + ": it has no points"; });
         }
         continue;
       }
@@ -322,8 +336,10 @@ CentroidReport check_centroids(const T* points, int n, int d, const T* before, c
                            2 * reference_roundoff * std::fabs(mean) + double(std::numeric_limits<T>::min());
       const double error = std::fabs(double(after[at]) - mean);
       if (!(error <= bound))
-        wrong("where the mean of its " + std::to_string(int64_t(m)) + " points is " + number(mean) + ": off by " +
-              number(error) + ", allowed is " + number(bound));
+        wrong([&] {
+          return "where the mean of its " + std::to_string(int64_t(m)) + " points is " + number(mean) + ": off by " +
+                 number(error) + ", allowed is " + number(bound);
+        });
       report.worst_error =
           std::max(report.worst_error, std::isnan(error) ? std::numeric_limits<double>::infinity() : error / bound);
     }

@@ -56,8 +56,6 @@ TEST(StopRule, WaitsWhileTheSpreadShrinks) {
   const StopRule rule{.min_seconds = 0};
   Samples noisy_start = times(10, 0.3, 10, 1);
   EXPECT_EQ(rule.judge(noisy_start, 0.1), Verdict::more);
-  noisy_start.resize(25, 10.0);  // the quartiles of 25 are still those of the noisy ten, but closer
-  ASSERT_GT(summarise(noisy_start).relative_iqr(), 0.0);
   noisy_start.resize(60, 10.0);
   EXPECT_EQ(rule.judge(noisy_start, 0.6), Verdict::settled);
 }

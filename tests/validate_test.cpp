@@ -313,6 +313,8 @@ TEST(CheckLabels, UnderflowIsAllowedAndOverflowIsNot) {
   EXPECT_TRUE(check_labels(huge, 1, 1, huge_centroids, 2, second, {}).ok());
   const double beyond[] = {0}, beyond_centroids[] = {1e200};
   EXPECT_THROW(check_labels(beyond, 1, 1, beyond_centroids, 1, first, {}), Error);
+  const double far[] = {1e200}, far_centroids[] = {1e200, 1.0000000000000002e200};
+  EXPECT_THROW(check_labels(far, 1, 1, far_centroids, 2, second, {.form = Form::expanded}), Error);
 }
 
 TEST(CheckLabels, NoLabelIsRightForACentroidThatIsNoNumber) {
