@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Checks records: `check.py RECORD...` prints a sentence per violation and exits 1 if there is any.
+
+First harness/record.schema.json, then what a schema cannot say: medians and quartiles agree with their samples, every
+row's workload exists, the chains of bases end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+from record import Record, RecordError, from_document, read_json
+
+SCHEMA = Path(__file__).resolve().parent.parent / "harness" / "record.schema.json"
+# Samples and quartiles may be written with fewer digits than they were computed with.
+RELATIVE_TOLERANCE = 1e-6
+
+
+def items(
+    validator: jsonschema.protocols.Validator, rule: dict[str, Any], instance: list[Any], schema: dict[str, Any]
+) -> Iterator[jsonschema.ValidationError]:
+    """The keyword "items", with a short way through long arrays of sound numbers: samples, reassignments, inertia."""
+    kinds = {"number": (int, float), "integer": (int,)}.get(rule.get("type", "")) if isinstance(rule, dict) else None
+    if kinds and set(rule) <= {"type", "minimum", "exclusiveMinimum"} and isinstance(instance, list):
+        least = min(instance) if instance and all(type(value) in kinds for value in instance) else None
+        if (
+            least is not None
+            and least >= rule.get("minimum", least)
+            and least > rule.get("exclusiveMinimum", -math.inf)
+        ):
+            return
+    yield from jsonschema.Draft202012Validator.VALIDATORS["items"](validator, rule, instance, schema)
+
+
+@cache
+def validator() -> jsonschema.protocols.Validator:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.validators.extend(jsonschema.Draft202012Validator, {"items": items})(schema)
+
+
+def row_name(index: int, row: dict[str, Any]) -> str:
+    parts = [str(row.get(key, "?")) for key in ("variant", "workload", "device", "scope", "status")]
+    return f"rows[{index}] ({', '.join(parts)})"
+
+
+def schema_violations(document: dict[str, Any]) -> list[str]:
+    found = []
+    for error in sorted(validator().iter_errors(document), key=lambda e: [str(part) for part in e.absolute_path]):
+        path = list(error.absolute_path)
+        where = "the record"
+        if path[:1] == ["rows"] and len(path) > 1:
+            row = document["rows"][path[1]]
+            where = row_name(path[1], row if isinstance(row, dict) else {})
+            path = path[2:]
+        if path:
+            where += ": " + ".".join(str(part) for part in path)
+        message = error.message if len(error.message) < 300 else error.message[:140] + " ... " + error.message[-140:]
+        found.append(f"{where}: {message}.")
+    return found
+
+
+def quartile_violations(name: str, row: dict[str, Any]) -> list[str]:
+    stated = {key: row[key] for key in ("q1_ms", "median_ms", "q3_ms")}
+    if not row["samples_ms"]:
+        wrong = [key for key, value in stated.items() if value is not None]
+        return [f"{name}: {', '.join(wrong)} stated without a sample."] if wrong else []
+    computed = np.percentile(row["samples_ms"], [25, 50, 75], method="linear")
+    return [
+        f"{name}: {key} is {value:.9g}, but its {len(row['samples_ms'])} samples give {right:.9g}."
+        for (key, value), right in zip(stated.items(), computed, strict=True)
+        if value is not None and abs(value - right) > RELATIVE_TOLERANCE * right
+    ]
+
+
+def base_violations(rows: list[dict[str, Any]]) -> list[str]:
+    found = []
+    cards: dict[str, tuple[str, str, str]] = {}
+    for index, row in enumerate(rows):
+        card = (row["base"], row["idea"], row["shows"])
+        if cards.setdefault(row["variant"], card) != card:
+            found.append(f"{row_name(index, row)}: base, idea or shows differ from an earlier row of this variant.")
+    for variant in cards:
+        seen = [variant]
+        while (base := cards[seen[-1]][0]) in cards:
+            if base in seen:
+                found.append(f"variant {variant}: its chain of bases does not end ({' -> '.join([*seen, base])}).")
+                break
+            seen.append(base)
+    return found
+
+
+def semantic_violations(document: dict[str, Any]) -> list[str]:
+    """What is wrong with a document that fits the schema."""
+    found = []
+    sizes = {entry["name"]: entry["n"] for entry in document["workloads"]}
+    names = [entry["name"] for entry in document["workloads"]]
+    found += [f"workload {name}: listed {names.count(name)} times." for name in sizes if names.count(name) > 1]
+    keys: set[tuple[Any, ...]] = set()
+    for index, row in enumerate(document["rows"]):
+        name = row_name(index, row)
+        if row["workload"] not in sizes:
+            found.append(f"{name}: workload {row['workload']} is not in workloads.")
+        if row["device"] == "cuda" and row["status"] != "refused" and document["context"]["gpu"] is None:
+            found.append(f"{name}: ran on cuda, but context.gpu is null.")
+        key = (*(row[k] for k in ("variant", "workload", "device", "scope", "cache")), *sorted(row["axes"].items()))
+        if key in keys:
+            found.append(f"{name}: repeats an earlier row with the same axes and cache state.")
+        keys.add(key)
+        found += quartile_violations(name, row)
+        if row["status"] in ("ok", "unstable") and row["reassigned"]:
+            if row["reassigned"][0] != sizes.get(row["workload"], row["reassigned"][0]):
+                found.append(f"{name}: reassigned starts with {row['reassigned'][0]}, not with all points.")
+            if row["iterations"] is not None and row["iterations"] != len(row["reassigned"]):
+                found.append(
+                    f"{name}: {row['iterations']} iterations, but {len(row['reassigned'])} entries in reassigned."
+                )
+    return found + base_violations(document["rows"])
+
+
+def violations(document: dict[str, Any]) -> list[str]:
+    """One sentence per violation; the meaning is only looked at once the form is right."""
+    return schema_violations(document) or semantic_violations(document)
+
+
+def load(path: Path) -> Record:
+    """A sound record, or a RecordError that names its first violations."""
+    document = read_json(path)
+    found = violations(document)
+    if found:
+        more = f" (and {len(found) - 3} more: run plots/check.py)" if len(found) > 3 else ""
+        raise RecordError(f"{path}: is not a sound record{more}: " + " ".join(found[:3]))
+    return from_document(document, path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks records against the schema and for what it cannot say.")
+    parser.add_argument("records", nargs="+", type=Path, metavar="RECORD")
+    broken = False
+    for path in parser.parse_args().records:
+        try:
+            found = violations(read_json(path))
+        except RecordError as error:
+            print(error, file=sys.stderr)
+            broken = True
+            continue
+        for sentence in found:
+            print(f"{path}: {sentence}", file=sys.stderr)
+        print(f"{path}: " + (f"{len(found)} violations" if found else "sound"))
+        broken = broken or bool(found)
+    return int(broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

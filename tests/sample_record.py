@@ -1,0 +1,183 @@
+"""Plausible records for the tests of schema and plots: nothing here was measured.
+
+`make()` builds a record with rows on cuda, simt and cpu, refusals, an invalid, a failed and an unstable row. Names are
+made up on purpose: neither schema nor plots may know real ones.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SCOPES = ("assign", "update", "iteration", "solve", "end_to_end")
+ITERATIONS = 12
+
+
+def context(gpu: bool = True) -> dict[str, Any]:
+    return {
+        "argv": ["ladder", "run", "--device", "all"],
+        "time": "2026-11-20T23:00:00Z",
+        "git_sha": "0123456789abcdef0123456789abcdef01234567",
+        "git_dirty": False,
+        "complete": True,
+        "host": {"cpu": "Example CPU 9000", "cores": 16, "os": "Debian GNU/Linux 12"},
+        "compiler": {"host": "g++ 12.2", "cuda": "12.8" if gpu else None, "flags": "-O3"},
+        "gpu": {
+            "name": "Example GPU X1",
+            "compute_capability": "9.0",
+            "multiprocessors": 132,
+            "memory_bytes": 150_000_000_000,
+            "driver": "570.10",
+            "cuda": "12.8",
+            "sm_clock_mhz": 1980,
+            "memory_clock_mhz": 3201.0,
+            "ecc": True,
+        }
+        if gpu
+        else None,
+    }
+
+
+def workload(name: str, family: str, n: int, d: int, k: int, stop: str = "exact") -> dict[str, Any]:
+    return {
+        "name": name,
+        "family": family,
+        "title": f"made-up {name}",
+        "n": n,
+        "d": d,
+        "k": k,
+        "type": "f32",
+        "stop": stop,
+        "data_hash": "sha256:00",
+        "source": family,
+    }
+
+
+def row(
+    variant: str,
+    base: str,
+    workload: dict[str, Any],
+    device: str,
+    scope: str,
+    ms: float = 1.0,
+    status: str = "ok",
+    **fields: object,
+) -> dict[str, Any]:
+    """An ok row of ten samples around `ms`, or one without a time where a status is given."""
+    timed = status in ("ok", "unstable")
+    noise = random.Random(f"{variant} {workload['name']} {device} {scope}")
+    spread = 0.3 if status == "unstable" else 0.02
+    samples = [ms * (1 + spread * noise.random()) for _ in range(10)] if timed else []
+    q1, median, q3 = (float(q) for q in np.percentile(samples, [25, 50, 75])) if timed else (None, None, None)
+    n = workload["n"]
+    made = {
+        "variant": variant,
+        "base": base,
+        "idea": f"the idea of {variant}",
+        "shows": "assign",
+        "workload": workload["name"],
+        "device": device,
+        "scope": scope,
+        "status": status,
+        "reason": "",
+        "axes": {},
+        "cache": "warm",
+        "samples_ms": samples,
+        "median_ms": median,
+        "q1_ms": q1,
+        "q3_ms": q3,
+        "validation": {
+            "rows_checked": n,
+            "labels_wrong": 0,
+            "ties": 0,
+            "worst_regret": 0.0,
+            "centroid_error": 1e-7,
+            "inertia": 10.0,
+            "steps_checked": ITERATIONS,
+        }
+        if timed
+        else None,
+        "iterations": ITERATIONS if timed else None,
+        "reassigned": [n] + [int(n * 0.5**i) for i in range(1, ITERATIONS - 1)] + [0] if timed else [],
+        "inertia": [10.0 + 90.0 * 0.6**i for i in range(ITERATIONS)] if timed else [],
+        "peak_device_bytes": 1 << 20 if device == "cuda" and timed else None,
+        "sm_mhz": 1980.0 if device == "cuda" and timed else None,
+        "flop": 2.0 * n * workload["k"] * workload["d"],
+        "bytes": 4.0 * n * workload["d"],
+        "dump": None,
+    }
+    return made | fields
+
+
+def session(
+    variant: str, base: str, workload: dict[str, Any], device: str, ms: float, fused: bool = False, **fields: object
+) -> list[dict[str, Any]]:
+    """A row per scope of a variant whose iteration takes `ms`."""
+    share = {"assign": 0.7, "update": 0.2, "iteration": 1.0, "solve": ITERATIONS, "end_to_end": ITERATIONS + 3.0}
+    rows = []
+    for scope in SCOPES:
+        extra: dict[str, Any] = dict(fields)
+        if fused and scope in ("assign", "update"):
+            extra |= {"status": "refused", "reason": "assign and update are one pass here: see iteration."}
+        rows.append(row(variant, base, workload, device, scope, ms=ms * share[scope], **extra))
+    return rows
+
+
+def make(gpu: bool = True) -> dict[str, Any]:
+    """Two trees on cuda and simt, one on cpu; a sweep over K, a family of one, a family of eight files."""
+    sweep = [workload(f"grapes_k{k}", "grapes", 6497, 11, k) for k in (16, 100, 300, 900, 1500, 2100)]
+    files = [workload(f"cloud_{i:02}", "cloud", 1_000_000, 100, 10, "fixed:10") for i in range(8)]
+    big = workload("embedding", "embedding", 300_000, 408, 5000, "reassigned:0.01")
+    workloads = [*sweep, big, *files]
+    constant = "the centroids take {} bytes, constant memory holds 65536: use a variant that keeps them elsewhere."
+    rows: list[dict[str, Any]] = []
+    for w in workloads:
+        work = w["n"] * w["k"] * w["d"]
+        for device, rate in (("cuda", 2e9), ("simt", 2e7)) if gpu else (("simt", 2e7),):
+            ms = work / rate + 0.01
+            rows += session("g1_plain", "", w, device, ms)
+            size = 4 * w["k"] * w["d"]
+            if size > 65536:
+                refusal = {"status": "refused", "reason": constant.format(size)}
+                rows += session("g2_constant", "g1_plain", w, device, 0, **refusal)
+            else:
+                rows += session("g2_constant", "g1_plain", w, device, ms / 1.7)
+            rows += session("g3_pinned", "g1_plain", w, device, ms / 1.05, shows="end_to_end")
+            unstable = {"status": "unstable", "reason": "4 of 10 samples were taken below 75 % of the default clock."}
+            rows += session(
+                "g4_update", "g3_pinned", w, device, ms / 4.2, shows="update", **(unstable if w is big else {})
+            )
+            rows += session("g5_fused", "g4_update", w, device, ms / 31, fused=True, shows="iteration")
+            wrong = {"status": "invalid", "reason": "17 labels of 6497 are wrong, the first in row 6480."}
+            crash = {"status": "failed", "reason": "ended by signal 11 (segmentation fault) while assigning labels."}
+            rows += session("h1_matrix", "", w, device, ms * 1.6)
+            rows += session("h2_tiles", "h1_matrix", w, device, ms * 1.9, **(wrong if w is sweep[1] else {}))
+            rows += session("h3_crash", "h2_tiles", w, device, ms, **(crash if w in sweep else {}))
+        rows += session("s1_serial", "", w, "cpu", work / 1e6)
+        rows += session("s2_threads", "s1_serial", w, "cpu", work / 13e6, fused=True, shows="iteration")
+    return {"schema_version": 1, "context": context(gpu), "workloads": workloads, "rows": rows}
+
+
+def tall(variants: int = 40) -> dict[str, Any]:
+    """A ladder of many rungs with long names, each a bit faster than its base, on a sweep of three K."""
+    sweep = [workload(f"grapes_k{k}", "grapes", 6497, 11, k) for k in (16, 300, 2100)]
+    names = [f"v{i:02}_{'an_idea_with_a_long_name' if i % 3 else 'short'}" for i in range(variants)]
+    rows: list[dict[str, Any]] = []
+    for w in sweep:
+        for i, name in enumerate(names):
+            fields: dict[str, Any] = {}
+            if i % 9 == 5:
+                fields = {"status": "refused", "reason": f"needs {i} KB of shared memory per block, 48 KB are there."}
+            ms = w["k"] / 100 * math.exp(-i / 8)
+            rows += session(name, names[i - 1] if i else "", w, "cuda", ms, fused=i % 4 == 3, **fields)
+    return {"schema_version": 1, "context": context(), "workloads": sweep, "rows": rows}
+
+
+def write(document: dict[str, Any], path: Path) -> Path:
+    path.write_text(json.dumps(document))
+    return path
