@@ -1,0 +1,189 @@
+"""Convergence: how many labels still change, and how the inertia falls, iteration by iteration.
+
+Exact variants walk the same way, so a workload is one line. Where variants differ, their range is a band and the page
+says how many differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from record import MANY_WORKLOADS, Record, Rung, Workload
+from style import COLOURS, GREY, MARKERS, WIDTH, Page
+
+LEGEND_ROW = 0.34  # inches
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What the variants recorded on one workload."""
+
+    workload: Workload
+    reassigned: dict[Rung, tuple[int, ...]]
+    inertia: dict[Rung, tuple[float, ...]]
+
+    @property
+    def usual(self) -> tuple[int, ...]:
+        """The way most variants went; the first of them where several are equally common."""
+        return Counter(self.reassigned.values()).most_common(1)[0][0]
+
+    @property
+    def differing(self) -> list[Rung]:
+        return [rung for rung, way in self.reassigned.items() if way != self.usual]
+
+    @property
+    def usual_inertia(self) -> tuple[float, ...]:
+        """That of the first variant on the usual way that recorded it, else of the first that did."""
+        usual = [self.inertia[r] for r, way in self.reassigned.items() if way == self.usual and r in self.inertia]
+        return (usual or list(self.inertia.values()) or [()])[0]
+
+
+def walks(record: Record) -> list[Walk]:
+    """Of every workload with a valid row that recorded its reassignments: the longest record of each variant."""
+    found = []
+    for w in record.workloads.values():
+        reassigned: dict[Rung, tuple[int, ...]] = {}
+        inertia: dict[Rung, tuple[float, ...]] = {}
+        for row in record.rows:
+            if row.workload != w.name or not row.timed:
+                continue
+            rung = Rung(row.variant, row.device)
+            if len(row.reassigned) > len(reassigned.get(rung, ())):
+                reassigned[rung] = tuple(row.reassigned)
+            if len(row.inertia) > len(inertia.get(rung, ())):
+                inertia[rung] = tuple(row.inertia)
+        if reassigned:
+            found.append(Walk(w, reassigned, inertia))
+    return found
+
+
+def band(ways: Sequence[Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest value of each iteration over the variants that still ran."""
+    length = max(len(way) for way in ways)
+    table = np.full((len(ways), length), np.nan)
+    for line, way in zip(table, ways, strict=True):
+        line[: len(way)] = way
+    return np.nanmin(table, axis=0), np.nanmax(table, axis=0)
+
+
+def stop_rule(workload: Workload) -> tuple[str, float]:
+    rule, _, value = workload.stop.partition(":")
+    return rule, float(value) if value else 0.0
+
+
+def agreement(members: Sequence[Walk]) -> str:
+    differing = [walk for walk in members if walk.differing]
+    total = len({rung.variant for walk in members for rung in walk.reassigned})
+    if not differing:
+        return f"All {total} variants reassign the same number of labels in every iteration." if total > 1 else ""
+    parts = []
+    for walk in differing[:4]:
+        names = sorted({rung.variant for rung in walk.differing})
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        parts.append(f"{walk.workload.name}: {len(walk.differing)} of {len(walk.reassigned)} ({shown})")
+    rest = f"; and on {len(differing) - 4} more workloads" if len(differing) > 4 else ""
+    return "Variants that differ from the usual way (band: the range of all): " + "; ".join(parts) + rest + "."
+
+
+def draw_family(record: Record, family: str, members: Sequence[Walk], folder: Path) -> tuple[str, str]:
+    stem = f"convergence_{family}"
+    name = members[0].workload.name if len(members) == 1 else f"{family}, {len(members)} workloads"
+    title = f"Convergence: {name}"
+    with_inertia = any(walk.inertia for walk in members)
+    many = len(members) > MANY_WORKLOADS
+    notes = [agreement(members)] if agreement(members) else []
+    subtitle = "further down sooner is better; the run ends at the stop rule"
+    columns = 2 if with_inertia else 1
+    entries = 2 if many else len(members) + 2
+    rows = -(-entries // 4)
+    page = Page(title, subtitle, notes, record.footer(), body=5)
+    left, gutter, below = 1.55, 1.5, 0.85
+    above = rows * LEGEND_ROW + 0.2
+    inches = (WIDTH - 0.35 - left - gutter * (columns - 1)) / columns
+    bottom = page.bottom + below
+    height = page.top - above - bottom
+    axes = [page.axes(left + i * (inches + gutter), bottom, inches, height) for i in range(columns)]
+
+    share_axes = axes[0]
+    # A log axis has no zero: "no label changed" sits on a line of its own below one label.
+    floor = 0.4 / max(walk.workload.n for walk in members)
+    handles: list[Line2D] = []
+    zero_shown = False
+    for index, walk in enumerate(members):
+        colour = COLOURS[0] if many else COLOURS[index % len(COLOURS)]
+        marker = MARKERS[index // len(COLOURS) % len(MARKERS)]
+        style = {"color": colour, "linewidth": 1.2 if many else 2.5, "alpha": 0.5 if many else 1.0}
+        if not many:
+            handles.append(Line2D([], [], marker=marker, markersize=7, label=walk.workload.name, **style))
+        n = walk.workload.n
+        share = np.maximum(np.array(walk.usual) / n, floor)
+        step = np.arange(1, len(share) + 1)
+        every = max(1, len(share) // 15)
+        share_axes.plot(step, share, marker="" if many else marker, markevery=every, markersize=7, **style)
+        zeros = step[np.array(walk.usual) == 0]
+        if zeros.size:
+            zero_shown = True
+            share_axes.plot(zeros, np.full(zeros.size, floor), "v", markersize=13, mfc="white", mec=colour, mew=2)
+        if walk.differing:
+            low, high = band([np.maximum(np.array(way) / n, floor) for way in walk.reassigned.values()])
+            share_axes.fill_between(np.arange(1, len(low) + 1), low, high, color=colour, alpha=0.25, linewidth=0)
+        if with_inertia and walk.usual_inertia:
+            fall = np.array(walk.usual_inertia) / walk.usual_inertia[0]
+            axes[1].plot(
+                np.arange(1, len(fall) + 1), fall, marker="" if many else marker, markevery=every, markersize=7, **style
+            )
+    if many:
+        handles.append(Line2D([], [], color=COLOURS[0], label=f"one line per workload ({len(members)})"))
+    for rule, value in sorted({stop_rule(walk.workload) for walk in members}):
+        if rule == "reassigned":
+            share_axes.axhline(value, color="black", linestyle="--", linewidth=2)
+            handles.append(Line2D([], [], color="black", ls="--", label=f"stop: at most {100 * value:g} % changed"))
+        elif rule == "fixed":
+            share_axes.axvline(value, color="black", linestyle=":", linewidth=2.5)
+            handles.append(Line2D([], [], color="black", ls=":", lw=2.5, label=f"stop: after {value:.0f} iterations"))
+        else:
+            zero_shown = True
+            handles.append(Line2D([], [], color="black", ls="-.", label="stop: no label changed (0)"))
+            share_axes.axhline(floor, color="black", linestyle="-.", linewidth=2)
+    share_axes.set_yscale("log")
+    if zero_shown:
+        ticks = [10.0**e for e in range(int(np.floor(np.log10(floor))) + 1, 1)]
+        share_axes.set_yticks([floor, *ticks], ["0", *(f"{t * 100:g} %" for t in ticks)])
+        share_axes.minorticks_off()
+    else:
+        share_axes.yaxis.set_major_formatter(lambda value, _: f"{value * 100:g} %")
+    share_axes.set_ylabel("labels that changed, share of N (log scale)")
+    for ax in axes:
+        ax.set_xlabel("iteration")
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+        ax.set_xlim(left=0.5)
+    if with_inertia:
+        axes[1].set_ylabel("inertia over that of the first iteration")
+    page.figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0.35 / WIDTH, page.top / page.height),
+        ncols=4,
+        frameon=False,
+        borderaxespad=0,
+        labelcolor=GREY if many else "black",
+    )
+    page.save(folder, stem)
+    return stem, title
+
+
+def draw(record: Record, folder: Path) -> tuple[list[tuple[str, str]], list[str]]:
+    """Draws all pages. Returns (stem, what it shows) for each page, and why others were left out."""
+    found = walks(record)
+    if not found:
+        return [], ["convergence: no valid row recorded its reassignments"]
+    families: dict[str, list[Walk]] = {}
+    for walk in found:
+        families.setdefault(walk.workload.family, []).append(walk)
+    return [draw_family(record, family, members, folder) for family, members in families.items()], []

@@ -1,0 +1,239 @@
+"""The ladder: how much faster each rung is than the root of its tree.
+
+A page per device class and scope with one panel per family, and a page per family of several workloads with one panel
+per workload. GPU pages hold times of cuda alone; simt and cpu times are CPU times and have pages of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from record import (
+    DEVICE_CLASSES,
+    MANY_WORKLOADS,
+    SCOPE_TITLES,
+    SCOPES,
+    TIMES,
+    Gap,
+    Record,
+    Rung,
+    Speedup,
+    Workload,
+    geometric_mean,
+)
+from style import BODY, GREY, LINE, SMALL, WIDTH, Lines, Notes, Page, gap_text, log_ticks, number, text_width, times
+
+PANELS_A_PAGE = 6
+GUTTER = 0.3  # inches between panels
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One workload, or a family as the geometric mean over its workloads."""
+
+    title: str
+    workloads: tuple[Workload, ...]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a panel shows on the line of a rung."""
+
+    dots: tuple[float, ...]  # speedup per workload
+    value: float | None  # that of the workload, or the geometric mean over all of the panel's
+    whisker: tuple[float, float] | None
+    label: str
+    hollow: bool  # unstable
+    gap: Gap | None
+
+
+def scopes_of(record: Record, device_class: str) -> list[str]:
+    """Iteration, and every scope in which a variant of this class says that its change shows."""
+    shown = {record.shows[rung.variant] for rung in record.rungs(DEVICE_CLASSES[device_class])}
+    return [scope for scope in SCOPES if scope in shown | {"iteration"}]
+
+
+def mark(record: Record, rung: Rung, panel: Panel, scope: str) -> Mark:
+    found = {w.name: record.speedup(rung, w.name, scope) for w in panel.workloads}
+    good = {name: s for name, s in found.items() if isinstance(s, Speedup)}
+    gaps = [s for s in found.values() if isinstance(s, Gap)]
+    dots = tuple(s.value for s in good.values())
+    if len(found) == 1 and good:
+        (one,) = good.values()
+        is_root = record.root(rung.variant) == rung.variant
+        label = f"{number(one.ms)} ms = 1{TIMES}" if is_root else times(one.value)
+        label += "  unstable" if one.unstable else ""
+        return Mark(dots, one.value, (one.low, one.high), label, one.unstable, None)
+    if not good:
+        reasons = {(gap.status, gap.reason) for gap in gaps}
+        same = len({status for status, _ in reasons}) == 1
+        more = f" ({len(found)} workloads; this is the first)" if len(reasons) > 1 else ""
+        return Mark((), None, None, "", False, Gap(gaps[0].status if same else "no time", gaps[0].reason + more))
+    unstable = sum(s.unstable for s in good.values())
+    suffix = f"  {unstable} unstable" if unstable else ""
+    if gaps:
+        # A mean over fewer workloads than its neighbours' would not compare: the dots stand alone.
+        kinds = sorted({gap.status for gap in gaps})
+        label = f"only {len(good)} of {len(found)} ({', '.join(kinds)}){suffix}"
+        return Mark(dots, None, None, label, bool(unstable), gaps[0])
+    mean = geometric_mean(dots)
+    return Mark(dots, mean, None, times(mean) + suffix, bool(unstable), None)
+
+
+def x_range(marks: Sequence[Mark], inches: float) -> tuple[float, float]:
+    """Limits of the log axis that leave room for every value's label."""
+    ends = [(max((*m.dots, *(m.whisker or ()))), text_width(m.label) + 0.3) for m in marks if m.dots]
+    low = min([1.0, *(min((*m.dots, *(m.whisker or ()))) for m in marks if m.dots)]) / 1.25
+    high = 2.0  # noise around a lone root must not fill the page
+    for value, label in ends:
+        room = max(inches - label, 0.25 * inches)
+        high = max(high, low * math.exp(math.log(max(value, 1.0) / low) * inches / room))
+    return low, high * 1.02
+
+
+def draw_panel(
+    ax: Axes, marks: dict[Rung, Mark], lines: Lines, notes: Notes, limits: tuple[float, float], inches: float
+) -> None:
+    ax.set_xscale("log")
+    ax.set_xlim(*limits)
+    log_ticks(ax, "x", math.log10(limits[1] / limits[0]), inches, TIMES)
+    ax.minorticks_off()
+    ax.axvline(1, color=GREY, linewidth=1.5, zorder=1)
+    for rung, m in marks.items():
+        y, colour = lines.y[rung], lines.colour[rung]
+        if not m.dots:
+            assert m.gap
+            ax.text(
+                0.02,
+                y,
+                gap_text(m.gap, 0.96 * inches, notes),
+                transform=ax.get_yaxis_transform(),
+                va="center",
+                color=GREY,
+                style="italic",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+                gid="gap",
+            )
+            continue
+        right = max((*m.dots, *(m.whisker or ()), 1.0))
+        if m.value is not None:
+            ax.hlines(y, 1, m.value, color=colour, linewidth=3, alpha=0.35, zorder=2)
+            ax.plot(m.value, y, "o", markersize=10, color=colour, mfc="white" if m.hollow else colour, zorder=4)
+        if m.whisker:
+            ax.hlines(y, *m.whisker, color=colour, linewidth=2, zorder=3)
+            ax.vlines(m.whisker, y - 0.22, y + 0.22, color=colour, linewidth=2, zorder=3)
+        if len(m.dots) > 1 or m.value is None:
+            ax.plot(m.dots, [y] * len(m.dots), "|", markersize=10, mew=2, color=colour, alpha=0.7, zorder=3)
+        label = m.label
+        if m.gap:
+            label += f" [{notes.cite(m.gap.reason)}]"
+        ax.annotate(
+            label,
+            (right, y),
+            xytext=(9, 0),
+            textcoords="offset points",
+            va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
+            zorder=5,
+            gid="value",
+        )
+
+
+def draw_page(
+    record: Record, device_class: str, scope: str, panels: Sequence[Panel], title: str, folder: Path, stem: str
+) -> list[Path]:
+    names = {w.name for panel in panels for w in panel.workloads}
+    rungs = [
+        rung
+        for rung in record.rungs(DEVICE_CLASSES[device_class])
+        if any(record.row(rung, name, scope) is not None for name in names)
+    ]
+    lines = Lines(record, rungs)
+    notes = Notes()
+    left = 0.35 + lines.label_width
+    inches = (WIDTH - 0.35 - left - GUTTER * (len(panels) - 1)) / len(panels)
+    marks = [{rung: mark(record, rung, panel, scope) for rung in lines.y} for panel in panels]
+    for column in marks:  # the notes must be known before the page is laid out
+        for m in column.values():
+            if m.gap and m.dots:
+                notes.cite(m.gap.reason)
+            elif m.gap:
+                gap_text(m.gap, 0.96 * inches, notes)
+
+    single = any(len(panel.workloads) == 1 for panel in panels)
+    several = any(len(panel.workloads) > 1 for panel in panels)
+    legend = ["further right is better"]
+    if single and several:
+        legend.append("dot: median with quartiles, or geometric mean of a family (strokes: its workloads)")
+    elif several:
+        legend.append("dot: geometric mean of a family; strokes: its workloads")
+    else:
+        legend.append("dot: median; whisker: quartiles of its samples")
+    if any(m.hollow for column in marks for m in column.values()):
+        legend.append("hollow: unstable")
+    bold = [rung for rung in rungs if record.shows[rung.variant] == scope]
+    if bold and len(bold) < len(rungs):
+        legend.append("bold: its idea shows here")
+    above = 2 * BODY * LINE / 72 + 0.1
+    below = 0.85
+    page = Page(
+        title, "; ".join(legend), notes.lines(), record.footer(device_class), body=lines.height() + above + below
+    )
+    limits = x_range([m for column in marks for m in column.values()], inches)
+    for index, panel in enumerate(panels):
+        bottom = page.bottom + below
+        ax = page.axes(left + index * (inches + GUTTER), bottom, inches, page.top - above - bottom)
+        lines.label(ax, visible=index == 0, bold=bold)
+        draw_panel(ax, marks[index], lines, notes, limits, inches)
+        ax.set_title(panel.title, fontsize=SMALL if len(panels) > 3 else BODY, loc="left")
+    page.figure.text(
+        (left + (WIDTH - 0.35 - left) / 2) / WIDTH,
+        (page.bottom + 0.12) / page.height,
+        f"speedup over the root of the tree, {SCOPE_TITLES[scope]} (log scale)",
+        ha="center",
+        va="bottom",
+        fontsize=BODY,
+    )
+    return page.save(folder, stem)
+
+
+def family_title(members: Sequence[Workload]) -> str:
+    first = members[0]
+    ks = sorted({w.k for w in members})
+    if len(members) == 1:
+        return f"{first.name}\n{first.size}"
+    k = f"K = {ks[0]}" if len(ks) == 1 else f"K = {ks[0]} … {ks[-1]}"
+    return f"{first.family}: {len(members)} workloads\n{k}"
+
+
+def draw(record: Record, folder: Path, scopes: Sequence[str] | None = None) -> tuple[list[tuple[str, str]], list[str]]:
+    """Draws all pages. Returns (stem, what it shows) for each page, and why others were left out."""
+    drawn: list[tuple[str, str]] = []
+    left_out: list[str] = []
+    for device_class, devices in DEVICE_CLASSES.items():
+        if not record.rungs(devices):
+            left_out.append(f"ladder ({device_class}): no row on {' or '.join(devices)}")
+            continue
+        for scope in scopes or scopes_of(record, device_class):
+            families = record.families(record.workloads_on(devices, [scope]))
+            if not families:
+                left_out.append(f"ladder ({device_class}, {scope}): no valid time")
+                continue
+            where = "on the GPU" if device_class == "gpu" else "CPU times (no GPU)"
+            what = f"Speedup over the root, {where}: {SCOPE_TITLES[scope]}"
+            pages = [(what, "", [Panel(family_title(members), tuple(members)) for members in families.values()])]
+            for family, members in families.items():
+                if 1 < len(members) <= MANY_WORKLOADS:
+                    panels = [Panel(f"{w.name}\n{w.size}", (w,)) for w in members]
+                    pages.append((f"{what}, {family}", f"_{family}", panels))
+            for title, suffix, panels in pages:
+                for start in range(0, len(panels), PANELS_A_PAGE):
+                    part = f"_{start // PANELS_A_PAGE + 1}" if start else ""
+                    stem = f"ladder_{device_class}_{scope}{suffix}{part}"
+                    draw_page(record, device_class, scope, panels[start : start + PANELS_A_PAGE], title, folder, stem)
+                    drawn.append((stem, title))
+    return drawn, left_out

@@ -1,0 +1,217 @@
+"""Where the time goes: the parts of one iteration and of one run, stacked, in plain milliseconds.
+
+A page per device class and workload; a family of many workloads gets one page with the mean over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from record import DEVICE_CLASSES, MANY_WORKLOADS, Gap, Record, Rung, Workload
+from style import (
+    BODY,
+    COLOURS,
+    GREY,
+    LINE,
+    SMALL,
+    WIDTH,
+    Lines,
+    Notes,
+    Page,
+    gap_text,
+    linear_ticks,
+    number,
+    text_width,
+)
+
+GUTTER = 0.5  # inches between the two panels
+PARTS = {
+    "assign": COLOURS[0],
+    "update": COLOURS[5],
+    "rest of the iteration": "#B8B8B8",
+    "fused iteration": COLOURS[2],
+    "solve": COLOURS[4],
+    "transfers and layout": COLOURS[1],
+    "whole run, not split": "#B8B8B8",
+}
+LEFT_SCOPES, RIGHT_SCOPES = ("assign", "update", "iteration"), ("solve", "end_to_end")
+
+
+@dataclass(frozen=True)
+class Stack:
+    parts: tuple[tuple[str, float], ...]  # name in PARTS, ms
+    whole: float | None  # the same, timed as a whole, ms
+    unstable: bool
+
+
+def times_of(record: Record, rung: Rung, workloads: Sequence[Workload], scope: str) -> float | Gap:
+    """Mean over the workloads of the scope's median, ms."""
+    found = []
+    for w in workloads:
+        row = record.row(rung, w.name, scope)
+        if row is None:
+            return Gap("not run", f"no {scope} row on {w.name}.")
+        if not row.timed:
+            return Gap(row.status, row.reason)
+        assert row.median_ms
+        found.append(row.median_ms)
+    return fmean(found)
+
+
+def is_unstable(record: Record, rung: Rung, workloads: Sequence[Workload], scopes: Sequence[str]) -> bool:
+    rows = [record.row(rung, w.name, scope) for w in workloads for scope in scopes]
+    return any(row is not None and row.status == "unstable" for row in rows)
+
+
+def iteration_stack(record: Record, rung: Rung, workloads: Sequence[Workload]) -> Stack | Gap:
+    assign, update, whole = (times_of(record, rung, workloads, scope) for scope in LEFT_SCOPES)
+    unstable = is_unstable(record, rung, workloads, LEFT_SCOPES)
+    if isinstance(assign, float) and isinstance(update, float):
+        parts = [("assign", assign), ("update", update)]
+        if isinstance(whole, Gap):
+            return Stack(tuple(parts), None, unstable)
+        if whole > assign + update:
+            parts.append(("rest of the iteration", whole - assign - update))
+        return Stack(tuple(parts), whole, unstable)
+    if isinstance(whole, float):
+        return Stack((("fused iteration", whole),), whole, unstable)
+    # An iteration that was never asked for says less than the reason why its parts have no time.
+    return whole if whole.status != "not run" or not isinstance(assign, Gap) else assign
+
+
+def run_stack(record: Record, rung: Rung, workloads: Sequence[Workload]) -> Stack | Gap:
+    solve, whole = (times_of(record, rung, workloads, scope) for scope in RIGHT_SCOPES)
+    unstable = is_unstable(record, rung, workloads, RIGHT_SCOPES)
+    if isinstance(whole, float) and isinstance(solve, float):
+        parts = [("solve", solve)]
+        if whole > solve:
+            parts.append(("transfers and layout", whole - solve))
+        return Stack(tuple(parts), whole, unstable)
+    if isinstance(whole, float):
+        return Stack((("whole run, not split", whole),), whole, unstable)
+    if isinstance(solve, float):
+        return Stack((("solve", solve),), None, unstable)
+    return whole
+
+
+def length(stack: Stack) -> float:
+    return max(sum(ms for _, ms in stack.parts), stack.whole or 0)
+
+
+def value_text(stack: Stack) -> str:
+    total = stack.whole if stack.whole is not None else sum(ms for _, ms in stack.parts)
+    return f"{number(total)} ms" + ("  unstable" if stack.unstable else "")
+
+
+def draw_panel(ax: Axes, stacks: dict[Rung, Stack | Gap], lines: Lines, notes: Notes, inches: float) -> None:
+    bars = [s for s in stacks.values() if isinstance(s, Stack)]
+    longest = max((length(s) for s in bars), default=1.0)
+    label = max((text_width(value_text(s)) for s in bars), default=0.0) + 0.35
+    ax.set_xlim(0, longest * inches / max(inches - label, 0.3 * inches))
+    linear_ticks(ax, inches)
+    for rung, stack in stacks.items():
+        y = lines.y[rung]
+        if isinstance(stack, Gap):
+            ax.text(
+                0.01,
+                y,
+                gap_text(stack, 0.97 * inches, notes),
+                transform=ax.get_yaxis_transform(),
+                va="center",
+                color=GREY,
+                style="italic",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+                gid="gap",
+            )
+            continue
+        start = 0.0
+        for name, ms in stack.parts:
+            hatch = "///" if stack.unstable else None
+            ax.barh(y, ms, left=start, height=0.7, color=PARTS[name], hatch=hatch, edgecolor="white", linewidth=0.5)
+            start += ms
+        if stack.whole is not None and len(stack.parts) > 1:
+            ax.vlines(stack.whole, y - 0.42, y + 0.42, color="black", linewidth=2.5)
+        ax.annotate(
+            value_text(stack), (length(stack), y), xytext=(8, 0), textcoords="offset points", va="center", gid="value"
+        )
+
+
+def draw_page(
+    record: Record, device_class: str, workloads: Sequence[Workload], folder: Path, stem: str
+) -> tuple[str, list[Path]]:
+    names = {w.name for w in workloads}
+    used = {(row.variant, row.device) for row in record.rows if row.workload in names}
+    rungs = [r for r in record.rungs(DEVICE_CLASSES[device_class]) if (r.variant, r.device) in used]
+    lines = Lines(record, rungs)
+    left_stacks = {rung: iteration_stack(record, rung, workloads) for rung in lines.y}
+    right_stacks = {rung: run_stack(record, rung, workloads) for rung in lines.y}
+    panels = [
+        (title, stacks)
+        for title, stacks in (("one iteration", left_stacks), ("one run, host memory to host memory", right_stacks))
+        if any(isinstance(s, Stack) for s in stacks.values())
+    ]
+    left = 0.35 + lines.label_width
+    inches = (WIDTH - 0.35 - left - GUTTER * (len(panels) - 1)) / len(panels)
+    notes = Notes()
+    for _, stacks in panels:  # the notes must be known before the page is laid out
+        for stack in stacks.values():
+            if isinstance(stack, Gap):
+                gap_text(stack, 0.97 * inches, notes)
+    first = workloads[0]
+    many = len(workloads) > 1
+    where = "on the GPU" if device_class == "gpu" else "CPU times (no GPU)"
+    what = f"{first.family}, mean of {len(workloads)} workloads" if many else f"{first.name}, {first.size}"
+    title = f"Where the time goes, {where}: {what}"
+    subtitle = "shorter is better; the number is the time of the whole"
+    drawn = [s for _, stacks in panels for s in stacks.values() if isinstance(s, Stack)]
+    if any(s.whole is not None and len(s.parts) > 1 for s in drawn):
+        subtitle += "; black mark: the whole, timed in one piece"
+    if any(s.unstable for s in drawn):
+        subtitle += "; hatched: unstable"
+    above, below = BODY * LINE / 72 + 0.25, 0.85
+    page = Page(title, subtitle, notes.lines(), record.footer(device_class), body=lines.height() + above + below)
+    for index, (name, stacks) in enumerate(panels):
+        bottom = page.bottom + below
+        ax = page.axes(left + index * (inches + GUTTER), bottom, inches, page.top - above - bottom)
+        lines.label(ax, visible=index == 0)
+        draw_panel(ax, stacks, lines, notes, inches)
+        ax.set_xlabel(f"median time, ms ({name})")
+        seen = [
+            part
+            for part in PARTS
+            if any(p == part for s in stacks.values() if isinstance(s, Stack) for p, _ in s.parts)
+        ]
+        ax.legend(
+            handles=[Patch(color=PARTS[part], label=part) for part in seen],
+            loc="lower left",
+            bbox_to_anchor=(0, 1.0),
+            ncols=len(seen),
+            frameon=False,
+            fontsize=SMALL,
+            columnspacing=1.2,
+            handlelength=1.2,
+            borderaxespad=0.2,
+        )
+    return title, page.save(folder, stem)
+
+
+def draw(record: Record, folder: Path) -> tuple[list[tuple[str, str]], list[str]]:
+    """Draws all pages. Returns (stem, what it shows) for each page, and why others were left out."""
+    drawn: list[tuple[str, str]] = []
+    left_out: list[str] = []
+    for device_class, devices in DEVICE_CLASSES.items():
+        families = record.families(record.workloads_on(devices))
+        if not families:
+            left_out.append(f"scopes ({device_class}): no valid time on {' or '.join(devices)}")
+        for family, members in families.items():
+            groups = [(family, members)] if len(members) > MANY_WORKLOADS else [(w.name, [w]) for w in members]
+            for name, workloads in groups:
+                stem = f"scopes_{device_class}_{name}"
+                title, _ = draw_page(record, device_class, workloads, folder, stem)
+                drawn.append((stem, title))
+    return drawn, left_out

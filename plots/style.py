@@ -1,0 +1,245 @@
+"""What all figures share: colours, fonts, and a page laid out in inches so that nothing is clipped or overlaps.
+
+Fonts are in points on a page of 19.2 x 10.8 inches (1920 x 1080 pixels): legible from the last row of a lecture hall.
+A page with many rungs grows taller; its fonts stay.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+from record import TIMES, Gap, Record, Rung, number
+
+# Okabe and Ito, "Color Universal Design" (2008): told apart with any colour vision. Black and yellow are kept out.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+GREY = "#6E6E6E"
+PALE = "#D9D9D9"
+MARKERS = "osD^vPX"
+
+WIDTH, HEIGHT, DPI = 19.2, 10.8, 100  # inches, inches, pixels per inch
+SMALL, BODY, TITLE = 14, 16, 24  # points
+LINE = 1.45  # line pitch over font size
+MARGIN = 0.35  # inches
+ROW = 0.24  # inches: the least pitch at which lines of SMALL text do not touch
+
+matplotlib.rcParams.update(
+    {
+        "font.size": SMALL,
+        "axes.titlesize": BODY,
+        "axes.labelsize": BODY,
+        "xtick.labelsize": SMALL,
+        "ytick.labelsize": SMALL,
+        "legend.fontsize": SMALL,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.axisbelow": True,
+        "axes.grid": True,
+        "grid.color": PALE,
+        "svg.hashsalt": "ladder",  # the same record gives the same bytes
+        "text.parse_math": False,  # a reason may hold a dollar sign
+    }
+)
+
+
+@lru_cache(maxsize=8192)
+def text_width(text: str, points: float = SMALL, bold: bool = False) -> float:
+    """Inches that the text takes."""
+    if not text.strip():
+        return 0.0
+    properties = FontProperties(weight="bold" if bold else "normal")
+    return float(TextPath((0, 0), text, size=points, prop=properties).get_extents().x1) / 72
+
+
+def shorten(text: str, inches: float, points: float = SMALL) -> str:
+    """The text, cut at a word where it does not fit."""
+    if text_width(text, points) <= inches:
+        return text
+    words = text.split()
+    while words and text_width(" ".join(words) + " …", points) > inches:
+        words.pop()
+    return " ".join(words) + " …"
+
+
+def wrap(text: str, inches: float, points: float = SMALL) -> list[str]:
+    average = text_width(text, points) / max(1, len(text))
+    return textwrap.wrap(text, max(10, int(0.94 * inches / average))) if average else []
+
+
+class Notes:
+    """Numbered remarks at the foot of a page; the same remark has one number."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def cite(self, text: str) -> int:
+        """The number of this remark."""
+        if text not in self.texts:
+            self.texts.append(text)
+        return self.texts.index(text) + 1
+
+    def lines(self, most: int = 8) -> list[str]:
+        numbered = [f"[{i}] {text}" for i, text in enumerate(self.texts, 1)]
+        if len(numbered) > most:
+            numbered[most - 1 :] = [f"[{most}] to [{len(numbered)}]: see the reasons in the record."]
+        return numbered
+
+
+class Page:
+    """A figure with title, subtitle, body, notes and footer; the body's height in inches may ask for a taller page."""
+
+    def __init__(self, title: str, subtitle: str, notes: Sequence[str], footer: str, body: float = 0) -> None:
+        inner = WIDTH - 2 * MARGIN
+        heading = wrap(title, inner, TITLE)
+        below = wrap(subtitle, inner, BODY)
+        foot = [line for note in notes for line in wrap(note, inner)]
+        signature = wrap(footer, inner)
+
+        def height(lines: Sequence[str], points: float) -> float:
+            return len(lines) * points * LINE / 72
+
+        top = MARGIN + height(heading, TITLE) + height(below, BODY) + 0.15
+        self.bottom = 0.2 + height(foot, SMALL) + height(signature, SMALL)  # inches, where the body begins
+        self.height = max(HEIGHT, top + body + self.bottom)
+        self.top = self.height - top  # inches, where the body ends
+        self.figure = Figure(figsize=(WIDTH, self.height), dpi=DPI)
+
+        y = self.height - MARGIN
+        for lines, points, colour in ((heading, TITLE, "black"), (below, BODY, "#333333")):
+            for line in lines:
+                self._text(line, y, points, colour, bold=points == TITLE)
+                y -= points * LINE / 72
+        y = self.bottom - 0.05
+        for lines, colour in ((foot, "#333333"), (signature, GREY)):
+            for line in lines:
+                self._text(line, y, SMALL, colour)
+                y -= SMALL * LINE / 72
+
+    def _text(self, text: str, top: float, points: float, colour: str, bold: bool = False) -> None:
+        self.figure.text(
+            MARGIN / WIDTH,
+            top / self.height,
+            text,
+            fontsize=points,
+            color=colour,
+            weight="bold" if bold else "normal",
+            ha="left",
+            va="top",
+        )
+
+    def axes(self, left: float, bottom: float, width: float, height: float) -> Axes:
+        """Axes at a place in inches from the page's lower left corner."""
+        h = self.height
+        return self.figure.add_axes((left / WIDTH, bottom / h, width / WIDTH, height / h))
+
+    def save(self, folder: Path, stem: str) -> list[Path]:
+        paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
+        self.figure.savefig(paths[0], metadata={"Software": None})
+        self.figure.savefig(paths[1], metadata={"Date": None})
+        return paths
+
+
+# ------------------------------------------------------------------------------------------------ lines of rungs
+
+
+class Lines:
+    """The y axis of a figure with a line per rung: each tree under a heading, the first at the top."""
+
+    def __init__(self, record: Record, rungs: Sequence[Rung]) -> None:
+        self.y: dict[Rung, float] = {}
+        self.colour: dict[Rung, str] = {}
+        self.headings: list[tuple[float, str]] = []
+        trees: dict[tuple[str, str | None], list[Rung]] = {}
+        for rung in rungs:
+            trees.setdefault((rung.device, record.root(rung.variant)), []).append(rung)
+        y = 0.0
+        for index, (tree, members) in enumerate(trees.items()):
+            y += 0.4 if index else 0
+            self.headings.append((y, heading(*tree)))
+            y += 1
+            for rung in members:
+                self.y[rung] = y
+                self.colour[rung] = COLOURS[index % len(COLOURS)]
+                y += 1
+        self.count = y
+        self.label_width = max(text_width(rung.variant, SMALL, bold=True) for rung in rungs) + 0.25
+
+    def height(self) -> float:
+        """Inches that the lines need."""
+        return self.count * ROW
+
+    def label(self, ax: Axes, visible: bool, bold: Sequence[Rung] = ()) -> None:
+        """Sets the y axis: one tick per rung, named where `visible`; headings over the first panel."""
+        top, bottom = -0.6, self.count - 0.4
+        ax.set_ylim(bottom, top)
+        ax.set_yticks([self.y[rung] for rung in self.y], [rung.variant if visible else "" for rung in self.y])
+        ax.tick_params(axis="y", length=0)
+        ax.grid(axis="y", visible=False)
+        ax.spines["left"].set_visible(False)
+        for label, rung in zip(ax.get_yticklabels(), self.y, strict=True):
+            label.set_color(self.colour[rung])
+            label.set_fontweight("bold" if rung in bold else "normal")
+        if not visible:
+            return
+        box = ax.get_position()
+        for y, text in self.headings:
+            ax.figure.text(
+                MARGIN / WIDTH,
+                box.y1 - (y - top) / (bottom - top) * box.height,
+                text,
+                fontsize=SMALL,
+                style="italic",
+                color=GREY,
+                va="center",
+                ha="left",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+                gid="heading",
+            )
+
+
+def heading(device: str, root: str | None) -> str:
+    where = {"cuda": "GPU", "simt": "simt (the .cu text on the CPU)", "cpu": "cpu (native host code)"}[device]
+    return f"{where}, root {root}" if root else f"{where}, the root is not in this record"
+
+
+def gap_text(gap: Gap, inches: float, notes: Notes) -> str:
+    """The status with its reason where there is room for it, else with the number of a note."""
+    full = f"{gap.status}: {gap.reason}"
+    if text_width(full) <= inches:
+        return full
+    numbered = f"{gap.status} [{notes.cite(gap.reason)}]"
+    room = inches - text_width(numbered) - text_width(": ")
+    start = shorten(gap.reason, room) if room > 2.5 else ""
+    return f"{numbered}: {start}" if len(start) > 2 else numbered
+
+
+# ------------------------------------------------------------------------------------------------ numbers and scales
+
+
+def tick(value: float) -> str:
+    return f"{value:.12g}" if abs(value) < 1e6 else f"{value:.0e}".replace("e+0", "e")
+
+
+def times(value: float) -> str:
+    return f"{number(value)}{TIMES}"
+
+
+def log_ticks(ax: Axes, which: str, decades: float, inches: float, suffix: str = "") -> None:
+    """Ticks 1, 2, 5 where they fit, else powers of ten."""
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    roomy = inches / max(decades, 0.1) > 2.1
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if roomy else (1,), numticks=20))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{tick(value)}{suffix}"))
+    axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+
+
+def linear_ticks(ax: Axes, inches: float) -> None:
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=max(2, min(8, int(inches / 0.9))), steps=[1, 2, 5, 10]))
