@@ -241,7 +241,10 @@ def test_convergence_says_which_variants_differ(mixed: Record) -> None:
             row["reassigned"][3] += 7
         if row["status"] == "invalid":
             row["reassigned"] = [1, 2, 3]  # a wrong variant is no witness
-    (walk,) = [w for w in convergence.walks(record_of(document)) if w.workload.name == "embedding"]
+    walks = {walk.workload.name: walk for walk in convergence.walks(record_of(document))}
+    assert walks["grapes_k100"].differing == []
+    assert Rung("h2_tiles", "cuda") not in walks["grapes_k100"].reassigned
+    walk = walks["embedding"]
     assert {rung.variant for rung in walk.differing} == {"g4_update"}
     assert "embedding: 2 of 16 (g4_update)" in convergence.agreement([walk])
     low, high = convergence.band(list(walk.reassigned.values()))
