@@ -79,7 +79,7 @@ def stop_rule(workload: Workload) -> tuple[str, float]:
 
 def agreement(members: Sequence[Walk]) -> str:
     differing = [walk for walk in members if walk.differing]
-    total = len({rung for walk in members for rung in walk.reassigned})
+    total = len({rung.variant for walk in members for rung in walk.reassigned})
     if not differing:
         return f"All {total} variants reassign the same number of labels in every iteration." if total > 1 else ""
     parts = []
@@ -143,7 +143,7 @@ def draw_family(record: Record, family: str, members: Sequence[Walk], folder: Pa
     for rule, value in sorted({stop_rule(walk.workload) for walk in members}):
         if rule == "reassigned":
             share_axes.axhline(value, color="black", linestyle="--", linewidth=2)
-            handles.append(Line2D([], [], color="black", ls="--", label=f"stop: at most {value:.3%} reassigned"))
+            handles.append(Line2D([], [], color="black", ls="--", label=f"stop: at most {100 * value:g} % changed"))
         elif rule == "fixed":
             share_axes.axvline(value, color="black", linestyle=":", linewidth=2.5)
             handles.append(Line2D([], [], color="black", ls=":", lw=2.5, label=f"stop: after {value:.0f} iterations"))

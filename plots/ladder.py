@@ -17,6 +17,7 @@ from record import (
     MANY_WORKLOADS,
     SCOPE_TITLES,
     SCOPES,
+    TIMES,
     Gap,
     Record,
     Rung,
@@ -64,7 +65,7 @@ def mark(record: Record, rung: Rung, panel: Panel, scope: str) -> Mark:
     if len(found) == 1 and good:
         (one,) = good.values()
         is_root = record.root(rung.variant) == rung.variant
-        label = f"{number(one.ms)} ms = 1×" if is_root else times(one.value)
+        label = f"{number(one.ms)} ms = 1{TIMES}" if is_root else times(one.value)
         label += "  unstable" if one.unstable else ""
         return Mark(dots, one.value, (one.low, one.high), label, one.unstable, None)
     if not good:
@@ -87,7 +88,7 @@ def x_range(marks: Sequence[Mark], inches: float) -> tuple[float, float]:
     """Limits of the log axis that leave room for every value's label."""
     ends = [(max((*m.dots, *(m.whisker or ()))), text_width(m.label) + 0.3) for m in marks if m.dots]
     low = min([1.0, *(min((*m.dots, *(m.whisker or ()))) for m in marks if m.dots)]) / 1.25
-    high = 1.25
+    high = 2.0  # noise around a lone root must not fill the page
     for value, label in ends:
         room = max(inches - label, 0.25 * inches)
         high = max(high, low * math.exp(math.log(max(value, 1.0) / low) * inches / room))
@@ -99,7 +100,7 @@ def draw_panel(
 ) -> None:
     ax.set_xscale("log")
     ax.set_xlim(*limits)
-    log_ticks(ax, "x", math.log10(limits[1] / limits[0]), inches, "×")
+    log_ticks(ax, "x", math.log10(limits[1] / limits[0]), inches, TIMES)
     ax.minorticks_off()
     ax.axvline(1, color=GREY, linewidth=1.5, zorder=1)
     for rung, m in marks.items():

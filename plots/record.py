@@ -22,6 +22,7 @@ SCOPE_TITLES = {
 }
 # A time on simt is a CPU time: the two classes never meet in one figure.
 DEVICE_CLASSES = {"gpu": ("cuda",), "cpu": ("cpu", "simt")}
+TIMES = "\N{MULTIPLICATION SIGN}"
 # A family with more workloads than this is drawn and tabled as its average, not workload by workload.
 MANY_WORKLOADS = 6
 
@@ -45,7 +46,7 @@ class Workload:
 
     @property
     def size(self) -> str:
-        return f"{self.n:,} × {self.d}, K = {self.k:,}"
+        return f"{self.n:,} {TIMES} {self.d}, K = {self.k:,}"
 
 
 @dataclass(frozen=True)
@@ -227,14 +228,22 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(math.fsum(logs) / len(logs))
 
 
-def read_json(path: Path) -> Any:
-    """The file's JSON. NaN and Infinity, which Python would accept, are not JSON."""
+def number(value: float) -> str:
+    """Three digits, without an exponent: 0.0123, 1.20, 12.3, 123, 12,300."""
+    if value == 0 or abs(value) >= 100:
+        return f"{value:,.0f}"
+    digits = 2 - math.floor(math.log10(abs(value)) + 1e-9)
+    return f"{value:.{digits}f}"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The file's JSON object. NaN and Infinity, which Python would accept, are not JSON."""
 
     def refuse(constant: str) -> None:
         raise RecordError(f"{path}: {constant} is not JSON; a number that is not finite must be written as null.")
 
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
     except OSError as error:
         raise RecordError(f"{path}: cannot be read ({error.strerror}).") from error
     except UnicodeDecodeError as error:
@@ -243,6 +252,11 @@ def read_json(path: Path) -> Any:
         raise RecordError(
             f"{path}: is not JSON ({error.msg} in line {error.lineno}); was it written by `ladder run`?"
         ) from error
+    if not isinstance(document, dict):
+        raise RecordError(
+            f"{path}: holds a {type(document).__name__}, not a JSON object; was it written by `ladder run`?"
+        )
+    return document
 
 
 def from_document(document: dict[str, Any], path: Path) -> Record:

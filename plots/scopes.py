@@ -105,7 +105,7 @@ def length(stack: Stack) -> float:
 
 def value_text(stack: Stack) -> str:
     total = stack.whole if stack.whole is not None else sum(ms for _, ms in stack.parts)
-    return number(total) + ("  unstable" if stack.unstable else "")
+    return f"{number(total)} ms" + ("  unstable" if stack.unstable else "")
 
 
 def draw_panel(ax: Axes, stacks: dict[Rung, Stack | Gap], lines: Lines, notes: Notes, inches: float) -> None:
@@ -167,13 +167,13 @@ def draw_page(
     where = "on the GPU" if device_class == "gpu" else "CPU times (no GPU)"
     what = f"{first.family}, mean of {len(workloads)} workloads" if many else f"{first.name}, {first.size}"
     title = f"Where the time goes, {where}: {what}"
-    subtitle = "shorter is better; the number is the time of the whole, ms"
+    subtitle = "shorter is better; the number is the time of the whole"
     drawn = [s for _, stacks in panels for s in stacks.values() if isinstance(s, Stack)]
     if any(s.whole is not None and len(s.parts) > 1 for s in drawn):
         subtitle += "; black mark: the whole, timed in one piece"
     if any(s.unstable for s in drawn):
         subtitle += "; hatched: unstable"
-    above, below = 2 * BODY * LINE / 72 + 0.25, 0.85
+    above, below = BODY * LINE / 72 + 0.25, 0.85
     page = Page(title, subtitle, notes.lines(), record.footer(device_class), body=lines.height() + above + below)
     for index, (name, stacks) in enumerate(panels):
         bottom = page.bottom + below

@@ -6,22 +6,18 @@ A page with many rungs grows taller; its fonts stay.
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
-from record import Gap, Record, Rung
+from record import TIMES, Gap, Record, Rung, number
 
 # Okabe and Ito, "Color Universal Design" (2008): told apart with any colour vision. Black and yellow are kept out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
@@ -35,7 +31,7 @@ LINE = 1.45  # line pitch over font size
 MARGIN = 0.35  # inches
 ROW = 0.24  # inches: the least pitch at which lines of SMALL text do not touch
 
-plt.rcParams.update(
+matplotlib.rcParams.update(
     {
         "font.size": SMALL,
         "axes.titlesize": BODY,
@@ -93,7 +89,7 @@ class Notes:
     def lines(self, most: int = 8) -> list[str]:
         numbered = [f"[{i}] {text}" for i, text in enumerate(self.texts, 1)]
         if len(numbered) > most:
-            numbered = numbered[: most - 1] + [f"[{most}] to [{len(numbered)}]: see the reasons in the record."]
+            numbered[most - 1 :] = [f"[{most}] to [{len(numbered)}]: see the reasons in the record."]
         return numbered
 
 
@@ -114,7 +110,7 @@ class Page:
         self.bottom = 0.2 + height(foot, SMALL) + height(signature, SMALL)  # inches, where the body begins
         self.height = max(HEIGHT, top + body + self.bottom)
         self.top = self.height - top  # inches, where the body ends
-        self.figure = plt.figure(figsize=(WIDTH, self.height), dpi=DPI)
+        self.figure = Figure(figsize=(WIDTH, self.height), dpi=DPI)
 
         y = self.height - MARGIN
         for lines, points, colour in ((heading, TITLE, "black"), (below, BODY, "#333333")):
@@ -148,7 +144,6 @@ class Page:
         paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
         self.figure.savefig(paths[0], metadata={"Software": None})
         self.figure.savefig(paths[1], metadata={"Date": None})
-        plt.close(self.figure)
         return paths
 
 
@@ -229,20 +224,12 @@ def gap_text(gap: Gap, inches: float, notes: Notes) -> str:
 # ------------------------------------------------------------------------------------------------ numbers and scales
 
 
-def number(value: float) -> str:
-    """Three digits, without an exponent: 0.0123, 1.20, 12.3, 123, 12300."""
-    if value == 0 or abs(value) >= 100:
-        return f"{value:.0f}"
-    digits = 2 - math.floor(math.log10(abs(value)) + 1e-9)
-    return f"{value:.{digits}f}"
-
-
 def tick(value: float) -> str:
     return f"{value:.12g}" if abs(value) < 1e6 else f"{value:.0e}".replace("e+0", "e")
 
 
 def times(value: float) -> str:
-    return f"{number(value)}×"
+    return f"{number(value)}{TIMES}"
 
 
 def log_ticks(ax: Axes, which: str, decades: float, inches: float, suffix: str = "") -> None:

@@ -1,14 +1,15 @@
-"""Sweeps over K: time and speedup against the number of clusters, for families that hold the same points with several K."""
+"""Sweeps over K: time and speedup against the number of clusters, for families of the same points with several K."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.lines import Line2D
-from record import DEVICE_CLASSES, SCOPE_TITLES, Record, Rung, Speedup, Workload
-from style import COLOURS, GREY, MARKERS, SMALL, WIDTH, Page, log_ticks, shorten, text_width, tick
+from record import DEVICE_CLASSES, SCOPE_TITLES, TIMES, Record, Rung, Speedup, Workload
+from style import COLOURS, GREY, MARKERS, SMALL, WIDTH, Page, log_ticks, shorten, text_width
 
 MOST_COLOURED = 12  # lines that an eye can tell apart; the others are grey
 LEGEND_ROW = 0.33  # inches
@@ -21,6 +22,16 @@ def sweeps(record: Record, devices: Sequence[str], scope: str) -> dict[str, list
         if len({w.k for w in members}) == len(members) > 1 and len({(w.n, w.d) for w in members}) == 1:
             found[family] = sorted(members, key=lambda w: w.k)
     return found
+
+
+def tick_labels(ks: Sequence[int]) -> list[str]:
+    """A label for every K that has room for it on a log axis, the largest first."""
+    labels, last = [], math.inf
+    for k in reversed(ks):
+        place = math.log(k / ks[0]) / math.log(ks[-1] / ks[0])
+        labels.append(str(k) if last - place >= 0.1 else "")
+        last = place if labels[-1] else last
+    return labels[::-1]
 
 
 def draw_page(
@@ -42,10 +53,8 @@ def draw_page(
     where = "on the GPU" if device_class == "gpu" else "CPU times (no GPU)"
     title = f"Time and speedup over K, {where}: {family}, {SCOPE_TITLES[scope]}"
     first = members[0]
-    subtitle = (
-        f"N × D = {first.n:,} × {first.d}; left: lower is better; right: higher is better; a line ends where its "
-    )
-    subtitle += "variant refuses; bars: quartiles"
+    subtitle = f"N = {first.n:,}, D = {first.d}; left: lower is better; right: higher is better; a line ends where its "
+    subtitle += "variant has no valid time; bars: quartiles"
     devices = {rung.device for rung in order}
     names = {rung: rung.variant + (f" ({rung.device})" if len(devices) > 1 else "") for rung in order}
     if len(order) > len(coloured):
@@ -57,6 +66,7 @@ def draw_page(
     bottom = page.bottom + below
     height = page.top - 0.3 - bottom
     axes = [page.axes(left + i * (inches + gutter), bottom, inches, height) for i in range(2)]
+    ks = [w.k for w in members]
     handles: list[Line2D] = []
     for rung in order:
         if rung in coloured:
@@ -72,36 +82,29 @@ def draw_page(
             handles.append(Line2D([], [], label=shorten(names[rung], legend_width - 0.7), **style))
         else:
             style = {"color": "#BBBBBB", "linewidth": 1.2, "zorder": 2}
-        ks = [k for k, _ in curves[rung]]
-        found = [s for _, s in curves[rung]]
-        ms = [s.ms for s in found]
-        value = [s.value for s in found]
-        if rung in coloured:  # value = root / ms, so quartiles in ms follow from those of the speedup
-            span = [[s.ms - s.ms * s.value / s.high for s in found], [s.ms * s.value / s.low - s.ms for s in found]]
-            axes[0].errorbar(ks, ms, yerr=span, capsize=3, **style)
-            span = [[s.value - s.low for s in found], [s.high - s.value for s in found]]
-            axes[1].errorbar(ks, value, yerr=span, capsize=3, **style)
-        else:
-            axes[0].plot(ks, ms, **style)
-            axes[1].plot(ks, value, **style)
+        # A K without a valid time breaks the line: nothing is drawn through a refusal.
+        at = dict(curves[rung])
+        found = [at.get(w.k) for w in members]
+        ms = [s.ms if s else math.nan for s in found]
+        value = [s.value if s else math.nan for s in found]
+        axes[0].plot(ks, ms, **style)
+        axes[1].plot(ks, value, **style)
+        if rung in coloured:
+            for k, s in at.items():  # s.value is the root's time over ms, and the quartiles follow suit
+                root_ms = s.ms * s.value
+                axes[0].vlines(k, root_ms / s.high, root_ms / s.low, color=style["color"], linewidth=2)
+                axes[1].vlines(k, s.low, s.high, color=style["color"], linewidth=2)
     if len(order) > len(coloured):
         handles.append(Line2D([], [], color="#BBBBBB", label=f"{len(order) - len(coloured)} others"))
-    ks = [w.k for w in members]
+    labels = tick_labels(ks)
     for ax in axes:
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.minorticks_off()
-        # K values that lie close together share one label's room.
-        room = 0.09
-        labels, last = [], -1.0
-        for k in ks:
-            place = (k / ks[0] - 1) if ks[0] == ks[-1] else _place(k, ks)
-            labels.append(tick(k) if place - last >= room else "")
-            last = place if labels[-1] else last
         ax.set_xticks(ks, labels)
         ax.set_xlabel("K, clusters (log scale)")
         low, high = ax.get_ylim()
-        log_ticks(ax, "y", _decades(low, high), height, "×" if ax is axes[1] else "")
+        log_ticks(ax, "y", math.log10(high / low), height, TIMES if ax is axes[1] else "")
         ax.minorticks_off()
     axes[0].set_ylabel("median time, ms (log scale)")
     axes[1].set_ylabel("speedup over the root (log scale)")
@@ -116,16 +119,6 @@ def draw_page(
     )
     page.save(folder, stem)
     return title
-
-
-def _place(k: int, ks: Sequence[int]) -> float:
-    return _decades(ks[0], k) / _decades(ks[0], ks[-1])
-
-
-def _decades(low: float, high: float) -> float:
-    from math import log10
-
-    return log10(high / low)
 
 
 def draw(record: Record, folder: Path, scopes: Sequence[str] | None = None) -> tuple[list[tuple[str, str]], list[str]]:

@@ -58,10 +58,17 @@ def workload(name: str, family: str, n: int, d: int, k: int, stop: str = "exact"
     }
 
 
-def row(variant: str, base: str, workload: dict[str, Any], device: str, scope: str, **fields: Any) -> dict[str, Any]:
-    """An ok row of ten samples around `ms` (a keyword), or one without a time where a status is given."""
-    ms = fields.pop("ms", 1.0)
-    status = fields.get("status", "ok")
+def row(
+    variant: str,
+    base: str,
+    workload: dict[str, Any],
+    device: str,
+    scope: str,
+    ms: float = 1.0,
+    status: str = "ok",
+    **fields: object,
+) -> dict[str, Any]:
+    """An ok row of ten samples around `ms`, or one without a time where a status is given."""
     timed = status in ("ok", "unstable")
     noise = random.Random(f"{variant} {workload['name']} {device} {scope}")
     spread = 0.3 if status == "unstable" else 0.02
@@ -108,13 +115,13 @@ def row(variant: str, base: str, workload: dict[str, Any], device: str, scope: s
 
 
 def session(
-    variant: str, base: str, workload: dict[str, Any], device: str, ms: float, fused: bool = False, **fields: Any
+    variant: str, base: str, workload: dict[str, Any], device: str, ms: float, fused: bool = False, **fields: object
 ) -> list[dict[str, Any]]:
     """A row per scope of a variant whose iteration takes `ms`."""
     share = {"assign": 0.7, "update": 0.2, "iteration": 1.0, "solve": ITERATIONS, "end_to_end": ITERATIONS + 3.0}
     rows = []
     for scope in SCOPES:
-        extra = dict(fields)
+        extra: dict[str, Any] = dict(fields)
         if fused and scope in ("assign", "update"):
             extra |= {"status": "refused", "reason": "assign and update are one pass here: see iteration."}
         rows.append(row(variant, base, workload, device, scope, ms=ms * share[scope], **extra))

@@ -1,0 +1,144 @@
+"""The photograph itself: beside the original, the same picture in K colours, rebuilt from a run's dump.
+
+A photograph is a workload whose data's sidecar in the data cache has an "image" entry with height and width. The
+pixels of the original are the points; those of the others are the centroids of the dumped labels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from record import Record, RecordError, Row, Workload, read_json
+from style import BODY, LINE, WIDTH, Page
+
+ROOT = Path(__file__).resolve().parent.parent
+GUTTER = 0.3  # inches between pictures
+
+
+def cache_folder() -> Path:
+    """Where the converted data lies: LADDER_CACHE, else datasets/cache of this checkout."""
+    return Path(os.environ.get("LADDER_CACHE") or ROOT / "datasets" / "cache")
+
+
+def sidecar(workload: Workload, cache: Path) -> tuple[Path, int, int] | None:
+    """The points' file with height and width of the image, or None where the workload's data is no image."""
+    for name in dict.fromkeys((workload.source, workload.family, workload.name)):
+        path = cache / f"{name}.json"
+        if not name or Path(name).name != name or not path.is_file():
+            continue
+        image = read_json(path).get("image")
+        if image:
+            height, width = int(image["height"]), int(image["width"])
+            if height * width != workload.n or workload.d != 3:
+                raise RecordError(
+                    f"{path}: an image of {height} x {width} pixels does not fit the {workload.n} x {workload.d} "
+                    f"points of {workload.name}; convert the data again."
+                )
+            return path.with_suffix(".npy"), height, width
+    return None
+
+
+def dump_folder(record: Record, row: Row) -> Path | None:
+    """The row's dump, relative to the record; None where there is none, or where it was removed."""
+    if not row.dump:
+        return None
+    folder = record.path.resolve().parent / row.dump
+    complete = all((folder / name).is_file() for name in ("labels.npy", "centroids.npy"))
+    return folder if complete else None
+
+
+def pixels(points: np.ndarray, height: int, width: int, white: float) -> np.ndarray:
+    """Height x width x 3, 0 to 1, of points whose white is `white`."""
+    return np.clip(np.asarray(points, dtype=np.float64) / white, 0, 1).reshape(height, width, 3)
+
+
+def rebuilt(folder: Path, workload: Workload) -> np.ndarray:
+    """The points (N x 3) with each replaced by the centroid of its label."""
+    labels, centroids = np.load(folder / "labels.npy"), np.load(folder / "centroids.npy")
+    if labels.shape != (workload.n,) or centroids.shape != (workload.k, workload.d):
+        raise RecordError(
+            f"{folder}: labels {labels.shape} and centroids {centroids.shape} do not fit {workload.name} "
+            f"({workload.size}); run with --dump again."
+        )
+    if labels.min() < 0 or labels.max() >= workload.k:
+        raise RecordError(f"{folder}/labels.npy: holds labels outside 0 .. {workload.k - 1}.")
+    return centroids[labels]
+
+
+def draw_page(
+    record: Record, members: Sequence[tuple[Workload, Row, Path]], image: tuple[Path, int, int], folder: Path, stem: str
+) -> str:
+    points_file, height, width = image
+    points = np.load(points_file, mmap_mode="r")
+    white = 255.0 if points.max() > 1 else 1.0
+    pictures = [(f"original: {len(np.unique(points, axis=0)):,} colours", pixels(points, height, width, white))]
+    for workload, row, dump in members:
+        used = f"K = {workload.k:,} colours"
+        if row.iterations is not None:
+            used += f", {row.iterations} iterations"
+        pictures.append((used, pixels(rebuilt(dump, workload), height, width, white)))
+    makers = sorted({f"{row.variant} on {row.device}" for _, row, _ in members})
+    title = f"{members[0][0].family}: the picture in K colours"
+    subtitle = f"every pixel takes the colour of its centroid; computed by {', '.join(makers)}"
+    columns = 1 if len(pictures) == 1 else 2 if len(pictures) <= 4 else 3
+    rows = -(-len(pictures) // columns)
+    caption = BODY * LINE / 72 + 0.1
+    page = Page(title, subtitle, [], record.footer(), body=0)
+    room = page.top - page.bottom - 0.1
+    w = (WIDTH - 0.7 - GUTTER * (columns - 1)) / columns
+    h = room / rows - caption
+    w = min(w, h * width / height)
+    h = w * height / width
+    start = (WIDTH - columns * w - (columns - 1) * GUTTER) / 2
+    for index, (name, picture) in enumerate(pictures):
+        column, line = index % columns, index // columns
+        ax = page.axes(start + column * (w + GUTTER), page.top - (line + 1) * (h + caption), w, h)
+        ax.imshow(picture, interpolation="nearest", aspect="auto")
+        ax.set_axis_off()
+        ax.set_title(name, fontsize=BODY, loc="left", pad=5)
+    page.save(folder, stem)
+    return title
+
+
+def draw(record: Record, folder: Path) -> tuple[list[tuple[str, str]], list[str]]:
+    """Draws a page per photograph. Returns (stem, what it shows) for each page, and why others were left out."""
+    cache = cache_folder()
+    families: dict[str, list[tuple[Workload, tuple[Path, int, int]]]] = {}
+    for workload in record.workloads.values():
+        image = sidecar(workload, cache)
+        if image:
+            families.setdefault(workload.family, []).append((workload, image))
+    if not families:
+        return [], [f"photo: no workload of this record has an image in the data cache {cache}"]
+    drawn: list[tuple[str, str]] = []
+    left_out: list[str] = []
+    for family, members in families.items():
+        points_file = members[0][1][0]
+        if not points_file.is_file():
+            left_out.append(f"photo ({family}): {points_file} is missing, convert the data again")
+            continue
+        dumps: dict[str, list[tuple[Row, Path]]] = {}
+        for workload, _ in members:
+            for row in record.rows:
+                found = dump_folder(record, row) if row.workload == workload.name and row.timed else None
+                if found:
+                    dumps.setdefault(workload.name, []).append((row, found))
+        if not dumps:
+            left_out.append(f"photo ({family}): no row has a dump beside the record, run with --dump")
+            continue
+        # One variant for all pictures where one has them all.
+        pictures_by = Counter(maker for found in dumps.values() for maker in {(r.variant, r.device) for r, _ in found})
+        chosen = []
+        for workload, _ in sorted(members, key=lambda member: member[0].k):
+            if workload.name in dumps:
+                row, path = max(dumps[workload.name], key=lambda found: pictures_by[found[0].variant, found[0].device])
+                chosen.append((workload, row, path))
+            else:
+                left_out.append(f"photo ({workload.name}): no row has a dump beside the record, run with --dump")
+        stem = f"photo_{family}"
+        drawn.append((stem, draw_page(record, chosen, members[0][1], folder, stem)))
+    return drawn, left_out
