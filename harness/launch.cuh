@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "contract.hpp"
 
@@ -13,7 +14,7 @@ namespace ladder {
 namespace detail {
 
 inline std::string text(dim3 v) {
-  return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
+  return std::string("(") + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
 }
 
 template <class... P>
@@ -45,20 +46,20 @@ void launch(void (*kernel)(P...), cudaLaunchConfig_t config, std::type_identity_
 /// device also where the kernel failed: there it has ended when this returns).
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream,
-            const A&... args) {
+            A&&... args) {
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = dynamic_shared_bytes;
   config.stream = stream;
-  detail::launch(kernel, config, static_cast<P>(args)...);
+  detail::launch(kernel, config, static_cast<P>(std::forward<A>(args))...);
 }
 
 /// The same, with all blocks under way together, so that cooperative_groups::this_grid().sync() works. The grid must
 /// fit: at most cudaOccupancyMaxActiveBlocksPerMultiprocessor() blocks per multiprocessor.
 template <class... P, class... A>
 void launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream,
-                        const A&... args) {
+                        A&&... args) {
   cudaLaunchAttribute cooperative{};
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;
@@ -69,7 +70,7 @@ void launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 block, size_t dyna
   config.stream = stream;
   config.attrs = &cooperative;
   config.numAttrs = 1;
-  detail::launch(kernel, config, static_cast<P>(args)...);
+  detail::launch(kernel, config, static_cast<P>(std::forward<A>(args))...);
 }
 
 /// The dynamic shared memory of the launch, 16-byte aligned; every call gives the same memory.

@@ -1,11 +1,11 @@
 // Launches on the CPU device: every thread of every block runs once and knows its place; what cannot run is refused.
-#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "launch.cuh"
+#include "simt_device.cuh"
 
 namespace {
 
@@ -18,35 +18,19 @@ __global__ void count_kernel(int* hits, uint3* block_of, uint3* thread_of) {
   thread_of[i] = threadIdx;
 }
 
-template <class T>
-std::vector<T> download(const T* device, size_t count) {
-  std::vector<T> host(count);
-  ladder::check(cudaMemcpy(host.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost), "downloading");
-  return host;
-}
-
-template <class T>
-T* zeros(size_t count) {
-  T* device = nullptr;
-  ladder::check(cudaMalloc(&device, count * sizeof(T)), "allocating");
-  ladder::check(cudaMemset(device, 0, count * sizeof(T)), "clearing");
-  return device;
-}
-
 void expect_each_thread_once(dim3 grid, dim3 block) {
   const size_t threads = size_t(block.x) * block.y * block.z, n = size_t(grid.x) * grid.y * grid.z * threads;
-  int* hits = zeros<int>(n);
-  uint3 *blocks = zeros<uint3>(n), *places = zeros<uint3>(n);
+  OnDevice<int> hits(n);
+  OnDevice<uint3> blocks(n), places(n);
   ladder::launch(count_kernel, grid, block, 0, nullptr, hits, blocks, places);
-  EXPECT_EQ(download(hits, n), std::vector<int>(n, 1));
-  const auto block_of = download(blocks, n), thread_of = download(places, n);
+  EXPECT_EQ(hits.values(), std::vector<int>(n, 1));
+  const auto block_of = blocks.values(), thread_of = places.values();
   for (size_t i = 0; i < n; ++i) {
     const auto b = block_of[i], t = thread_of[i];
     ASSERT_EQ((size_t(b.z) * grid.y + b.y) * grid.x + b.x, i / threads);
     ASSERT_EQ((size_t(t.z) * block.y + t.y) * block.x + t.x, i % threads);
     ASSERT_TRUE(b.x < grid.x && b.y < grid.y && t.x < block.x && t.y < block.y);
   }
-  cudaFree(hits), cudaFree(blocks), cudaFree(places);
 }
 
 TEST(SimtLaunch, EveryThreadRunsOnceAndKnowsItsPlace) {
@@ -63,10 +47,9 @@ __global__ void store_kernel(T* out, T a, int b, double c) {
 }
 
 TEST(SimtLaunch, ArgumentsBecomeTheKernelsTypes) {
-  float* out = zeros<float>(1);
+  OnDevice<float> out(1);
   ladder::launch(store_kernel<float>, 1, 1, 0, nullptr, out, 1.5, 2u, 4);  // double, unsigned, int
-  EXPECT_EQ(download(out, 1)[0], 7.5f);
-  cudaFree(out);
+  EXPECT_EQ(out.values()[0], 7.5f);
 }
 
 __global__ void __launch_bounds__(256, 2) nothing_kernel() {}
@@ -93,13 +76,13 @@ TEST(SimtLaunch, RefusesWhatDoesNotFit) {
 }
 
 TEST(SimtLaunch, TypedRuntimeLaunch) {
-  float *out = zeros<float>(1), a = 1;
+  OnDevice<float> device(1);
+  float *out = device, a = 1;
   int b = 2;
   double c = 3;
   void* arguments[] = {&out, &a, &b, &c};
   ASSERT_EQ(cudaLaunchKernel(store_kernel<float>, dim3(1), dim3(1), arguments), cudaSuccess);
-  EXPECT_EQ(download(out, 1)[0], 6.0f);
-  cudaFree(out);
+  EXPECT_EQ(device.values()[0], 6.0f);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ char* map(size_t bytes) {
 }
 
 std::string text(uint3 v) {
-  return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
+  return std::string("(") + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
 }
 
 }  // namespace
@@ -72,6 +72,11 @@ void Worker::begin(Launch& launch) {
   simt_block_size = launch.call.block;
   simt_grid_size = launch.call.grid;
   size_ = int(simt_block_size.x * simt_block_size.y * simt_block_size.z);
+  // Once per launch: to count on from the thread before would wait, in each thread, for a store of the last.
+  int i = 0;
+  for (unsigned z = 0; z < simt_block_size.z; ++z)
+    for (unsigned y = 0; y < simt_block_size.y; ++y)
+      for (unsigned x = 0; x < simt_block_size.x; ++x) threads_[i++].index = {x, y, z};
 #ifdef __SANITIZE_ADDRESS__
   shared_ = module::shared_variables(launch.call.kernel);
 #endif
@@ -121,17 +126,8 @@ void Worker::run_threads() {
 }
 
 void Worker::start_thread() {
-  uint3& index = simt_thread_index;
   Thread& thread = threads_[started_];
-  if (started_ == 0) index = {};
-  else {
-    index = threads_[started_ - 1].index;
-    if (++index.x == simt_block_size.x) {
-      index.x = 0;
-      if (++index.y == simt_block_size.y) index.y = 0, ++index.z;
-    }
-  }
-  thread.index = index;
+  simt_thread_index = thread.index;
   thread.state = State::running;
   thread.fiber = running_;
   current_ = &thread;
@@ -263,14 +259,14 @@ void Worker::report_stuck() {
          "the block can never go on: of " + std::to_string(size_) + " threads" +
              part(State::block_barrier, "wait at __syncthreads()") + part(State::warp, "wait in a warp operation") +
              part(State::grid_barrier, "wait at a grid barrier") + part(State::done, "have ended") +
-             "; the first that waits is",
+             "; here the first that waits",
          *first, first->place);
 }
 
 void Worker::report(cudaError_t error, const std::string& what, const Thread& thread, const void* place) {
   const std::string line = source_line(place);
   launch_->fail();
-  record_fault(error, what + " in kernel " + module::function_name(launch_->call.kernel) + ", block " +
+  record_fault(error, what + ", in kernel " + module::function_name(launch_->call.kernel) + ", block " +
                           text(simt_block_index) + ", thread " + text(thread.index) +
                           (line.empty() ? "" : ", at " + line));
 }

@@ -11,6 +11,7 @@
 #include <sanitizer/common_interface_defs.h>
 #include <simt/runtime.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -40,7 +41,7 @@ std::string host_memory(const void* address) {
   if (kind == "stack" || kind == "stack-fake") return "the host's stack";
   if (kind == "heap") return "host memory (a heap or page-locked block of " + std::to_string(bytes) + " bytes)";
   if (kind == "global") return "the host's variable '" + std::string(name) + "'";
-  return "host memory";
+  return "host memory (a stack, or a mapped file)";
 }
 
 }  // namespace
@@ -77,7 +78,7 @@ std::string Worker::refuse_access(const void* address, size_t bytes, bool write)
     return what + "outside the __shared__ variable '" + nearest->name + "' of " + std::to_string(nearest->bytes) + " bytes";
   }
   if (memory::is_constant(address, 1)) return what + (write ? "in constant memory" : "outside a __constant__ variable");
-  return what + "at " + host_memory(address);
+  return what + "of " + host_memory(address);
 }
 
 std::string source_line(const void* place) {
@@ -120,9 +121,9 @@ inline bool check(const void* address, size_t bytes, bool write, const void* pla
     if (!simt::check(address, bytes, write, __builtin_return_address(0))) return __asan_##name(address); \
   }
 #define SIMT_CHECK_N(name, write)                                                                     \
-  void __asan_##name(void*, size_t);                                                                  \
+  void __asan_##name(void*, ptrdiff_t);                                                               \
   void __wrap___asan_##name(void* address, size_t bytes) {                                            \
-    if (!simt::check(address, bytes, write, __builtin_return_address(0))) return __asan_##name(address, bytes); \
+    if (!simt::check(address, bytes, write, __builtin_return_address(0))) return __asan_##name(address, ptrdiff_t(bytes)); \
   }
 
 extern "C" {

@@ -109,6 +109,7 @@ class Arena {
     const std::string allocation = "a device allocation of " + std::to_string(length) + " bytes";
     if (size_t(a - start) < length) return "running over the end of " + allocation;
     const size_t past = size_t(a - start) - length;
+    if (past == 0) return "just past the end of " + allocation;
     if (past < (1 << 20)) return std::to_string(past) + " bytes past the end of " + allocation;
     return "in device memory that is not allocated (or no longer)";
   }

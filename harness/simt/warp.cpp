@@ -97,9 +97,11 @@ bool Worker::try_warp(Thread& thread) {
     if (is_shuffle(thread.op)) {
       const int source = source_lane(thread.op, l, other.argument, other.width);
       if (!(present >> source & 1)) {
-        const std::string what = "a shuffle in which lane " + std::to_string(l) + " reads lane " +
-                                 std::to_string(source) + ", which takes no part in it: a value that is undefined";
-        fault(cudaErrorLaunchFailure, what, other.place);
+        current_ = &other;
+        fault(cudaErrorLaunchFailure,
+              "a shuffle in which lane " + std::to_string(l) + " reads lane " + std::to_string(source) +
+                  ", which takes no part in it: an undefined value",
+              other.place);
       }
       other.result = lanes[source].value;
     } else if (thread.op == WarpOp::ballot) {
