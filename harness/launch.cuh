@@ -1,0 +1,87 @@
+// All that a kernel's file needs to run on a GPU and on the CPU device alike: launches, and dynamic shared memory.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "contract.hpp"
+
+namespace ladder {
+
+namespace detail {
+
+inline std::string text(dim3 v) {
+  return std::string("(") + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
+}
+
+template <class... P>
+std::string describe(void (*kernel)(P...), const cudaLaunchConfig_t& config) {
+  const char* name = nullptr;
+  if (cudaFuncGetName(&name, kernel) != cudaSuccess || !name) name = "without a name";
+  return std::string("launching kernel ") + name + " with grid " + text(config.gridDim) + ", block " +
+         text(config.blockDim) + " and " + std::to_string(config.dynamicSmemBytes) + " bytes of dynamic shared memory";
+}
+
+template <class... P>
+void launch(void (*kernel)(P...), cudaLaunchConfig_t config, std::type_identity_t<P>... args) {
+  // Beyond 48 KB a kernel must ask; what it asked for last is what counts.
+  constexpr size_t without_asking = 48 << 10;
+  cudaError_t status = cudaSuccess;
+  if (config.dynamicSmemBytes > without_asking) {
+    status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(config.dynamicSmemBytes));
+  }
+  if (status == cudaSuccess) status = cudaLaunchKernelEx(&config, kernel, args...);
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // a refused launch is told here, once, and must not be taken for a later call's error
+  check(status, describe(kernel, config));
+}
+
+}  // namespace detail
+
+/// Starts `kernel` with `grid` blocks of `block` threads, each block with `dynamic_shared_bytes` of shared memory, in
+/// `stream`; the arguments become the kernel's parameter types. Throws Error where the launch is refused (on the CPU
+/// device also where the kernel failed: there it has ended when this returns).
+template <class... P, class... A>
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream,
+            A&&... args) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = dynamic_shared_bytes;
+  config.stream = stream;
+  detail::launch(kernel, config, static_cast<P>(std::forward<A>(args))...);
+}
+
+/// The same, with all blocks under way together, so that cooperative_groups::this_grid().sync() works. The grid must
+/// fit: at most cudaOccupancyMaxActiveBlocksPerMultiprocessor() blocks per multiprocessor.
+template <class... P, class... A>
+void launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream,
+                        A&&... args) {
+  cudaLaunchAttribute cooperative{};
+  cooperative.id = cudaLaunchAttributeCooperative;
+  cooperative.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = dynamic_shared_bytes;
+  config.stream = stream;
+  config.attrs = &cooperative;
+  config.numAttrs = 1;
+  detail::launch(kernel, config, static_cast<P>(std::forward<A>(args))...);
+}
+
+/// The dynamic shared memory of the launch, 16-byte aligned; every call gives the same memory.
+template <class T>
+__device__ T* dynamic_shared() {
+#ifdef __CUDACC__
+  extern __shared__ __align__(16) unsigned char ladder_dynamic_shared[];
+  return reinterpret_cast<T*>(ladder_dynamic_shared);
+#else
+  return static_cast<T*>(simt_dynamic_shared());
+#endif
+}
+
+}  // namespace ladder

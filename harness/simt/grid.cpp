@@ -1,0 +1,204 @@
+// Launches: what the device refuses, and how blocks are spread over the workers.
+#include <pthread.h>
+#include <simt/runtime.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "device.hpp"
+#include "fault.hpp"
+#include "worker.hpp"
+
+namespace simt {
+
+int device::workers() {
+  static const int workers = [] {
+    int wanted = 0;
+    if (const char* text = std::getenv("SIMT_WORKERS")) std::from_chars(text, text + std::strlen(text), wanted);
+    return wanted > 0 ? wanted : std::max(1, int(std::thread::hardware_concurrency()));
+  }();
+  return workers;
+}
+
+int device::resident_blocks(int block_size, size_t dynamic_shared_bytes) {
+  if (block_size < 1 || block_size > max_threads_per_block || dynamic_shared_bytes > shared_bytes_optin) return 0;
+  const int by_threads = max_threads_per_multiprocessor / ((block_size + 31) / 32 * 32);
+  const int by_shared = int(shared_bytes_per_multiprocessor / (dynamic_shared_bytes + 1024));  // 1 KB is the system's
+  return std::min({max_blocks_per_multiprocessor, by_threads, by_shared});
+}
+
+// ------------------------------------------------------------------------------------------------------- grid barrier
+
+bool Launch::arrive_at_grid_barrier() {
+  std::unique_lock lock(mutex_);
+  const uint64_t generation = generation_;
+  if (++arrived_ == blocks) {
+    arrived_ = 0;
+    ++generation_;
+    changed_.notify_all();
+    return true;
+  }
+  // A block that has ended will never come.
+  changed_.wait(lock, [&] { return generation_ != generation || failed || arrived_ + left_ == blocks; });
+  return generation_ != generation;
+}
+
+void Launch::leave_grid() {
+  std::lock_guard lock(mutex_);
+  ++left_;
+  changed_.notify_all();
+}
+
+void Launch::fail() {
+  std::lock_guard lock(mutex_);
+  failed = true;
+  changed_.notify_all();
+}
+
+// ------------------------------------------------------------------------------------------------------------- workers
+namespace {
+
+/// OS threads that live as long as the process. The one that launches works too.
+class Pool {
+ public:
+  Pool() : own_(std::make_unique<Worker>()) {}
+
+  void run(Launch& launch) {
+    std::lock_guard one_launch_at_a_time(launch_mutex_);
+    if (launch.call.cooperative && launch.blocks > 1) return run_cooperative(launch);
+    if (launch.blocks > 1) {
+      start_helpers();
+      std::lock_guard lock(mutex_);
+      launch_ = &launch;
+      ++generation_;
+      wake_.notify_all();
+    }
+    own_->run(launch);
+    std::unique_lock lock(mutex_);
+    launch_ = nullptr;  // who has not woken by now is not needed
+    idle_.wait(lock, [&] { return busy_ == 0; });
+  }
+
+ private:
+  void start_helpers() {
+    for (; helpers_ < device::workers() - 1; ++helpers_) std::thread([this] { help(); }).detach();
+  }
+
+  void help() {
+    Worker worker;
+    uint64_t seen = 0;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [&] { return launch_ && generation_ != seen; });
+      seen = generation_;
+      Launch& launch = *launch_;
+      ++busy_;
+      lock.unlock();
+      worker.run(launch);
+      lock.lock();
+      if (--busy_ == 0) idle_.notify_all();
+    }
+  }
+
+  /// All blocks must be under way together: an OS thread for each.
+  void run_cooperative(Launch& launch) {
+    while (cooperative_.size() < launch.blocks) cooperative_.push_back(std::make_unique<Worker>());
+    std::vector<std::jthread> threads;
+    for (uint64_t block = 0; block < launch.blocks; ++block) {
+      threads.emplace_back([&, block] { cooperative_[block]->run(launch, block); });
+    }
+  }
+
+  std::mutex launch_mutex_;
+  std::unique_ptr<Worker> own_;
+  std::vector<std::unique_ptr<Worker>> cooperative_;
+  int helpers_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable wake_, idle_;
+  Launch* launch_ = nullptr;
+  uint64_t generation_ = 0;
+  int busy_ = 0;
+};
+
+/// Made by the first launch. Never destroyed, as its threads never end; a forked child has none of them and makes its own.
+Pool& pool() {
+  static std::atomic<Pool*> pool = nullptr;
+  static std::mutex mutex;
+  if (Pool* made = pool) return *made;
+  std::lock_guard lock(mutex);
+  if (!pool) {
+    static const int registered = pthread_atfork(nullptr, nullptr, [] { pool = nullptr; });
+    if (registered == 0) pool = new Pool;
+  }
+  return *pool;
+}
+
+std::mutex attributes_mutex;
+std::map<const void*, size_t> dynamic_shared_limits;  // of kernels that asked for more than the usual
+
+cudaError_t refuse(const KernelCall& call) {
+  const unsigned block[] = {call.block.x, call.block.y, call.block.z};
+  const unsigned grid[] = {call.grid.x, call.grid.y, call.grid.z};
+  for (int axis = 0; axis < 3; ++axis) {
+    if (block[axis] < 1 || block[axis] > unsigned(device::max_block_size[axis])) return cudaErrorInvalidConfiguration;
+    if (grid[axis] < 1 || grid[axis] > unsigned(device::max_grid_size[axis])) return cudaErrorInvalidConfiguration;
+  }
+  if (block[0] * block[1] * block[2] > unsigned(device::max_threads_per_block)) return cudaErrorInvalidConfiguration;
+  if (call.dynamic_shared_bytes > device::shared_bytes) {
+    std::lock_guard lock(attributes_mutex);
+    const auto limit = dynamic_shared_limits.find(call.kernel);
+    if (limit == dynamic_shared_limits.end() || call.dynamic_shared_bytes > limit->second) return cudaErrorInvalidValue;
+  }
+  if (call.cooperative) {
+    const auto resident = device::resident_blocks(int(block[0] * block[1] * block[2]), call.dynamic_shared_bytes);
+    if (uint64_t(grid[0]) * grid[1] * grid[2] > uint64_t(resident) * device::workers())
+      return cudaErrorCooperativeLaunchTooLarge;
+  }
+  return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t run_launch(const KernelCall& call) {
+  if (const cudaError_t lost = lost_context(); lost != cudaSuccess) return lost;
+  if (const cudaError_t error = refuse(call); error != cudaSuccess) return remember(error);
+  Launch launch(call);
+  pool().run(launch);
+  return lost_context();
+}
+
+}  // namespace simt
+
+extern "C" {
+
+int simt_launch(const simt::KernelCall* call) { return simt::run_launch(*call); }
+
+cudaError_t simt_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (value < 0 || size_t(value) > simt::device::shared_bytes_optin) return simt::remember(cudaErrorInvalidValue);
+  std::lock_guard lock(simt::attributes_mutex);
+  simt::dynamic_shared_limits[kernel] = size_t(value);
+  return cudaSuccess;
+}
+
+cudaError_t simt_occupancy(int* blocks, int block_size, size_t dynamic_shared_bytes) {
+  if (!blocks || block_size < 1) return simt::remember(cudaErrorInvalidValue);
+  *blocks = simt::device::resident_blocks(block_size, dynamic_shared_bytes);
+  return cudaSuccess;
+}
+
+cudaError_t simt_function_name(const char** name, const void* kernel) {
+  static std::mutex mutex;
+  static std::map<const void*, std::string> names;
+  std::lock_guard lock(mutex);
+  std::string& known = names[kernel];
+  if (known.empty()) known = simt::module::function_name(kernel);
+  *name = known.c_str();
+  return cudaSuccess;
+}
+}

@@ -1,0 +1,230 @@
+#include "memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
+
+#include "simt/runtime.h"
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define SIMT_FORBID(address, bytes) __asan_poison_memory_region(address, bytes)
+#define SIMT_ALLOW(address, bytes) __asan_unpoison_memory_region(address, bytes)
+#else
+#define SIMT_FORBID(address, bytes) (void)0
+#define SIMT_ALLOW(address, bytes) (void)0
+#endif
+
+namespace simt::memory {
+namespace {
+
+constexpr size_t alignment = 256;           // CUDA's
+constexpr size_t red_zone = 256;            // at least, after each allocation
+constexpr size_t give_back_from = 1 << 16;  // smaller blocks keep their pages
+
+size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+/// First fit over free ranges in address order; neighbours merge again when they are freed.
+class Arena {
+ public:
+  Arena() {
+    total_ = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+    // Twice as many addresses as memory, so that holes between allocations never are what runs out first.
+    reserved_ = round_up(2 * total_, 1 << 21);
+    void* range = MAP_FAILED;
+    for (; reserved_ > 0; reserved_ /= 2) {
+      range = mmap(nullptr, reserved_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (range != MAP_FAILED) break;
+    }
+    if (range == MAP_FAILED) return;
+    madvise(range, reserved_, MADV_DONTDUMP);
+    begin_ = static_cast<char*>(range);
+    free_[begin_] = reserved_;
+    top_ = begin_;
+  }
+
+  void* allocate(size_t bytes) {
+    const size_t needed = round_up(std::max<size_t>(bytes, 1), alignment) + red_zone;
+    std::lock_guard lock(mutex_);
+    if (bytes > total_ - used_) return nullptr;
+    for (auto range = free_.begin(); range != free_.end(); ++range) {
+      const auto [start, length] = *range;
+      if (length < needed) continue;
+      free_.erase(range);
+      if (length > needed) free_[start + needed] = length - needed;
+      live_[start] = bytes;
+      used_ += bytes;
+      if (start + needed > top_) top_ = start + needed;
+      SIMT_FORBID(start, needed);
+      SIMT_ALLOW(start, bytes);
+      return start;
+    }
+    return nullptr;
+  }
+
+  bool release(void* address) {
+    std::lock_guard lock(mutex_);
+    const auto found = live_.find(static_cast<char*>(address));
+    if (found == live_.end()) return false;
+    release_locked(found);
+    return true;
+  }
+
+  void release_all() {
+    std::lock_guard lock(mutex_);
+    while (!live_.empty()) release_locked(live_.begin());
+  }
+
+  bool holds(const void* address) const {
+    const char* a = static_cast<const char*>(address);
+    return a >= begin_ && a < begin_ + reserved_;
+  }
+
+  bool is_allocated(const void* address, size_t bytes) {
+    const char* a = static_cast<const char*>(address);
+#ifdef __SANITIZE_ADDRESS__
+    // The shadow knows without a lock; it says nothing yet about addresses that were never given out.
+    return a + bytes <= top_ && !__asan_region_is_poisoned(const_cast<char*>(a), bytes);
+#else
+    std::lock_guard lock(mutex_);
+    const auto after = live_.upper_bound(const_cast<char*>(a));
+    if (after == live_.begin()) return false;
+    const auto& [start, length] = *std::prev(after);
+    return size_t(a - start) + bytes <= length;
+#endif
+  }
+
+  std::string describe(const void* address) {
+    char* a = static_cast<char*>(const_cast<void*>(address));
+    std::lock_guard lock(mutex_);
+    const auto after = live_.upper_bound(a);
+    if (after == live_.begin()) return "in device memory that is not allocated";
+    const auto& [start, length] = *std::prev(after);
+    const std::string allocation = "a device allocation of " + std::to_string(length) + " bytes";
+    if (size_t(a - start) < length) return "running over the end of " + allocation;
+    const size_t past = size_t(a - start) - length;
+    if (past == 0) return "just past the end of " + allocation;
+    if (past < (1 << 20)) return std::to_string(past) + " bytes past the end of " + allocation;
+    return "in device memory that is not allocated (or no longer)";
+  }
+
+  size_t total() const { return total_; }
+  size_t free() {
+    std::lock_guard lock(mutex_);
+    return total_ - used_;
+  }
+
+ private:
+  void release_locked(std::map<char*, size_t>::iterator allocation) {
+    const auto [start, bytes] = *allocation;
+    live_.erase(allocation);
+    used_ -= bytes;
+    const size_t length = round_up(std::max<size_t>(bytes, 1), alignment) + red_zone;
+    SIMT_FORBID(start, length);
+    if (length >= give_back_from) {
+      const auto page = uintptr_t(sysconf(_SC_PAGESIZE));
+      const uintptr_t first = round_up(reinterpret_cast<uintptr_t>(start), page);
+      const uintptr_t last = reinterpret_cast<uintptr_t>(start + length) / page * page;
+      if (last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+    }
+    auto range = free_.emplace(start, length).first;
+    if (const auto next = std::next(range); next != free_.end() && start + length == next->first) {
+      range->second += next->second;
+      free_.erase(next);
+    }
+    if (range != free_.begin()) {
+      const auto before = std::prev(range);
+      if (before->first + before->second == start) {
+        before->second += range->second;
+        free_.erase(range);
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<char*, size_t> live_, free_;
+  char* begin_ = nullptr;
+  std::atomic<char*> top_ = nullptr;  // no address from here on was ever given out
+  size_t reserved_ = 0, total_ = 0, used_ = 0;
+};
+
+Arena& arena() {
+  static Arena& instance = *new Arena;  // never destroyed: destructors of the host's statics may still free
+  return instance;
+}
+
+/// Ranges that modules and the host name to the runtime; few, and changed only between launches.
+class Ranges {
+ public:
+  void add(const void* begin, const void* end) {
+    std::lock_guard lock(mutex_);
+    if (begin != end) ranges_[static_cast<const char*>(begin)] = static_cast<const char*>(end);
+  }
+  void remove(const void* begin) {
+    std::lock_guard lock(mutex_);
+    ranges_.erase(static_cast<const char*>(begin));
+  }
+  bool hold(const void* address, size_t bytes) {
+    const char* a = static_cast<const char*>(address);
+    std::lock_guard lock(mutex_);
+    const auto after = ranges_.upper_bound(a);
+    return after != ranges_.begin() && a + bytes <= std::prev(after)->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const char*, const char*> ranges_;
+};
+
+Ranges& constants() {
+  static Ranges& instance = *new Ranges;
+  return instance;
+}
+Ranges& variables() {
+  static Ranges& instance = *new Ranges;
+  return instance;
+}
+
+}  // namespace
+
+void fill_with_nonsense(void* address, size_t bytes) {
+  uint64_t word = uint64_t(nonsense) << 32 | nonsense;
+  char* a = static_cast<char*>(address);
+  for (; bytes >= sizeof word; a += sizeof word, bytes -= sizeof word) std::memcpy(a, &word, sizeof word);
+  std::memcpy(a, &word, bytes);
+}
+
+void* allocate(size_t bytes) {
+  void* address = arena().allocate(bytes);
+  if (address) fill_with_nonsense(address, bytes);
+  return address;
+}
+bool release(void* address) { return arena().release(address); }
+void release_all() { arena().release_all(); }
+size_t total_bytes() { return arena().total(); }
+size_t free_bytes() { return arena().free(); }
+bool is_device(const void* address) { return arena().holds(address); }
+bool is_allocated(const void* address, size_t bytes) {
+  return is_device(address) ? arena().is_allocated(address, bytes)
+                            : constants().hold(address, bytes) || variables().hold(address, bytes);
+}
+std::string describe(const void* address) { return arena().describe(address); }
+
+void add_constants(const void* begin, const void* end) { constants().add(begin, end); }
+void remove_constants(const void* begin) { constants().remove(begin); }
+bool is_constant(const void* address, size_t bytes) { return constants().hold(address, bytes); }
+void add_variable(const void* begin, size_t bytes) { variables().add(begin, static_cast<const char*>(begin) + bytes); }
+bool is_variable(const void* address, size_t bytes) { return variables().hold(address, bytes); }
+
+}  // namespace simt::memory
+
+extern "C" {
+void simt_register_constants(const void* begin, const void* end) { simt::memory::add_constants(begin, end); }
+void simt_unregister_constants(const void* begin) { simt::memory::remove_constants(begin); }
+}

@@ -1,0 +1,36 @@
+// Device memory: one reserved range of addresses, far from the host's, with red zones between allocations.
+#pragma once
+#include <cstddef>
+#include <string>
+
+namespace simt::memory {
+
+/// A fresh allocation holds this word over and over: a NaN as float, as double and as half, 2146754221 as int.
+inline constexpr unsigned nonsense = 0x7ff4dead;
+/// Fills with `nonsense`; 4-byte aligned.
+void fill_with_nonsense(void* address, size_t bytes);
+
+/// Null where device memory is used up.
+void* allocate(size_t bytes);
+/// False where no allocation starts at `address`.
+bool release(void* address);
+void release_all();
+
+size_t total_bytes();
+size_t free_bytes();
+
+/// Whether the address belongs to the device, allocated or not.
+bool is_device(const void* address);
+/// Whether all the bytes lie in one live allocation (or in a symbol that was named to the runtime).
+bool is_allocated(const void* address, size_t bytes);
+/// Where an address lies that is in no allocation: "4 bytes past the end of an allocation of 400 bytes".
+std::string describe(const void* address);
+
+/// Constant memory of the loaded modules, and __device__ variables that the host has named to the runtime.
+void add_constants(const void* begin, const void* end);
+void remove_constants(const void* begin);
+bool is_constant(const void* address, size_t bytes);
+void add_variable(const void* begin, size_t bytes);
+bool is_variable(const void* address, size_t bytes);
+
+}  // namespace simt::memory
