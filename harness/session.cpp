@@ -192,18 +192,29 @@ class Session {
   std::vector<int32_t> labels_now() const { return {s_->result.label, s_->result.label + s_->n}; }
   std::vector<T> centroids_now() const { return {s_->result.centroids, s_->result.centroids + size_t(s_->k) * s_->d}; }
 
-  /// One iteration from where the run stands, on poisoned outputs: its labels and the centroids after it.
-  std::pair<std::vector<int32_t>, std::vector<T>> one_step() {
-    poison_labels();
-    synchronize();
-    const double begin = now_seconds();
-    step();
-    synchronize();
-    solve_seconds_ += now_seconds() - begin;
+  void download() {
     poison_result();
     call(phases_.download);
     synchronize();
-    return {labels_now(), centroids_now()};
+  }
+  /// One iteration from where the run stands, on poisoned outputs: its labels and the centroids after it. Labels that
+  /// name no centroid are not handed to an update, which would use them as an index.
+  std::pair<std::vector<int32_t>, std::vector<T>> one_step() {
+    poison_labels();
+    synchronize();
+    double begin = now_seconds();
+    call(phases_.iterate ? phases_.iterate : phases_.assign);
+    synchronize();
+    solve_seconds_ += now_seconds() - begin;
+    download();
+    std::vector<int32_t> label = labels_now();
+    if (phases_.iterate || !labels_exist(label)) return {std::move(label), centroids_now()};
+    begin = now_seconds();
+    call(phases_.update);
+    synchronize();
+    solve_seconds_ += now_seconds() - begin;
+    download();
+    return {std::move(label), centroids_now()};
   }
   /// The same at step t (0, 1, ...) of a variant that keeps the loop to itself: a solve of t + 1 iterations.
   std::pair<std::vector<int32_t>, std::vector<T>> solve_steps(int iterations) {
@@ -212,9 +223,7 @@ class Session {
     restart();
     solve();
     problem().stop = stop;
-    poison_result();
-    call(phases_.download);
-    synchronize();
+    download();
     return {labels_now(), centroids_now()};
   }
 

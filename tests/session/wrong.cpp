@@ -66,7 +66,7 @@ const bool registered = [] {
 }();
 
 /// The trap catches what is wrong, and nothing else.
-TEST(Wrong, RightVariantsPassTheTrap) {
+TEST(Trap, RightVariantsPass) {
   if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
   const Trap trap;
   for (const auto& [kind, variant] : built("variants")) {

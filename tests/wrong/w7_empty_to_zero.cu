@@ -1,5 +1,5 @@
 // Wrong on purpose: a centroid without points goes to the origin instead of staying.
-// rejected: without points
+// rejected: it has no points
 #include "../../variants/assign_rows.cuh"
 
 namespace {
