@@ -96,8 +96,10 @@ __global__ void diverge_kernel(const int* trips, int* out) {
   __syncthreads();
   int sum = 0;
   for (int t = 0; t < trips[threadIdx.x]; ++t) sum += t % 3 == 0 ? 2 : 1;
-  if (threadIdx.x % 2 == 0) atomicAdd(&done, sum);
-  else atomicSub(&done, sum);
+  if (threadIdx.x % 2 == 0)
+    atomicAdd(&done, sum);
+  else
+    atomicSub(&done, sum);
   __syncthreads();
   out[threadIdx.x] = done;
 }

@@ -20,8 +20,8 @@ class SimtFaults : public testing::Test {
 
   /// Launches, and expects the launch to fail with `error` and a sentence that holds all of `parts`.
   template <class... P, class... A>
-  void expect_fault(cudaError_t error, const std::vector<std::string>& parts, void (*kernel)(P...), dim3 grid, dim3 block,
-                    size_t shared, A... args) {
+  void expect_fault(cudaError_t error, const std::vector<std::string>& parts, void (*kernel)(P...), dim3 grid,
+                    dim3 block, size_t shared, A... args) {
     std::string thrown;
     try {
       ladder::launch(kernel, grid, block, shared, nullptr, args...);
@@ -31,7 +31,8 @@ class SimtFaults : public testing::Test {
     const std::string sentence = simt_last_fault();
     EXPECT_FALSE(sentence.empty());
     EXPECT_NE(thrown.find(sentence), std::string::npos) << thrown;
-    for (const auto& part : parts) EXPECT_NE(sentence.find(part), std::string::npos) << part << " is not in: " << sentence;
+    for (const auto& part : parts)
+      EXPECT_NE(sentence.find(part), std::string::npos) << part << " is not in: " << sentence;
     EXPECT_EQ(cudaGetLastError(), error);
     EXPECT_EQ(cudaDeviceSynchronize(), error);
     void* more = nullptr;
@@ -48,8 +49,10 @@ __global__ void some_wait_kernel(int waiting) {
   if (int(threadIdx.x) < waiting) __syncthreads();
 }
 __global__ void wait_apart_kernel(int* x) {
-  if (threadIdx.x < 32) __syncthreads();
-  else x[threadIdx.x] = __shfl_sync(0xffffffffu, threadIdx.x == 40 ? __syncthreads_count(1) : 0, 0);
+  if (threadIdx.x < 32)
+    __syncthreads();
+  else
+    x[threadIdx.x] = __shfl_sync(0xffffffffu, threadIdx.x == 40 ? __syncthreads_count(1) : 0, 0);
 }
 
 TEST_F(SimtFaults, SomeThreadsNeverComeToTheBarrier) {
@@ -57,8 +60,8 @@ TEST_F(SimtFaults, SomeThreadsNeverComeToTheBarrier) {
                {"some_wait_kernel", "40 wait at __syncthreads()", "24 have ended", "block (0, 0, 0), thread (0, 0, 0)"},
                some_wait_kernel, 1, 64, 0, 40);
   OnDevice<int> x(64);
-  expect_fault(cudaErrorLaunchFailure, {"33 wait at __syncthreads()", "31 wait in a warp operation"}, wait_apart_kernel, 1,
-               64, 0, static_cast<int*>(x));
+  expect_fault(cudaErrorLaunchFailure, {"33 wait at __syncthreads()", "31 wait in a warp operation"}, wait_apart_kernel,
+               1, 64, 0, static_cast<int*>(x));
 }
 
 __global__ void wrong_mask_kernel() { __syncwarp(0xffff0000u); }
@@ -68,7 +71,8 @@ __global__ void outside_mask_kernel(int* x) {
 __global__ void wrong_width_kernel(int* x) { x[threadIdx.x] = __shfl_sync(0xffffffffu, 1, 0, 12); }
 
 TEST_F(SimtFaults, WarpOperationsWithAWrongMask) {
-  expect_fault(cudaErrorLaunchFailure, {"wrong_mask_kernel", "leaves out the calling lane 0"}, wrong_mask_kernel, 1, 32, 0);
+  expect_fault(cudaErrorLaunchFailure, {"wrong_mask_kernel", "leaves out the calling lane 0"}, wrong_mask_kernel, 1, 32,
+               0);
   {
     OnDevice<int> x(32);
     expect_fault(cudaErrorLaunchFailure, {"lane 8 reads lane 16", "thread (8, 0, 0)"}, outside_mask_kernel, 1, 32, 0,
@@ -103,12 +107,14 @@ TEST_F(SimtFaults, TheDeviceWorksAgainAfterAReset) {
   }
 }
 
-// ------------------------------------------------------------------------------------------------------ checked accesses
+// ---------------------------------------------------------------------------------------------------- checked accesses
 
 #ifdef __SANITIZE_ADDRESS__
 
-constexpr int write_line = __LINE__ + 1;
-__global__ void write_kernel(float* x, int n) { if (int(blockIdx.x * blockDim.x + threadIdx.x) < n) x[blockIdx.x * blockDim.x + threadIdx.x] = 1; }
+constexpr int write_line = __LINE__ + 2;
+__global__ void write_kernel(float* x, int n) {
+  if (int(blockIdx.x * blockDim.x + threadIdx.x) < n) x[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+}
 constexpr int add_line = __LINE__ + 1;
 __global__ void add_kernel(float* x) { atomicAdd(&x[threadIdx.x], 1); }
 constexpr int vector_line = __LINE__ + 1;
@@ -127,8 +133,9 @@ TEST_F(SimtFaults, OutsideAnAllocation) {
   };
   auto* x = static_cast<float*>(fresh(100 * sizeof(float)));
   ladder::launch(write_kernel, 4, 32, 0, nullptr, x, 100);
-  expect_fault(fault, {"a write of 4 bytes just past the end of a device allocation of 400 bytes", "kernel write_kernel",
-                       "block (3, 0, 0), thread (4, 0, 0)", at(write_line)},
+  expect_fault(fault,
+               {"a write of 4 bytes just past the end of a device allocation of 400 bytes", "kernel write_kernel",
+                "block (3, 0, 0), thread (4, 0, 0)", at(write_line)},
                write_kernel, 4, 32, 0, x, 101);
   x = static_cast<float*>(fresh(8));
   expect_fault(fault, {"a read of 4 bytes", "thread (2, 0, 0)", at(add_line)}, add_kernel, 1, 32, 0, x);
@@ -159,7 +166,8 @@ TEST_F(SimtFaults, HostPointers) {
   std::memset(pinned, 0, sizeof stack);
   expect_fault(fault, place, write_kernel, 1, 64, 0, pinned, 64);
   cudaFreeHost(pinned);
-  expect_fault(fault, {"the host's variable 'host_variable'", at(write_line)}, write_kernel, 1, 64, 0, host_variable, 64);
+  expect_fault(fault, {"the host's variable 'host_variable'", at(write_line)}, write_kernel, 1, 64, 0, host_variable,
+               64);
   expect_fault(fault, {at(add_line)}, add_kernel, 1, 64, 0, heap.data());
   expect_fault(fault, {"a read of 8 bytes of host memory", at(copy_line)}, copy_kernel, 1, 1, 0,
                static_cast<char*>(nullptr), reinterpret_cast<const char*>(heap.data()), 8);
@@ -212,8 +220,8 @@ TEST_F(SimtFaults, OutsideSharedConstantAndLocalVariables) {
   }
   {
     OnDevice<float> y(64);
-    expect_fault(fault, {"a read of 4 bytes outside a __constant__ variable", "thread (31, 0, 0)"}, constant_kernel, 1, 32,
-                 0, static_cast<float*>(y), 1);
+    expect_fault(fault, {"a read of 4 bytes outside a __constant__ variable", "thread (31, 0, 0)"}, constant_kernel, 1,
+                 32, 0, static_cast<float*>(y), 1);
   }
   OnDevice<float> y(64);
   expect_fault(fault, {"outside the thread's local variables", "thread (15, 0, 0)"}, local_kernel, 1, 32, 0,

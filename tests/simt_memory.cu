@@ -168,7 +168,8 @@ __global__ void intrinsics_kernel(double* out) {
 TEST(SimtMemory, Intrinsics) {
   OnDevice<double> out(10);
   ladder::launch(intrinsics_kernel, 1, 1, 0, nullptr, out);
-  EXPECT_EQ(out.values(), (std::vector<double>{8 + 31 + 4, 2147483648.0, 1.5, 0, std::ldexp(1.0, -24), 10, 0.75, 3, -18, 35}));
+  EXPECT_EQ(out.values(),
+            (std::vector<double>{8 + 31 + 4, 2147483648.0, 1.5, 0, std::ldexp(1.0, -24), 10, 0.75, 3, -18, 35}));
 }
 
 }  // namespace

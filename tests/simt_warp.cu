@@ -34,11 +34,8 @@ void expect_shuffles() {
   const auto values = out.values();
   for (int i = 0; i < 64; ++i) {
     const int base = i / 32 * 32, lane = i % 32;
-    const int from[6] = {base + 5,
-                         base + lane / 8 * 8 + (lane + 3) % 8,
-                         lane < 2 ? i : i - 2,
-                         lane % 16 + 3 < 16 ? i + 3 : i,
-                         base + (lane ^ 9),
+    const int from[6] = {base + 5, base + lane / 8 * 8 + (lane + 3) % 8, lane < 2 ? i : i - 2,
+                         lane % 16 + 3 < 16 ? i + 3 : i, base + (lane ^ 9),
                          // Part 1 may read part 0; part 0 keeps its own.
                          lane < 16 ? i : i - 16};
     for (int s = 0; s < 6; ++s) EXPECT_EQ(values[i * 6 + s], T(from[s]) + T(0.5)) << "thread " << i << " shuffle " << s;

@@ -25,9 +25,6 @@ constexpr size_t stack_bytes = 256 << 10;
 constexpr size_t stacks_bytes = stack_bytes * device::max_threads_per_block;
 constexpr size_t shared_capacity = device::shared_bytes_per_multiprocessor;
 
-// initial-exec: one load from the thread's own block, where a library's thread_local would call a function.
-__attribute__((tls_model("initial-exec"))) thread_local Worker* current_worker = nullptr;
-
 char* map(size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
@@ -39,8 +36,6 @@ std::string text(uint3 v) {
 }
 
 }  // namespace
-
-Worker* Worker::current() { return current_worker; }
 
 Worker::Worker()
     : threads_(device::max_threads_per_block), stacks_(map(stacks_bytes)), dynamic_shared_(map(shared_capacity)) {}
@@ -77,7 +72,7 @@ void Worker::begin(Launch& launch) {
   for (unsigned z = 0; z < simt_block_size.z; ++z)
     for (unsigned y = 0; y < simt_block_size.y; ++y)
       for (unsigned x = 0; x < simt_block_size.x; ++x) threads_[i++].index = {x, y, z};
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIMT_CHECKED
   shared_ = module::shared_variables(launch.call.kernel);
 #endif
 }
@@ -89,7 +84,7 @@ void Worker::run_block(uint64_t block) {
   const dim3 grid = launch_->call.grid;
   simt_block_index = {unsigned(block % grid.x), unsigned(block / grid.x % grid.y), unsigned(block / grid.x / grid.y)};
   started_ = done_ = waiting_in_warps_ = 0;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIMT_CHECKED
   fill_shared_with_nonsense();
 #endif
   while (done_ < size_) {
@@ -157,7 +152,8 @@ void Worker::resume(Fiber& fiber) {
 
 Fiber& Worker::idle_fiber() {
   if (idle_.empty()) {
-    // Stacks are a power of two apart: without an offset of its own the top of each would fall into the same cache sets.
+    // Stacks are a power of two apart: without an offset of its own the top of each would fall into the same cache
+    // sets.
     const size_t number = fibers_.size();
     const size_t offset = number % 61 * 192;
     fibers_.push_back(std::make_unique<Fiber>());
@@ -175,7 +171,7 @@ void Worker::abandon_fibers() {
   fibers_.clear();
   idle_.clear();
   ready_.clear();
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIMT_CHECKED
   __asan_unpoison_memory_region(stacks_, stacks_bytes);
 #endif
 }
@@ -279,7 +275,6 @@ void Worker::fill_shared_with_nonsense() {
 }  // namespace simt
 
 // ----------------------------------------------------------------------------------- what device code comes down to
-// (-foptimize-sibling-calls or not: the return address is that of the call in the kernel.)
 
 using simt::Worker;
 

@@ -7,7 +7,7 @@
 #else
 #include "context_ucontext.hpp"
 #endif
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIMT_CHECKED
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -22,7 +22,7 @@ class Fiber {
     bytes_ = bytes;
     entry_ = entry;
     argument_ = argument;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIMT_CHECKED
     __asan_unpoison_memory_region(stack, bytes);
 #endif
     context_.prepare(stack, bytes, start, this);
@@ -30,7 +30,7 @@ class Fiber {
 
   /// Runs the fiber until it suspends itself.
   void resume() {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIMT_CHECKED
     void* outside = nullptr;
     __sanitizer_start_switch_fiber(&outside, stack_, bytes_);
     context_.enter();
@@ -42,7 +42,7 @@ class Fiber {
 
   /// Called on the fiber: back to whoever resumed it.
   void suspend() {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIMT_CHECKED
     void* inside = nullptr;
     __sanitizer_start_switch_fiber(&inside, outside_stack_, outside_bytes_);
     context_.leave();
@@ -60,7 +60,7 @@ class Fiber {
  private:
   static void start(void* argument) {
     auto* self = static_cast<Fiber*>(argument);
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIMT_CHECKED
     __sanitizer_finish_switch_fiber(nullptr, &self->outside_stack_, &self->outside_bytes_);
 #endif
     self->entry_(self->argument_);
@@ -71,7 +71,7 @@ class Fiber {
   size_t bytes_ = 0;
   Context::Entry entry_ = nullptr;
   void* argument_ = nullptr;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIMT_CHECKED
   const void* outside_stack_ = nullptr;
   size_t outside_bytes_ = 0;
 #endif

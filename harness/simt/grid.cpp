@@ -125,7 +125,8 @@ class Pool {
   int busy_ = 0;
 };
 
-/// Made by the first launch. Never destroyed, as its threads never end; a forked child has none of them and makes its own.
+/// Made by the first launch. Never destroyed, as its threads never end; a forked child has none of them and makes its
+/// own.
 Pool& pool() {
   static std::atomic<Pool*> pool = nullptr;
   static std::mutex mutex;

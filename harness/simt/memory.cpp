@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -12,7 +11,7 @@
 #include <mutex>
 
 #include "simt/runtime.h"
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIMT_CHECKED
 #include <sanitizer/asan_interface.h>
 #define SIMT_FORBID(address, bytes) __asan_poison_memory_region(address, bytes)
 #define SIMT_ALLOW(address, bytes) __asan_unpoison_memory_region(address, bytes)
@@ -44,9 +43,10 @@ class Arena {
     }
     if (range == MAP_FAILED) return;
     madvise(range, reserved_, MADV_DONTDUMP);
-    begin_ = static_cast<char*>(range);
-    free_[begin_] = reserved_;
-    top_ = begin_;
+    bounds.begin = static_cast<char*>(range);
+    bounds.end = bounds.begin + reserved_;
+    bounds.top = bounds.begin;
+    free_[bounds.begin] = reserved_;
   }
 
   void* allocate(size_t bytes) {
@@ -60,7 +60,7 @@ class Arena {
       if (length > needed) free_[start + needed] = length - needed;
       live_[start] = bytes;
       used_ += bytes;
-      if (start + needed > top_) top_ = start + needed;
+      if (start + needed > bounds.top) bounds.top = start + needed;
       SIMT_FORBID(start, needed);
       SIMT_ALLOW(start, bytes);
       return start;
@@ -81,23 +81,13 @@ class Arena {
     while (!live_.empty()) release_locked(live_.begin());
   }
 
-  bool holds(const void* address) const {
-    const char* a = static_cast<const char*>(address);
-    return a >= begin_ && a < begin_ + reserved_;
-  }
-
   bool is_allocated(const void* address, size_t bytes) {
     const char* a = static_cast<const char*>(address);
-#ifdef __SANITIZE_ADDRESS__
-    // The shadow knows without a lock; it says nothing yet about addresses that were never given out.
-    return a + bytes <= top_ && !__asan_region_is_poisoned(const_cast<char*>(a), bytes);
-#else
     std::lock_guard lock(mutex_);
     const auto after = live_.upper_bound(const_cast<char*>(a));
     if (after == live_.begin()) return false;
     const auto& [start, length] = *std::prev(after);
     return size_t(a - start) + bytes <= length;
-#endif
   }
 
   std::string describe(const void* address) {
@@ -149,8 +139,6 @@ class Arena {
 
   std::mutex mutex_;
   std::map<char*, size_t> live_, free_;
-  char* begin_ = nullptr;
-  std::atomic<char*> top_ = nullptr;  // no address from here on was ever given out
   size_t reserved_ = 0, total_ = 0, used_ = 0;
 };
 
@@ -209,7 +197,6 @@ bool release(void* address) { return arena().release(address); }
 void release_all() { arena().release_all(); }
 size_t total_bytes() { return arena().total(); }
 size_t free_bytes() { return arena().free(); }
-bool is_device(const void* address) { return arena().holds(address); }
 bool is_allocated(const void* address, size_t bytes) {
   return is_device(address) ? arena().is_allocated(address, bytes)
                             : constants().hold(address, bytes) || variables().hold(address, bytes);

@@ -1,5 +1,6 @@
 // Device memory: one reserved range of addresses, far from the host's, with red zones between allocations.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <string>
 
@@ -19,8 +20,14 @@ void release_all();
 size_t total_bytes();
 size_t free_bytes();
 
+/// The device's addresses; no address from `top` on was ever given out.
+struct Bounds {
+  char *begin = nullptr, *end = nullptr;
+  std::atomic<char*> top = nullptr;
+};
+inline constinit Bounds bounds;
 /// Whether the address belongs to the device, allocated or not.
-bool is_device(const void* address);
+inline bool is_device(const void* address) { return address >= bounds.begin && address < bounds.end; }
 /// Whether all the bytes lie in one live allocation (or in a symbol that was named to the runtime).
 bool is_allocated(const void* address, size_t bytes);
 /// Where an address lies that is in no allocation: "4 bytes past the end of an allocation of 400 bytes".

@@ -112,8 +112,8 @@ std::string shorten(std::string name) {
 
 std::string demangle(const std::string& name) {
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                         std::free);
   return status == 0 ? text.get() : name;
 }
 

@@ -13,26 +13,40 @@ bool is_shuffle(WarpOp op) { return op <= WarpOp::shuffle_xor; }
 int source_lane(WarpOp op, int lane, int argument, int width) {
   const int first = lane / width * width;
   switch (op) {
-    case WarpOp::shuffle: return first + (argument & (width - 1));
-    case WarpOp::shuffle_up: return lane - argument >= first ? lane - argument : lane;
-    case WarpOp::shuffle_down: return lane + argument < first + width ? lane + argument : lane;
+    case WarpOp::shuffle:
+      return first + (argument & (width - 1));
+    case WarpOp::shuffle_up:
+      return lane - argument >= first ? lane - argument : lane;
+    case WarpOp::shuffle_down:
+      return lane + argument < first + width ? lane + argument : lane;
     // As on a GPU: a lower part may be read, a higher one not.
-    case WarpOp::shuffle_xor: return (lane ^ argument) < first + width ? lane ^ argument : lane;
-    default: return lane;
+    case WarpOp::shuffle_xor:
+      return (lane ^ argument) < first + width ? lane ^ argument : lane;
+    default:
+      return lane;
   }
 }
 
 uint64_t combine(WarpOp op, uint64_t a, uint64_t b) {
   switch (op) {
-    case WarpOp::add: return uint32_t(a + b);
-    case WarpOp::min_signed: return uint32_t(std::min(int32_t(a), int32_t(b)));
-    case WarpOp::max_signed: return uint32_t(std::max(int32_t(a), int32_t(b)));
-    case WarpOp::min_unsigned: return std::min(uint32_t(a), uint32_t(b));
-    case WarpOp::max_unsigned: return std::max(uint32_t(a), uint32_t(b));
-    case WarpOp::bit_and: return a & b;
-    case WarpOp::bit_or: return a | b;
-    case WarpOp::bit_xor: return a ^ b;
-    default: return a;
+    case WarpOp::add:
+      return uint32_t(a + b);
+    case WarpOp::min_signed:
+      return uint32_t(std::min(int32_t(a), int32_t(b)));
+    case WarpOp::max_signed:
+      return uint32_t(std::max(int32_t(a), int32_t(b)));
+    case WarpOp::min_unsigned:
+      return std::min(uint32_t(a), uint32_t(b));
+    case WarpOp::max_unsigned:
+      return std::max(uint32_t(a), uint32_t(b));
+    case WarpOp::bit_and:
+      return a & b;
+    case WarpOp::bit_or:
+      return a | b;
+    case WarpOp::bit_xor:
+      return a ^ b;
+    default:
+      return a;
   }
 }
 
@@ -47,11 +61,12 @@ uint64_t Worker::warp(WarpOp op, unsigned mask, uint64_t value, int argument, in
   Thread& thread = *current_;
   const int lane = this->lane(thread);
   if (!(mask >> lane & 1)) {
-    fault(cudaErrorLaunchFailure, "a warp operation whose mask leaves out the calling lane " + std::to_string(lane), place);
+    fault(cudaErrorLaunchFailure, "a warp operation whose mask leaves out the calling lane " + std::to_string(lane),
+          place);
   }
   if (width < 1 || width > 32 || (width & (width - 1)) != 0) {
-    fault(cudaErrorLaunchFailure, "a shuffle of width " + std::to_string(width) + " (a power of two up to 32 is needed)",
-          place);
+    fault(cudaErrorLaunchFailure,
+          "a shuffle of width " + std::to_string(width) + " (a power of two up to 32 is needed)", place);
   }
   thread.op = op;
   thread.mask = mask;
@@ -62,8 +77,10 @@ uint64_t Worker::warp(WarpOp op, unsigned mask, uint64_t value, int argument, in
   thread.place = place;
   ++waiting_in_warps_;
   // try_warp makes the other lanes ready; this one, the last to come, simply goes on.
-  if (try_warp(thread)) thread.state = State::running;
-  else thread.fiber->suspend();
+  if (try_warp(thread))
+    thread.state = State::running;
+  else
+    thread.fiber->suspend();
   return thread.result;
 }
 
@@ -137,7 +154,8 @@ bool Worker::release_active_mask() {
       if (threads_[i].state != State::active_mask) continue;
       unsigned together = 0;
       for (int j = i; j < end; ++j) {
-        if (threads_[j].state == State::active_mask && threads_[j].place == threads_[i].place) together |= 1u << (j - first);
+        if (threads_[j].state == State::active_mask && threads_[j].place == threads_[i].place)
+          together |= 1u << (j - first);
       }
       for_each_lane(together, [&](int l) {
         threads_[first + l].result = together;

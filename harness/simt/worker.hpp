@@ -83,7 +83,7 @@ class Worker {
   bool may_access(const void* address, size_t bytes, bool write);
 
   /// The worker whose kernel the calling OS thread is inside of, or null.
-  static Worker* current();
+  static Worker* current() { return current_worker; }
 
  private:
   void begin(Launch& launch);
@@ -114,13 +114,16 @@ class Worker {
   int lane(const Thread& thread) const { return rank(thread) % 32; }
   int count(State state) const;
 
+  // initial-exec: one load from the thread's own block, where a library's thread_local would call a function.
+  static inline __thread Worker* current_worker __attribute__((tls_model("initial-exec"))) = nullptr;
+
   Launch* launch_ = nullptr;
   std::vector<Thread> threads_;  // of the block: started_ of them have begun, done_ have ended
   int size_ = 0, started_ = 0, done_ = 0;
   std::deque<Thread*> ready_;
   Thread* current_ = nullptr;
   Fiber* running_ = nullptr;
-  bool parked_ = false;     // the fiber that suspended last has no thread
+  bool parked_ = false;  // the fiber that suspended last has no thread
   int waiting_in_warps_ = 0;
 
   struct Fault {

@@ -3,10 +3,10 @@
 #include <simt.h>
 #include <simt/qualifiers.h>
 // The parts below rely on the ones above.
-#include <simt/vector_types.h>
-#include <simt/runtime.h>
+#include <simt/atomics.h>
 #include <simt/host_api.h>
 #include <simt/intrinsics.h>
-#include <simt/atomics.h>
-#include <simt/synchronise.h>
 #include <simt/launch.h>
+#include <simt/runtime.h>
+#include <simt/synchronise.h>
+#include <simt/vector_types.h>

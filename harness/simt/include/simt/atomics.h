@@ -24,52 +24,49 @@ T atomic_update(T* address, Change change) {
 }  // namespace simt
 
 template <class T>
-  requires simt::one_of<T, int, unsigned, unsigned long long, float, double>
-T atomicAdd(T* address, std::type_identity_t<T> value) {
-  if constexpr (std::is_floating_point_v<T>) return simt::atomic_update(address, [=](T old) { return old + value; });
-  else return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
+requires simt::one_of<T, int, unsigned, unsigned long long, float, double> T atomicAdd(T* address,
+                                                                                       std::type_identity_t<T> value) {
+  if constexpr (std::is_floating_point_v<T>)
+    return simt::atomic_update(address, [=](T old) { return old + value; });
+  else
+    return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
 }
 template <class T>
-  requires simt::one_of<T, int, unsigned>
-T atomicSub(T* address, std::type_identity_t<T> value) {
+requires simt::one_of<T, int, unsigned> T atomicSub(T* address, std::type_identity_t<T> value) {
   return __atomic_fetch_sub(address, value, __ATOMIC_RELAXED);
 }
 template <class T>
-  requires simt::atomic_ordered<T>
-T atomicMin(T* address, std::type_identity_t<T> value) {
+requires simt::atomic_ordered<T> T atomicMin(T* address, std::type_identity_t<T> value) {
   return simt::atomic_update(address, [=](T old) { return value < old ? value : old; });
 }
 template <class T>
-  requires simt::atomic_ordered<T>
-T atomicMax(T* address, std::type_identity_t<T> value) {
+requires simt::atomic_ordered<T> T atomicMax(T* address, std::type_identity_t<T> value) {
   return simt::atomic_update(address, [=](T old) { return old < value ? value : old; });
 }
 template <class T>
-  requires simt::one_of<T, int, unsigned, unsigned long long, float>
-T atomicExch(T* address, std::type_identity_t<T> value) {
+requires simt::one_of<T, int, unsigned, unsigned long long, float> T atomicExch(T* address,
+                                                                                std::type_identity_t<T> value) {
   T before;
   __atomic_exchange(address, &value, &before, __ATOMIC_RELAXED);
   return before;
 }
 template <class T>
-  requires simt::one_of<T, int, unsigned, unsigned long long, unsigned short>
-T atomicCAS(T* address, std::type_identity_t<T> compare, std::type_identity_t<T> value) {
+requires simt::one_of<T, int, unsigned, unsigned long long, unsigned short> T atomicCAS(T* address,
+                                                                                        std::type_identity_t<T> compare,
+                                                                                        std::type_identity_t<T> value) {
   __atomic_compare_exchange_n(address, &compare, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return compare;
 }
 template <class T>
-  requires simt::atomic_integer<T>
-T atomicAnd(T* address, std::type_identity_t<T> value) {
+requires simt::atomic_integer<T> T atomicAnd(T* address, std::type_identity_t<T> value) {
   return __atomic_fetch_and(address, value, __ATOMIC_RELAXED);
 }
 template <class T>
-  requires simt::atomic_integer<T>
-T atomicOr(T* address, std::type_identity_t<T> value) {
+requires simt::atomic_integer<T> T atomicOr(T* address, std::type_identity_t<T> value) {
   return __atomic_fetch_or(address, value, __ATOMIC_RELAXED);
 }
 template <class T>
-  requires simt::atomic_integer<T>
-T atomicXor(T* address, std::type_identity_t<T> value) {
+requires simt::atomic_integer<T> T atomicXor(T* address, std::type_identity_t<T> value) {
   return __atomic_fetch_xor(address, value, __ATOMIC_RELAXED);
 }
 /// Counts up to `limit`, then starts again at 0.

@@ -37,18 +37,20 @@ void __stcs(T* address, std::type_identity_t<T> value) {
 
 // ---------------------------------------------------------------------------------------------------- min, max, fused
 template <class A, class B>
-  requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
-constexpr std::common_type_t<A, B> min(A a, B b) {
+requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) constexpr std::common_type_t<A, B> min(A a, B b) {
   using T = std::common_type_t<A, B>;
-  if constexpr (std::is_floating_point_v<T>) return T(b) < T(a) || T(a) != T(a) ? T(b) : T(a);
-  else return T(b) < T(a) ? T(b) : T(a);
+  if constexpr (std::is_floating_point_v<T>)
+    return T(b) < T(a) || T(a) != T(a) ? T(b) : T(a);
+  else
+    return T(b) < T(a) ? T(b) : T(a);
 }
 template <class A, class B>
-  requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
-constexpr std::common_type_t<A, B> max(A a, B b) {
+requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) constexpr std::common_type_t<A, B> max(A a, B b) {
   using T = std::common_type_t<A, B>;
-  if constexpr (std::is_floating_point_v<T>) return T(a) < T(b) || T(a) != T(a) ? T(b) : T(a);
-  else return T(a) < T(b) ? T(b) : T(a);
+  if constexpr (std::is_floating_point_v<T>)
+    return T(a) < T(b) || T(a) != T(a) ? T(b) : T(a);
+  else
+    return T(a) < T(b) ? T(b) : T(a);
 }
 
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
@@ -131,7 +133,7 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return unsigned(((unsigned long long)high << 32 | low) >> (shift & 31));
 }
 
-// --------------------------------------------------------------------------------------------------------------- others
+// -------------------------------------------------------------------------------------------------------------- others
 inline void __trap() { simt_trap(); }
 inline void __nanosleep(unsigned) {}
 /// Nanoseconds, not cycles.

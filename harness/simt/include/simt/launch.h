@@ -17,7 +17,8 @@ struct BoundKernel {
   std::tuple<std::remove_cv_t<P>...> arguments;
 };
 
-/// One thread of a kernel. Not inlined anywhere: the `const` answers of threadIdx and the like hold for one thread only.
+/// One thread of a kernel. Not inlined anywhere: the `const` answers of threadIdx and the like hold for one thread
+/// only.
 template <class... P>
 __attribute__((noinline)) void run_thread(const void* bound) {
   const auto& call = *static_cast<const BoundKernel<P...>*>(bound);

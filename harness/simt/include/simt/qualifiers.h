@@ -1,4 +1,5 @@
-// CUDA's qualifiers, in the words of g++. (`__noinline__` is left out: libstdc++ uses that word as an attribute's name.)
+// CUDA's qualifiers, in the words of g++. (`__noinline__` is left out: libstdc++ uses that word as an attribute's
+// name.)
 #pragma once
 
 #define __global__
@@ -18,7 +19,7 @@
 #ifdef __SANITIZE_ADDRESS__
 #define SIMT_JOIN_(a, b) a##b
 #define SIMT_JOIN(a, b) SIMT_JOIN_(a, b)
-#define __shared__ \
+#define __shared__                                                                    \
   static __thread __attribute__((used)) char SIMT_JOIN(simt_guard_, __COUNTER__)[64]; \
   static __thread
 #else

@@ -77,8 +77,8 @@ struct ConstantSection {
 }  // namespace
 }  // namespace simt
 
-// The built-in variables. They are const to a kernel, so that the compiler may keep them in registers; the runtime, which
-// knows them by their names in the object file, sets them whenever it turns to another thread or block.
+// The built-in variables. They are const to a kernel, so that the compiler may keep them in registers; the runtime,
+// which knows them by their names in the object file, sets them whenever it turns to another thread or block.
 extern __thread const uint3 threadIdx __asm__("simt_thread_index") __attribute__((tls_model("initial-exec")));
 extern __thread const uint3 blockIdx __asm__("simt_block_index") __attribute__((tls_model("initial-exec")));
 extern __thread const uint3 blockDim __asm__("simt_block_size") __attribute__((tls_model("initial-exec")));

@@ -67,7 +67,9 @@ inline int __reduce_max_sync(unsigned mask, int value) { return simt::warp(simt:
 inline unsigned __reduce_and_sync(unsigned mask, unsigned value) {
   return simt::warp(simt::WarpOp::bit_and, mask, value);
 }
-inline unsigned __reduce_or_sync(unsigned mask, unsigned value) { return simt::warp(simt::WarpOp::bit_or, mask, value); }
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
+  return simt::warp(simt::WarpOp::bit_or, mask, value);
+}
 inline unsigned __reduce_xor_sync(unsigned mask, unsigned value) {
   return simt::warp(simt::WarpOp::bit_xor, mask, value);
 }

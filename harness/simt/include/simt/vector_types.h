@@ -1,22 +1,22 @@
 // CUDA's vector types with CUDA's sizes and alignments, their make_ functions, and dim3.
 #pragma once
 
-#define SIMT_VECTORS(element, name, align2, align4)                                              \
-  struct name##1 {                                                                               \
-    element x;                                                                                   \
-  };                                                                                             \
-  struct alignas(align2) name##2 {                                                               \
-    element x, y;                                                                                \
-  };                                                                                             \
-  struct name##3 {                                                                               \
-    element x, y, z;                                                                             \
-  };                                                                                             \
-  struct alignas(align4) name##4 {                                                               \
-    element x, y, z, w;                                                                          \
-  };                                                                                             \
-  constexpr name##1 make_##name##1(element x) { return {x}; }                                    \
-  constexpr name##2 make_##name##2(element x, element y) { return {x, y}; }                      \
-  constexpr name##3 make_##name##3(element x, element y, element z) { return {x, y, z}; }        \
+#define SIMT_VECTORS(element, name, align2, align4)                                       \
+  struct name##1 {                                                                        \
+    element x;                                                                            \
+  };                                                                                      \
+  struct alignas(align2) name##2 {                                                        \
+    element x, y;                                                                         \
+  };                                                                                      \
+  struct name##3 {                                                                        \
+    element x, y, z;                                                                      \
+  };                                                                                      \
+  struct alignas(align4) name##4 {                                                        \
+    element x, y, z, w;                                                                   \
+  };                                                                                      \
+  constexpr name##1 make_##name##1(element x) { return {x}; }                             \
+  constexpr name##2 make_##name##2(element x, element y) { return {x, y}; }               \
+  constexpr name##3 make_##name##3(element x, element y, element z) { return {x, y, z}; } \
   constexpr name##4 make_##name##4(element x, element y, element z, element w) { return {x, y, z, w}; }
 
 SIMT_VECTORS(signed char, char, 2, 4)
