@@ -191,7 +191,7 @@ inline int blocks(int64_t count, int per_block) { return int((count + per_block 
 
 }  // namespace ladder
 
-/// Makes the file a variant: LADDER_VARIANT(.id = "v06_soa", .base = "v05_shared_update", ...).
+/// Makes the file a variant: LADDER_VARIANT(.id = "FILE_NAME", .base = "ID", ...).
 #define LADDER_VARIANT(...)                                                                \
   extern "C" __attribute__((visibility("default"))) const ladder::Card* ladder_variant() { \
     static const ladder::Card card{__VA_ARGS__};                                           \

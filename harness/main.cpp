@@ -206,7 +206,7 @@ int main(int argc, char** argv) {
   data->excludes(workloads_option);
   run->footer(
       "Flags that begin with --benchmark_ go to Google Benchmark: --benchmark_filter=REGEX (over\n"
-      "VARIANT/WORKLOAD/SCOPE), --benchmark_repetitions=N (exactly N samples).\n"
+      "VARIANT/WORKLOAD/SCOPE/..., it appends its own words), --benchmark_repetitions=N (exactly N samples).\n"
       "Exit status: 0 all rows ok or refused, 1 some row invalid or failed, 2 bad usage.");
 
   auto* show = app.add_subcommand("show", "Print a record as a table");
@@ -274,6 +274,7 @@ int main(int argc, char** argv) {
     }
     o.argv.assign(argv, argv + argc);
     o.cold = cache == "cold";
+    o.insist = !own_data.empty();
     if (o.out.empty()) o.out = default_record();
     if (!o.dump.empty()) fs::create_directories(o.dump);
     const int status = run_ladder(o, kinds, chosen, std::move(problems));

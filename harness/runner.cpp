@@ -404,6 +404,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     try {
       make_ready(w, scratch.path);
     } catch (const std::exception& error) {
+      if (o.insist) throw;
       reason = error.what();
       fmt::print(stderr, "{} is left out: {}\n", w.name, reason);
       record["context"]["left_out"].push_back({{"workload", w.name}, {"reason", reason}});

@@ -37,7 +37,7 @@ Device describe(DeviceKind kind, int ordinal) {
   check(cudaGetDeviceProperties(&p, ordinal), "reading the properties of the device");
   device.name = p.name;
   device.ordinals = {ordinal};
-  device.compute_capability = p.major * 10 + p.minor;
+  if (kind == DeviceKind::cuda) device.compute_capability = p.major * 10 + p.minor;
   device.multiprocessors = p.multiProcessorCount;
   device.memory_bytes = p.totalGlobalMem;
   device.constant_bytes = p.totalConstMem;

@@ -104,7 +104,7 @@ def test_an_axis_is_set_and_recorded(ladder: Ladder) -> None:
 
 def test_google_benchmark_flags_pass_through(ladder: Ladder) -> None:
     rows = ladder.run("--device", "simt", "--variants", "v01_global", "--workloads", "wine_tiny",
-                      "--benchmark_repetitions=4", "--benchmark_filter=.*/(assign|update)$")["rows"]  # fmt: skip
+                      "--benchmark_repetitions=4", "--benchmark_filter=/(assign|update)/")["rows"]  # fmt: skip
     assert {r["scope"]: len(r["samples_ms"]) for r in rows if r["status"] == "ok"} == {"assign": 4, "update": 4}
     assert all("--benchmark_filter" in r["reason"] for r in rows if r["status"] == "refused")
 
