@@ -4,7 +4,7 @@
 
 namespace ladder {
 
-const Card& load_card(const std::filesystem::path& module) {
+const Card* load_card(const std::filesystem::path& module) {
   void* handle = dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw Error("module " + module.string() + " does not load: " + dlerror());
   using Entry = const Card* (*)();
@@ -15,7 +15,7 @@ const Card& load_card(const std::filesystem::path& module) {
     throw Error("the card's id is '" + card.id + "', the file's name '" + module.stem().string() +
                 "': make them the same");
   }
-  return card;
+  return &card;
 }
 
 nlohmann::json to_json(const Card& card, DeviceKind home) {

@@ -553,7 +553,7 @@ class Session {
 }  // namespace
 
 void run_session(const Request& request, const Device& device, const Report& report) {
-  const Card& card = load_card(request.module);
+  const Card& card = *load_card(request.module);
   if (request.type == "f32")
     Session<float>(request, device, card, report).run();
   else if (request.type == "f64")

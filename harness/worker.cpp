@@ -91,7 +91,7 @@ json devices() {
 int write_card(const fs::path& module, DeviceKind kind, const fs::path& out) {
   json card;
   try {
-    card = to_json(load_card(fs::absolute(module)), kind);
+    card = to_json(*load_card(fs::absolute(module)), kind);
   } catch (const std::exception& error) {
     card = {{"id", module.stem().string()}, {"device", to_string(kind)}, {"error", error.what()}};
     fmt::print(stderr, "{}: {}\n", module.stem().string(), error.what());
