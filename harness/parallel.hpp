@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "contract.hpp"
+#include "problem.hpp"
 
 namespace ladder {
 
