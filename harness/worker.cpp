@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <regex>
 #include <thread>
 
 #include "module.hpp"
@@ -32,7 +33,6 @@ Device describe(DeviceKind kind, int ordinal) {
     device.multiprocessors = int(std::thread::hardware_concurrency());
     return device;
   }
-  check(cudaSetDevice(ordinal), fmt::format("choosing {} device {}", to_string(kind), ordinal));
   cudaDeviceProp p;
   check(cudaGetDeviceProperties(&p, ordinal), "reading the properties of the device");
   device.name = p.name;
@@ -47,20 +47,25 @@ Device describe(DeviceKind kind, int ordinal) {
 }
 
 #ifdef LADDER_WORKER_CUDA
+/// The driver's own version ("580.65.06"), of which the runtime API knows only the CUDA version that it supports.
+std::string driver_version() {
+  std::ifstream in("/proc/driver/nvidia/version");
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  std::smatch version;
+  return std::regex_search(text, version, std::regex("[0-9]+\\.[0-9]+(\\.[0-9]+)?")) ? version.str() : "unknown";
+}
+
 void add_gpu_facts(json& entry, const Device& device) {
-  int driver = 0, runtime = 0;
-  check(cudaDriverGetVersion(&driver), "reading the driver's version");
+  int runtime = 0;
   check(cudaRuntimeGetVersion(&runtime), "reading the runtime's version");
-  const auto version = [](int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); };
   const auto attribute = [&](cudaDeviceAttr which) {
     int value = 0;
     check(cudaDeviceGetAttribute(&value, which, device.ordinals[0]), "reading a property of the device");
     return value;
   };
-  entry["compute_capability"] =
-      fmt::format("{}.{}", device.compute_capability / 10, device.compute_capability % 10);
-  entry["driver"] = version(driver);
-  entry["cuda"] = version(runtime);
+  entry["compute_capability"] = fmt::format("{}.{}", device.compute_capability / 10, device.compute_capability % 10);
+  entry["driver"] = driver_version();
+  entry["cuda"] = fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10);
   entry["sm_clock_mhz"] = attribute(cudaDevAttrClockRate) * 1e-3;
   entry["memory_clock_mhz"] = attribute(cudaDevAttrMemoryClockRate) * 1e-3;
   entry["ecc"] = attribute(cudaDevAttrEccEnabled) != 0;
@@ -115,6 +120,10 @@ int run(const fs::path& request_file, int events) {
     Request request = json::parse(std::ifstream(request_file));
     start_benchmark(request.benchmark_flags);
     const Device device = describe(request.device, request.ordinal);
+    if (request.device != DeviceKind::cpu) {
+      check(cudaSetDevice(request.ordinal),
+            fmt::format("choosing {} device {}", to_string(request.device), request.ordinal));
+    }
     run_session(request, device, report);
     report({{"event", "end"}});
     return 0;

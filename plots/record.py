@@ -43,6 +43,7 @@ class Workload:
     stop: str
     data_hash: str
     source: str
+    seed: int = 0
 
     @property
     def size(self) -> str:
