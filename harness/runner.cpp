@@ -291,7 +291,7 @@ std::vector<json> run_session(const Variant& v, const Workload& w, DeviceKind ki
     const Minimum least = minimum_of(row["scope"], w, iterations);
     row["flop"] = least.flop;
     row["bytes"] = least.bytes;
-    if (!dump.empty() && wrong.empty()) {
+    if (row["status"] != "refused" && wrong.empty() && result.value("dumped", false)) {
       row["dump"] = fs::relative(dump, o.out.parent_path().empty() ? fs::path(".") : o.out.parent_path()).string();
     }
   }

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 constexpr uint64_t sample_seed = 20161126;  // of the rows that stand for all where a problem is large
 constexpr int clock_retries = 20;           // samples thrown away for a low clock before a row is unstable
 constexpr double clock_floor = 0.75;        // of the GPU's default clock
+constexpr double solve_share = 0.4;         // of the session's time that a first solve may take
 
 /// What validation found; the first fault in words.
 struct Validation {
@@ -263,7 +264,12 @@ class Session {
         auto [label, after] = one_step();
         int64_t changed = 0;
         for (int i = 0; i < p.n; ++i) changed += label[i] != previous[i];
-        const bool last = stop.reached(done, changed, p.n);
+        const double spent = now_seconds() - begin_seconds_;
+        if (whole && spent > solve_share * request_.time_limit && !stop.reached(done, changed, p.n)) {
+          no_solve_ = "not solved after " + std::to_string(done) + " iterations and " + std::to_string(int(spent)) +
+                      " s of the session's " + std::to_string(int(request_.time_limit)) + ": raise --time-limit";
+        }
+        const bool last = !no_solve_.empty() || stop.reached(done, changed, p.n);
         const std::string where = "in iteration " + std::to_string(done);
         if (done == 1 || last)
           check_step(before, label, &after, where);
@@ -278,7 +284,12 @@ class Session {
         previous = std::move(label);
         if (last) break;
       }
-      if (whole) iterations_ = int(reassigned_.size());
+      if (whole && no_solve_.empty()) {
+        iterations_ = int(reassigned_.size());
+      } else {
+        reassigned_.clear();
+        inertia_.clear();
+      }
       // A last assignment, so that the labels belong to the centroids that are handed out.
       final_label_ = one_step().first;
       check_step(before, final_label_, nullptr, "after the last iteration");
@@ -286,7 +297,7 @@ class Session {
     }
     if (!validation_.fault.empty()) return;
     validation_.inertia = inertia_of(final_centroids_, final_label_);
-    if (!request_.dump.empty()) dump();
+    if (!request_.dump.empty() && no_solve_.empty()) dump();
   }
   bool step_by_step() const { return phases_.iterate || phases_.assign; }
 
@@ -445,6 +456,7 @@ class Session {
                 {"sm_mhz", nullptr}};
     const double deadline = begin_seconds_ + 0.9 * request_.time_limit;
     const bool whole = scope == "solve" || scope == "end_to_end";
+    if (row["reason"] == "" && whole) row["reason"] = no_solve_;
     if (row["reason"] == "" && whole && now_seconds() + solve_seconds_ > deadline) {
       row["reason"] = "no time left in the session for a solve: raise --time-limit";
     }
@@ -467,7 +479,8 @@ class Session {
         return seconds;
       }
     };
-    sample_once(scope);  // warm up: caches, lazily loaded code
+    // Warm up caches and lazily loaded code; a long solve was warmed up by its validation.
+    if (!whole || solve_seconds_ < 1) sample_once(scope);
     const std::vector<double> samples = take_samples(
         request_.variant + "/" + request_.workload + "/" + scope,
         {.min_seconds = request_.min_seconds, .max_seconds = request_.max_seconds, .deadline = deadline}, sample);
@@ -519,6 +532,7 @@ class Session {
              {"iterations", iterations_ ? json(*iterations_) : json(nullptr)},
              {"reassigned", reassigned_},
              {"inertia", inertia_},
+             {"dumped", !request_.dump.empty() && no_solve_.empty()},
              {"axes", s_->axes},
              {"peak_device_bytes", on_cpu() ? json(nullptr) : json(s_->device_bytes())}});
   }
@@ -543,6 +557,7 @@ class Session {
   double solve_seconds_ = 0;  // a solve (or the steps that stood for it) while it was validated
   std::vector<int32_t> rows_;
   Validation validation_;
+  std::string no_solve_;  // why a whole solve is out of reach here; empty where it is not
   std::optional<int> iterations_;
   std::vector<int64_t> reassigned_;
   std::vector<double> inertia_;
