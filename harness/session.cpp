@@ -77,6 +77,7 @@ class Session {
       if (!why.empty()) return refuse(why);
     }
     if (const std::string why = too_slow(); !why.empty()) return refuse(why);
+    solve_seconds_ = 0;
     start();
     validate();
     if (validation_.fault.empty()) {
@@ -84,6 +85,15 @@ class Session {
       validate_again();
     }
     report_result();
+  }
+
+  ~Session() {
+    s_.reset();
+    for (const cudaEvent_t event : {begin_, end_}) {
+      if (event) cudaEventDestroy(event);
+    }
+    if (!on_cpu()) cudaFree(previous_);
+    for (void* const memory : {static_cast<void*>(changed_), static_cast<void*>(clock_), evict_}) cudaFree(memory);
   }
 
  private:
@@ -163,12 +173,15 @@ class Session {
     forget_labels();
   }
 
-  void start() {
-    s_.emplace(problem(), device_);
+  void set_axes() {
     for (const Axis& axis : card_.axes) s_->axes[axis.name] = axis.standard;
     for (const auto& [name, value] : request_.axes) {
       if (s_->axes.count(name)) s_->axes[name] = value;
     }
+  }
+  void start() {
+    s_.emplace(problem(), device_);
+    set_axes();
     label_.resize(s_->n);
     centroids_.resize(size_t(s_->k) * s_->d);
     s_->result = {label_.data(), centroids_.data()};
@@ -242,8 +255,8 @@ class Session {
     const Problem<T>& p = problem();
     return inertia(p.points, p.n, p.d, centroids.data(), label.data());
   }
-  bool labels_exist(const std::vector<int32_t>& label) const {
-    return std::all_of(label.begin(), label.end(), [&](int32_t j) { return j >= 0 && j < s_->k; });
+  bool labels_exist(const std::vector<int32_t>& label) {
+    return std::all_of(label.begin(), label.end(), [&](int32_t j) { return j >= 0 && j < problem().k; });
   }
 
   /// Follows the variant through a solve (or through two steps where no solve is asked for), on poisoned outputs.
@@ -339,36 +352,48 @@ class Session {
 
   // --------------------------------------------------------------------------------------------------------- timing
 
-  /// A CPU can be asked for work that takes it days. One iteration on a few rows tells, before anything is begun.
-  std::string too_slow() {
-    if (device_.kind == DeviceKind::cuda || !step_by_step()) return "";
-    const Problem<T>& p = problem();
-    const int few = int(std::clamp(2e7 / (double(p.k) * p.d), 32.0, double(p.n)));
-    if (few * 4 > p.n) return "";
-    Problem<T> part = p;
+  /// Seconds of one iteration on the first `few` points, once everything is warm.
+  double pilot(int few) {
+    Problem<T> part = problem();
     part.n = few;
     s_.emplace(part, device_);
-    for (const Axis& axis : card_.axes) s_->axes[axis.name] = axis.standard;
+    set_axes();
     label_.resize(few);
-    centroids_.resize(size_t(p.k) * p.d);
+    centroids_.resize(size_t(part.k) * part.d);
     s_->result = {label_.data(), centroids_.data()};
     call(phases_.prepare);
     call(phases_.upload);
     call(phases_.restart);
+    const bool usable = labels_exist(one_step().first);  // else: nothing to time, validation will say what is wrong
+    call(phases_.restart);
     synchronize();
     const double begin = now_seconds();
-    step();
+    if (usable) step();
     synchronize();
-    const double iteration = (now_seconds() - begin) * p.n / few;
+    const double seconds = now_seconds() - begin;
     s_.reset();
+    return seconds;
+  }
+  /// A CPU can be asked for work that takes it days. Iterations on a few points, and on more, tell what all would take,
+  /// before anything is begun.
+  std::string too_slow() {
+    if (device_.kind == DeviceKind::cuda || !step_by_step()) return "";
+    const Problem<T>& p = problem();
+    double fewer = 0, fewer_seconds = 0, few = 32, seconds = 0;
+    for (;; fewer = few, fewer_seconds = seconds, few *= 8) {
+      if (few * 8 > p.n) return "";
+      seconds = pilot(int(few));
+      if (seconds > 0.2) break;
+    }
+    const double iteration = seconds + (seconds - fewer_seconds) / (few - fewer) * (p.n - few);
     const bool whole = wanted("solve") || wanted("end_to_end");
     const int iterations = p.stop.rule == Stop::Rule::fixed ? p.stop.iterations : 20;
     const double needed = iteration * (whole ? 2 * iterations + 4 : 6);
     if (needed < request_.time_limit) return "";
     char text[400];
     std::snprintf(text, sizeof text,
-                  "would take about %.0f s here (one iteration about %.3g s, measured on %d of %d points), the limit "
-                  "is %.0f s: raise --time-limit",
+                  "would take about %.0f s here (one iteration about %.3g s, from iterations on %.0f of %d points), "
+                  "the limit is %.0f s: raise --time-limit",
                   needed, iteration, few, p.n, request_.time_limit);
     return text;
   }
