@@ -271,7 +271,7 @@ run_ladder() {
   local defaults limits status=0
   if [[ $device != simt && $device != cpu ]] && has_gpu; then
     defaults='wine_k*,photo_k*,kmcuda,blobs30_00,blobs30_01'
-    limits=(--time-limit 300 --max-time 2)
+    limits=(--time-limit 100 --min-time 0.3 --max-time 1.5 --validation-budget 2e10)
   else
     defaults='*_tiny,wine_k16,photo_k16'
     limits=(--time-limit 60 --max-time 0.2)
@@ -280,7 +280,8 @@ run_ladder() {
   mkdir -p results/latest
   find results/latest -mindepth 1 -delete
   build/ladder run --device "$device" --variants "$variants" --workloads "${workloads:-$defaults}" "${limits[@]}" \
-    --out results/latest/record.json --dump results/latest/dump "${ladder_arguments[@]}" || status=$?
+    --out results/latest/record.json --dump results/latest/dump "${ladder_arguments[@]}" >results/latest/table.txt ||
+    status=$?  # the table is shown at the end; progress goes to the standard error
   case $status in
     0) ;;
     1) problem "some rows are invalid or failed: the table and results/latest/record.json say why" ;;

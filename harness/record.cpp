@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <thread>
+#include <utility>
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -97,7 +98,20 @@ void write_record(const json& record, const fs::path& file) {
   const fs::path part = file.string() + ".part";
   if (!file.parent_path().empty()) fs::create_directories(file.parent_path());
   std::ofstream out(part);
-  out << record.dump(1) << "\n";
+  // A line for each workload and each row: short enough to keep, and a difference between two records can be read.
+  out << "{\n";
+  for (auto item = record.begin(); item != record.end(); ++item) {
+    out << json(item.key()).dump() << ": ";
+    if (item->is_array()) {
+      const char* before = "[\n ";
+      for (const json& line : *item) out << std::exchange(before, ",\n ") << line.dump();
+      out << (item->empty() ? "[]" : "\n]");
+    } else {
+      out << item->dump(1);
+    }
+    out << (std::next(item) == record.end() ? "\n" : ",\n");
+  }
+  out << "}\n";
   out.close();
   if (!out)
     throw Error(fmt::format("{} cannot be written: is there room, and the right to write there?", part.string()));

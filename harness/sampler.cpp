@@ -1,6 +1,7 @@
 #include "sampler.hpp"
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +20,9 @@ class Collector : public benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
-      if (run.run_type == Run::RT_Iteration) samples_ms.push_back(run.real_accumulated_time / run.iterations * 1e3);
+      if (run.run_type != Run::RT_Iteration) continue;
+      // Seven digits are more than any clock here has, and keep records small.
+      samples_ms.push_back(std::stod(fmt::format("{:.7g}", run.real_accumulated_time / double(run.iterations) * 1e3)));
     }
   }
 };

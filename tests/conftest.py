@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,13 @@ class Ladder:
         done = self("run", *words, *QUICK, "--out", out)
         assert done.returncode == status, done.stdout + done.stderr
         return json.loads(out.read_text())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def prepared_data() -> None:
+    """The small data sets that this machine can have; what it cannot have is left out, with its reason."""
+    command = [sys.executable, str(ROOT / "datasets" / "prepare.py"), "*_tiny"]
+    subprocess.run(command, capture_output=True, cwd=ROOT, timeout=300, check=False)
 
 
 @pytest.fixture

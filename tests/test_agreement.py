@@ -56,8 +56,20 @@ def agree(points: np.ndarray, folder: Path) -> None:
 def test_scikit_learn_agrees(ladder: Ladder, tmp_path: Path, name: str, k: int, stop: str, dtype: type) -> None:
     points = {"blobs": lambda: blobs(3000, 7), "skin": skin, "letter": letter}[name]().astype(dtype)
     np.save(tmp_path / f"{name}.npy", points)
-    record = ladder.run("--device", "simt", "--data", tmp_path / f"{name}.npy", "--k", str(k), "--stop", stop,
-                        "--scopes", "iteration", "--dump", tmp_path / "dump")  # fmt: skip
+    record = ladder.run(
+        "--device",
+        "simt",
+        "--data",
+        tmp_path / f"{name}.npy",
+        "--k",
+        str(k),
+        "--stop",
+        stop,
+        "--scopes",
+        "iteration",
+        "--dump",
+        tmp_path / "dump",
+    )
     assert record["workloads"][0]["type"] == ("f32" if dtype is np.float32 else "f64")
     folders = sorted((tmp_path / "dump" / name).iterdir())
     assert len(folders) == len({r["variant"] for r in record["rows"]})
@@ -71,8 +83,22 @@ def test_given_centroids_are_used(ladder: Ladder, tmp_path: Path) -> None:
     points = blobs(500, 4).astype(np.float32)
     np.save(tmp_path / "p.npy", points)
     np.save(tmp_path / "c.npy", points[10:15])
-    ladder.run("--device", "cpu", "--variants", "c0*", "--data", tmp_path / "p.npy", "--k", "5", "--init",
-               tmp_path / "c.npy", "--stop", "fixed:3", "--dump", tmp_path / "dump")  # fmt: skip
+    ladder.run(
+        "--device",
+        "cpu",
+        "--variants",
+        "c0*",
+        "--data",
+        tmp_path / "p.npy",
+        "--k",
+        "5",
+        "--init",
+        tmp_path / "c.npy",
+        "--stop",
+        "fixed:3",
+        "--dump",
+        tmp_path / "dump",
+    )
     folder = tmp_path / "dump" / "p" / "c0_serial"
     assert np.array_equal(np.load(folder / "initial_centroids.npy"), points[10:15])
     model = KMeans(n_clusters=5, init=points[10:15].astype(np.float64), n_init=1, max_iter=3, tol=0).fit(points)

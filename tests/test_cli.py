@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -62,7 +63,10 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
 def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     record = ladder.run("--device", "simt", "--variants", "*", "--workloads", "*_tiny")
     jsonschema.validate(record, json.loads((ROOT / "harness" / "record.schema.json").read_text()))
-    assert record["context"]["complete"] and not record["context"]["left_out"]
+    assert record["context"]["complete"]
+    tiny = [w for w in json.loads(ladder("list", "--json").stdout)["workloads"] if w["name"].endswith("_tiny")]
+    assert [w["name"] for w in record["workloads"]] == [w["name"] for w in tiny if w["available"]]
+    assert {e["workload"] for e in record["context"]["left_out"]} == {w["name"] for w in tiny if not w["available"]}
     expected = {(v, w["name"], s) for v in ids("*.cu") + ids("*.cpp") for w in record["workloads"] for s in SCOPES}
     assert {(r["variant"], r["workload"], r["scope"]) for r in record["rows"]} == expected
     for row in record["rows"]:
@@ -72,58 +76,133 @@ def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
             assert row["samples_ms"] and min(row["samples_ms"]) > 0
     # All follow the same path: Lloyd's, from the same centroids.
     for workload in record["workloads"]:
-        counts = {tuple(r["reassigned"]) for r in record["rows"] if r["workload"] == workload["name"] and r["reassigned"]}
+        counts = {
+            tuple(r["reassigned"]) for r in record["rows"] if r["workload"] == workload["name"] and r["reassigned"]
+        }
         iterations = {len(c) for c in counts}
         assert max(iterations) - min(iterations) <= 2, "rounding may end a solve an iteration earlier, not more"
     assert not list(ladder.folder.glob("*.part"))
 
 
 def test_a_simt_row_says_simt(ladder: Ladder) -> None:
-    record = ladder.run("--device", "simt", "--variants", "v0*", "--workloads", "wine_tiny", "--scopes", "assign")
+    record = ladder.run("--device", "simt", "--variants", "v0*", "--workloads", "kmcuda_tiny", "--scopes", "assign")
     assert {r["device"] for r in record["rows"]} == {"simt"}
     assert record["context"]["gpu"] is None
 
 
 def test_scopes_that_a_fused_variant_lacks_are_refused(ladder: Ladder) -> None:
-    rows = ladder.run("--modules", BUILD / "tests" / "contract", "--variants", "t2_fused,t1_whole_solve",
-                      "--device", "simt", "--workloads", "wine_tiny")["rows"]  # fmt: skip
+    rows = ladder.run(
+        "--modules",
+        BUILD / "tests" / "contract",
+        "--variants",
+        "t2_fused,t1_whole_solve",
+        "--device",
+        "simt",
+        "--workloads",
+        "kmcuda_tiny",
+    )["rows"]
     refused = {(r["variant"], r["scope"]) for r in rows if r["status"] == "refused"}
-    assert refused == {("t2_fused", "assign"), ("t2_fused", "update"), ("t1_whole_solve", "assign"),
-                       ("t1_whole_solve", "update"), ("t1_whole_solve", "iteration")}  # fmt: skip
+    assert refused == {
+        ("t2_fused", "assign"),
+        ("t2_fused", "update"),
+        ("t1_whole_solve", "assign"),
+        ("t1_whole_solve", "update"),
+        ("t1_whole_solve", "iteration"),
+    }
     assert all(r["reason"] for r in rows if r["status"] == "refused")
 
 
 def test_an_axis_is_set_and_recorded(ladder: Ladder) -> None:
-    rows = ladder.run("--modules", BUILD / "tests" / "contract", "--variants", "t1_whole_solve", "--device", "simt",
-                      "--workloads", "wine_tiny", "--scopes", "solve", "--axis", "block=64")["rows"]  # fmt: skip
+    rows = ladder.run(
+        "--modules",
+        BUILD / "tests" / "contract",
+        "--variants",
+        "t1_whole_solve",
+        "--device",
+        "simt",
+        "--workloads",
+        "kmcuda_tiny",
+        "--scopes",
+        "solve",
+        "--axis",
+        "block=64",
+    )["rows"]
     assert rows[0]["axes"] == {"block": 64}
-    done = ladder("run", "--modules", BUILD / "tests" / "contract", "--variants", "t1_whole_solve", "--device", "simt",
-                  "--workloads", "wine_tiny", "--scopes", "solve", "--axis", "block=65", "--out", ladder.folder / "r.json")  # fmt: skip
+    done = ladder(
+        "run",
+        "--modules",
+        BUILD / "tests" / "contract",
+        "--variants",
+        "t1_whole_solve",
+        "--device",
+        "simt",
+        "--workloads",
+        "kmcuda_tiny",
+        "--scopes",
+        "solve",
+        "--axis",
+        "block=65",
+        "--out",
+        ladder.folder / "r.json",
+    )
     assert done.returncode == 1 and "65" in done.stdout + done.stderr
 
 
 def test_google_benchmark_flags_pass_through(ladder: Ladder) -> None:
-    rows = ladder.run("--device", "simt", "--variants", "v01_global", "--workloads", "wine_tiny",
-                      "--benchmark_repetitions=4", "--benchmark_filter=/(assign|update)/")["rows"]  # fmt: skip
+    rows = ladder.run(
+        "--device",
+        "simt",
+        "--variants",
+        "v01_global",
+        "--workloads",
+        "kmcuda_tiny",
+        "--benchmark_repetitions=4",
+        "--benchmark_filter=/(assign|update)/",
+    )["rows"]
     assert {r["scope"]: len(r["samples_ms"]) for r in rows if r["status"] == "ok"} == {"assign": 4, "update": 4}
     assert all("--benchmark_filter" in r["reason"] for r in rows if r["status"] == "refused")
 
 
 def test_too_much_work_for_the_cpu_is_refused_beforehand(ladder: Ladder, tmp_path: Path) -> None:
     write_points(tmp_path / "many.npy", n=200_000, d=60)
-    rows = ladder.run("--device", "cpu", "--variants", "c0_serial", "--data", tmp_path / "many.npy", "--k", "5000",
-                      "--time-limit", "20")["rows"]  # fmt: skip
+    rows = ladder.run(
+        "--device",
+        "cpu",
+        "--variants",
+        "c0_serial",
+        "--data",
+        tmp_path / "many.npy",
+        "--k",
+        "5000",
+        "--time-limit",
+        "20",
+    )["rows"]
     assert {r["status"] for r in rows} == {"refused"}
     assert "--time-limit" in rows[0]["reason"]
 
 
-# -------------------------------------------------------------------------------------------- what others' faults may do
+# --------------------------------------------------------------------------------------- what others' faults may do
 
 
 def test_broken_variants_fail_their_own_rows_only(ladder: Ladder) -> None:
-    done = ladder("run", "--modules", BUILD / "tests" / "broken", "--variants", "b1_*,b2_*,b3_*,b4_*,v01_global",
-                  "--device", "simt", "--workloads", "wine_tiny", "--scopes", "assign,iteration", "--time-limit", "5",
-                  *QUICK, "--out", ladder.folder / "record.json")  # fmt: skip
+    done = ladder(
+        "run",
+        "--modules",
+        BUILD / "tests" / "broken",
+        "--variants",
+        "b1_*,b2_*,b3_*,b4_*,v01_global",
+        "--device",
+        "simt",
+        "--workloads",
+        "kmcuda_tiny",
+        "--scopes",
+        "assign,iteration",
+        "--time-limit",
+        "5",
+        *QUICK,
+        "--out",
+        ladder.folder / "record.json",
+    )
     assert done.returncode == 1
     rows = json.loads((ladder.folder / "record.json").read_text())["rows"]
     status = {(r["variant"], r["status"]) for r in rows}
@@ -137,18 +216,42 @@ def test_broken_variants_fail_their_own_rows_only(ladder: Ladder) -> None:
 
 
 def test_wrong_variants_are_invalid_and_have_no_times(ladder: Ladder) -> None:
-    rows = ladder.run("--modules", BUILD / "tests" / "wrong", "--variants", "w1_off_by_one", "--device", "simt",
-                      "--workloads", "wine_tiny", status=1)["rows"]  # fmt: skip
+    rows = ladder.run(
+        "--modules",
+        BUILD / "tests" / "wrong",
+        "--variants",
+        "w1_off_by_one",
+        "--device",
+        "simt",
+        "--workloads",
+        "kmcuda_tiny",
+        status=1,
+    )["rows"]
     assert {r["status"] for r in rows} == {"invalid"}
     assert all(r["median_ms"] is None and "label" in r["reason"] for r in rows)
 
 
 def test_an_interrupted_run_keeps_its_rows_and_resumes(ladder: Ladder) -> None:
     out = ladder.folder / "record.json"
-    command = [LADDER, "run", "--device", "simt", "--modules", BUILD / "tests" / "broken", "--variants",
-               "v01_global,b2_endless", "--workloads", "wine_tiny", "--scopes", "assign", *QUICK, "--out", out]  # fmt: skip
+    command = [
+        LADDER,
+        "run",
+        "--device",
+        "simt",
+        "--modules",
+        BUILD / "tests" / "broken",
+        "--variants",
+        "v01_global,b2_endless",
+        "--workloads",
+        "kmcuda_tiny",
+        "--scopes",
+        "assign",
+        *QUICK,
+        "--out",
+        out,
+    ]
     # b2_endless comes first in the order of ids, so let v01_global's rows be there from before.
-    ladder.run("--device", "simt", "--variants", "v01_global", "--workloads", "wine_tiny", "--scopes", "assign")
+    ladder.run("--device", "simt", "--variants", "v01_global", "--workloads", "kmcuda_tiny", "--scopes", "assign")
     process = subprocess.Popen([*command, "--resume"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(2)
     process.send_signal(signal.SIGINT)
@@ -193,7 +296,9 @@ def test_bad_usage_is_one_sentence_and_status_2(ladder: Ladder, words: list[str]
         (lambda p: None, ["--k", "4", "--stop", "soon"], "soon"),
     ],
 )
-def test_points_that_cannot_be_clustered(ladder: Ladder, tmp_path: Path, spoil, words: list[str], says: str) -> None:
+def test_points_that_cannot_be_clustered(
+    ladder: Ladder, tmp_path: Path, spoil: Callable[[np.ndarray], None], words: list[str], says: str
+) -> None:
     points = write_points(tmp_path / "own.npy")
     spoil(points)
     np.save(tmp_path / "own.npy", points)
@@ -208,7 +313,7 @@ def test_fortran_order_is_refused(ladder: Ladder, tmp_path: Path) -> None:
     assert done.returncode == 2 and "Fortran" in done.stderr
 
 
-# ------------------------------------------------------------------------------------------------------- names and files
+# ------------------------------------------------------------------------------------------------------ names and files
 
 
 def test_harness_and_plots_name_no_variant() -> None:
