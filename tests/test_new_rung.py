@@ -6,6 +6,7 @@ import difflib
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,17 @@ def test_a_new_file_is_a_new_rung(copy_of_the_tree: Path) -> None:
     assert done.returncode == 1, done.stderr
     status = {(r["variant"], r["status"]) for r in json.loads(out.read_text())["rows"]}
     assert status == {(BASE, "ok"), ("v99_copy", "ok"), ("v98_fault", "invalid"), ("v97_no_code", "failed")}
+
+
+def test_the_readme_table_is_made_from_the_record() -> None:
+    record = ROOT / "results" / "nvidia-h200" / "record.json"
+    command = [sys.executable, ROOT / "plots" / "table.py", record, "--check", ROOT / "README.md"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_committed_records_are_sound() -> None:
+    records = sorted((ROOT / "results").glob("*/record.json"))
+    command = [sys.executable, ROOT / "plots" / "check.py", *[r for r in records if r.parent.name != "latest"]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
