@@ -23,7 +23,7 @@ struct RunOptions {
   bool cold = false;
   bool resume = false;
   bool insist = false;  ///< a workload that cannot run is an Error, instead of being left out
-  int ordinal = 0;  ///< which GPU
+  int ordinal = 0;      ///< which GPU
   std::filesystem::path out, dump;
   std::vector<std::string> benchmark_flags;
 };

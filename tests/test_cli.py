@@ -329,3 +329,45 @@ def test_every_variant_tells_what_differs() -> None:
     for path in [*ROOT.glob("variants/*.cu"), *ROOT.glob("variants/*.cpp")]:
         first = path.read_text().splitlines()[0]
         assert first.startswith(f"// {path.stem.split('_')[0]}: "), f"{path.name} opens with: {first}"
+
+
+def test_the_sanitized_build_names_kernel_block_thread_and_line(ladder: Ladder) -> None:
+    sanitized = ROOT / "build-asan"
+    if not (sanitized / "ladder").exists():
+        pytest.skip("the asan preset is not built")
+    out = ladder.folder / "record.json"
+    command = [
+        sanitized / "ladder",
+        "run",
+        "--modules",
+        sanitized / "tests" / "broken",
+        "--device",
+        "simt",
+        "--variants",
+        "b5_out_of_bounds,v01_global",
+        "--workloads",
+        "kmcuda_tiny",
+        "--scopes",
+        "assign",
+        *QUICK,
+        "--out",
+        out,
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    rows = {r["variant"]: r for r in json.loads(out.read_text())["rows"]}
+    assert rows["v01_global"]["status"] == "ok"
+    reason = rows["b5_out_of_bounds"]["reason"]
+    line = 1 + next(
+        i
+        for i, text in enumerate((ROOT / "tests" / "broken" / "b5_out_of_bounds.cu").read_text().splitlines())
+        if "both faults" in text
+    )
+    for word in (
+        "host memory",
+        "kernel assign_kernel",
+        "block (0, 0, 0)",
+        "thread (0, 0, 0)",
+        f"b5_out_of_bounds.cu:{line}",
+    ):
+        assert word in reason, reason
