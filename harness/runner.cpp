@@ -368,6 +368,13 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
       {"schema_version", 1}, {"context", context(o.argv, gpu)}, {"workloads", json::array()}, {"rows", json::array()}};
   if (o.resume && fs::exists(o.out)) {
     const json old = read_record(o.out);
+    // One record, one machine, one state of the sources: otherwise its rows could not be compared.
+    const json &was = old.at("context"), &is = record["context"];
+    for (const char* key : {"git_sha", "host", "gpu", "compiler"}) {
+      if (was.at(key) == is[key]) continue;
+      throw Error(fmt::format("{} was begun with another '{}' ({}, now {}): choose another --out", o.out.string(), key,
+                              was.at(key).dump(), is[key].dump()));
+    }
     record["workloads"] = old.at("workloads");
     record["rows"] = old.at("rows");
   }

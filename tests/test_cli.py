@@ -262,6 +262,17 @@ def test_an_interrupted_run_keeps_its_rows_and_resumes(ladder: Ladder) -> None:
     assert {(r["variant"], r["status"]) for r in record["rows"]} == {("v01_global", "ok"), ("b2_endless", "failed")}
 
 
+def test_a_record_of_other_sources_is_not_resumed(ladder: Ladder) -> None:
+    words = ["--device", "simt", "--variants", "v01_global", "--workloads", "kmcuda_tiny", "--scopes", "assign"]
+    record = ladder.run(*words)
+    record["context"]["git_sha"] = "0" * 40
+    out = ladder.folder / "record.json"
+    out.write_text(json.dumps(record))
+    done = ladder("run", *words, *QUICK, "--out", out, "--resume")
+    assert done.returncode == 2 and "git_sha" in done.stderr
+    assert json.loads(out.read_text()) == record, "what was there is not lost"
+
+
 # ------------------------------------------------------------------------------------------------------------ bad usage
 
 
