@@ -602,27 +602,6 @@ void run_session(const Request& request, const Device& device, const Report& rep
     throw Error("element type '" + request.type + "' is unknown: f32 or f64");
 }
 
-void to_json(json& j, const Request& r) {
-  j = {{"variant", r.variant},
-       {"workload", r.workload},
-       {"module", r.module},
-       {"device", to_string(r.device)},
-       {"ordinal", r.ordinal},
-       {"points", r.points},
-       {"centroids", r.centroids},
-       {"type", r.type},
-       {"stop", to_string(r.stop)},
-       {"scopes", r.scopes},
-       {"axes", r.axes},
-       {"time_limit", r.time_limit},
-       {"min_seconds", r.min_seconds},
-       {"max_seconds", r.max_seconds},
-       {"validation_budget", r.validation_budget},
-       {"cold", r.cold},
-       {"dump", r.dump},
-       {"benchmark_flags", r.benchmark_flags}};
-}
-
 void from_json(const json& j, Request& r) {
   r.variant = j.at("variant");
   r.workload = j.at("workload");

@@ -11,7 +11,7 @@
 
 namespace ladder {
 
-/// What the parent asks for; travels as JSON.
+/// What the parent asks for; it arrives as JSON, from runner.cpp.
 struct Request {
   std::string variant, workload, module;
   DeviceKind device = DeviceKind::cpu;
@@ -29,7 +29,6 @@ struct Request {
   std::string dump;                ///< folder for labels.npy and its companions; empty: none
   std::vector<std::string> benchmark_flags;
 };
-void to_json(nlohmann::json& j, const Request& r);
 void from_json(const nlohmann::json& j, Request& r);
 
 /// Reports: {"event": "scope" | "row" | "refused" | "result", ...}, each whole when it is sent.
