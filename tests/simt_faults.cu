@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <simt.h>
 
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -172,6 +175,32 @@ TEST_F(SimtFaults, HostPointers) {
   expect_fault(fault, {"a read of 8 bytes of host memory", at(copy_line)}, copy_kernel, 1, 1, 0,
                static_cast<char*>(nullptr), reinterpret_cast<const char*>(heap.data()), 8);
   EXPECT_EQ(heap, std::vector<float>(64)) << "nothing was written";
+}
+
+__global__ void tell_kernel(char** where) { *where = ladder::dynamic_shared<char>(); }
+
+// What lies beside dynamic shared memory is called so when a kernel touches it: it must be nobody else's.
+TEST_F(SimtFaults, NothingOfTheHostLiesBesideDynamicSharedMemory) {
+  OnDevice<char*> where(1);
+  ladder::launch(tell_kernel, 1, 1, 256, nullptr, static_cast<char**>(where));
+  const auto shared = reinterpret_cast<uintptr_t>(where.values()[0]);
+  constexpr uintptr_t guard = 256 << 10;
+  std::ifstream maps("/proc/self/maps");
+  int found = 0;
+  uintptr_t end_of_shared = 0;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    char access[5] = "";
+    ASSERT_EQ(std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, access), 3) << line;
+    if (begin <= shared && shared < end) {
+      ++found;
+      end_of_shared = end;
+      EXPECT_EQ(begin, shared) << "another mapping begins before it: " << line;
+    } else if (end > shared - guard && begin < (end_of_shared ? end_of_shared : shared) + guard) {
+      EXPECT_EQ(access[0], '-') << line;
+    }
+  }
+  EXPECT_EQ(found, 1);
 }
 
 __global__ void static_kernel(float* y, int shift) {

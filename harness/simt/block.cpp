@@ -25,11 +25,18 @@ constexpr size_t stack_bytes = 256 << 10;
 constexpr size_t stacks_bytes = stack_bytes * device::max_threads_per_block;
 constexpr size_t shared_capacity = device::shared_bytes_per_multiprocessor;
 
-char* map(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  return static_cast<char*>(memory);
+/// Memory with `guard` bytes on either side that nobody may touch, and where nothing else can be mapped.
+char* map(size_t bytes, size_t guard = 0) {
+  void* range = mmap(nullptr, bytes + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) throw std::bad_alloc();
+  char* memory = static_cast<char*>(range) + guard;
+  if (mprotect(memory, bytes, PROT_READ | PROT_WRITE) != 0) {
+    munmap(range, bytes + 2 * guard);
+    throw std::bad_alloc();
+  }
+  return memory;
 }
+void unmap(char* memory, size_t bytes, size_t guard = 0) { munmap(memory - guard, bytes + 2 * guard); }
 
 std::string text(uint3 v) {
   return std::string("(") + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
@@ -38,11 +45,13 @@ std::string text(uint3 v) {
 }  // namespace
 
 Worker::Worker()
-    : threads_(device::max_threads_per_block), stacks_(map(stacks_bytes)), dynamic_shared_(map(shared_capacity)) {}
+    : threads_(device::max_threads_per_block),
+      stacks_(map(stacks_bytes)),
+      dynamic_shared_(map(shared_capacity, shared_guard)) {}
 
 Worker::~Worker() {
-  munmap(stacks_, stacks_bytes);
-  munmap(dynamic_shared_, shared_capacity);
+  unmap(stacks_, stacks_bytes);
+  unmap(dynamic_shared_, shared_capacity, shared_guard);
 }
 
 void Worker::run(Launch& launch) {

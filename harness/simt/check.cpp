@@ -45,18 +45,25 @@ bool within(const void* address, size_t bytes, const void* begin, size_t length)
   return a >= b && a + bytes <= b + length;
 }
 
-/// What AddressSanitizer knows of an address of the host.
-std::string host_memory(const void* address) {
+/// What AddressSanitizer knows of an address of the host: the kind of memory, and the block or variable.
+struct HostMemory {
+  explicit HostMemory(const void* address) {
+    kind = __asan_locate_address(const_cast<void*>(address), name, sizeof name, &begin, &bytes);
+    known = within(address, 1, begin, bytes);
+  }
+  std::string describe() const {
+    if (kind == "stack" || kind == "stack-fake") return "the host's stack";
+    if (kind == "heap") return "host memory (a heap or page-locked block of " + std::to_string(bytes) + " bytes)";
+    if (kind == "global") return "the host's variable '" + std::string(name) + "'";
+    return "host memory (a stack, or a mapped file)";
+  }
+
+  std::string_view kind;
   char name[128] = "";
-  void* region = nullptr;
+  void* begin = nullptr;
   size_t bytes = 0;
-  const std::string_view kind = __asan_locate_address(const_cast<void*>(address), name, sizeof name, &region, &bytes);
-  if (reinterpret_cast<uintptr_t>(address) < 4096) return "a null pointer";
-  if (kind == "stack" || kind == "stack-fake") return "the host's stack";
-  if (kind == "heap") return "host memory (a heap or page-locked block of " + std::to_string(bytes) + " bytes)";
-  if (kind == "global") return "the host's variable '" + std::string(name) + "'";
-  return "host memory (a stack, or a mapped file)";
-}
+  bool known = false;  ///< the address lies in a block or variable of the host, not merely near one
+};
 
 }  // namespace
 
@@ -81,21 +88,26 @@ std::string Worker::refuse_access(const void* address, size_t bytes, bool write)
   std::string what = (write ? "a write of " : "a read of ") + std::to_string(bytes) + " bytes ";
   if (running_->holds(address, bytes)) return what + "outside the thread's local variables";
   if (memory::is_device(address)) return what + memory::describe(address);
-  if (within(address, 1, dynamic_shared_, 256 << 10)) {
-    return what + "past the " + std::to_string(launch_->call.dynamic_shared_bytes) +
+  if (reinterpret_cast<uintptr_t>(address) < 4096) return what + "of a null pointer";
+  const size_t shared_bytes = launch_->call.dynamic_shared_bytes;
+  if (within(address, 1, dynamic_shared_ - shared_guard, shared_bytes + 2 * shared_guard)) {
+    return what + (address < dynamic_shared_ ? "before" : "past") + " the " + std::to_string(shared_bytes) +
            " bytes of dynamic shared memory of the launch";
   }
+  const HostMemory host(address);
   const module::SharedVariable* nearest = nullptr;
   for (const auto& variable : shared_) {
-    // 64 bytes of guard stand beside each variable; within a page of them it is surely one that was meant.
-    if (within(address, 1, variable.address - 64, variable.bytes + 4096)) nearest = &variable;
+    // 64 bytes of guard stand beside each variable; within a page of them it is surely one that was meant, unless the
+    // host has a block of its own there: thread-local variables lie on its heap.
+    if (!within(address, 1, variable.address - 64, variable.bytes + 4096)) continue;
+    if (!host.known || within(variable.address, 1, host.begin, host.bytes)) nearest = &variable;
   }
   if (nearest) {
     return what + "outside the __shared__ variable '" + nearest->name + "' of " + std::to_string(nearest->bytes) +
            " bytes";
   }
   if (memory::is_constant(address, 1)) return what + (write ? "in constant memory" : "outside a __constant__ variable");
-  return what + "of " + host_memory(address);
+  return what + "of " + host.describe();
 }
 
 std::string source_line(const void* place) {

@@ -135,6 +135,8 @@ class Worker {
   char* stacks_ = nullptr;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
+  /// Addresses on either side of dynamic shared memory that are nobody's: one of them was meant for it.
+  static constexpr size_t shared_guard = 256 << 10;
   char* dynamic_shared_ = nullptr;
   std::vector<module::SharedVariable> shared_;  // of the kernel's module; known in a checked build only
 };
