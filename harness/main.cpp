@@ -118,11 +118,23 @@ void print_list(const json& all) {
   }
 }
 
-std::vector<DeviceKind> device_kinds(const std::string& name) {
-  const bool gpu = name != "simt" && name != "cpu" && [] {
-    const json devices = find_devices();
-    return std::any_of(devices.begin(), devices.end(), [](const json& d) { return d["kind"] == "cuda"; });
-  }();
+/// The GPU with this number among `devices`, as the record's context has it; null where there is no GPU at all.
+json choose_gpu(const json& devices, int ordinal) {
+  json chosen;
+  int gpus = 0;
+  for (json device : devices) {
+    if (device["kind"] != "cuda") continue;
+    ++gpus;
+    if (device["ordinal"] != ordinal) continue;
+    for (const char* key : {"kind", "ordinal"}) device.erase(key);
+    chosen = device;
+  }
+  if (gpus > 0 && chosen.is_null())
+    throw Error(fmt::format("--gpu {}: this machine's GPUs are numbered 0 to {}", ordinal, gpus - 1));
+  return chosen;
+}
+
+std::vector<DeviceKind> device_kinds(const std::string& name, bool gpu) {
   if (name == "cuda" && !gpu)
     throw Error(fmt::format("no CUDA device: {}; --device simt runs the same on the CPU", why_no_gpu()));
   if (name == "auto") return {gpu ? DeviceKind::cuda : DeviceKind::simt, DeviceKind::cpu};
@@ -256,7 +268,9 @@ int main(int argc, char** argv) {
         throw Error(fmt::format("--axis '{}' is not NAME=VALUE with a whole number", axis));
       }
     }
-    const std::vector<DeviceKind> kinds = device_kinds(device);
+    // Asked only where it matters: to find a GPU takes the driver a while.
+    if (device != "simt" && device != "cpu") o.gpu = choose_gpu(find_devices(), o.ordinal);
+    const std::vector<DeviceKind> kinds = device_kinds(device, !o.gpu.is_null());
     const auto chosen = choose(find_variants(searched), variants, "variant",
                                [](const Variant& v) { return std::vector<std::string>{v.id}; });
     std::vector<Workload> problems;

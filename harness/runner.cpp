@@ -356,16 +356,10 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
   sigaction(SIGTERM, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  json gpu;
-  if (std::find(kinds.begin(), kinds.end(), DeviceKind::cuda) != kinds.end()) {
-    for (json& device : ask_devices(DeviceKind::cuda)) {
-      if (device["ordinal"] != o.ordinal) continue;
-      for (const char* key : {"kind", "ordinal"}) device.erase(key);
-      gpu = device;
-    }
-  }
-  json record = {
-      {"schema_version", 1}, {"context", context(o.argv, gpu)}, {"workloads", json::array()}, {"rows", json::array()}};
+  json record = {{"schema_version", 1},
+                 {"context", context(o.argv, o.gpu)},
+                 {"workloads", json::array()},
+                 {"rows", json::array()}};
   if (o.resume && fs::exists(o.out)) {
     const json old = read_record(o.out);
     // One record, one machine, one state of the sources: otherwise its rows could not be compared.

@@ -24,6 +24,7 @@ struct RunOptions {
   bool resume = false;
   bool insist = false;  ///< a workload that cannot run is an Error, instead of being left out
   int ordinal = 0;      ///< which GPU
+  nlohmann::json gpu;   ///< what it is, for the record; null where none is used
   std::filesystem::path out, dump;
   std::vector<std::string> benchmark_flags;
 };
