@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include "record.hpp"
@@ -67,6 +68,11 @@ class Progress {
   void session_done(const std::string& what) {
     ++done_;
     fmt::print(stderr, "{}{} {}\n", terminal_ ? "\r\033[K" : "", head(), what);
+  }
+  /// That many sessions need not run: they take no time, and count no more.
+  void not_to_do(size_t sessions, const std::string& why) {
+    sessions_ -= sessions;
+    fmt::print(stderr, "{}{}\n", terminal_ ? "\r\033[K" : "", why);
   }
 
  private:
@@ -391,50 +397,54 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
   };
   const auto is_for = [&](const Variant& v, DeviceKind kind) { return v.modules.count(kind) || v.broken.count(kind); };
 
-  size_t sessions = 0;
+  struct Session {
+    const Variant* variant;
+    DeviceKind kind;
+    bool alone;  ///< its variant meets no other device in this run
+  };
+  std::vector<Session> all;
   for (const Variant& v : variants) {
-    for (const DeviceKind kind : kinds) sessions += is_for(v, kind) * workloads.size();
+    const auto meets = std::count_if(kinds.begin(), kinds.end(), [&](DeviceKind kind) { return is_for(v, kind); });
+    for (const DeviceKind kind : kinds) {
+      if (is_for(v, kind)) all.push_back({&v, kind, meets == 1});
+    }
   }
-  Progress progress(sessions);
+  Progress progress(all.size() * workloads.size());
   const Scratch scratch;
-  bool bad = false;
   for (Workload& w : workloads) {
     if (interrupted) break;
+    std::vector<Session> sessions;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(sessions),
+                 [&](const Session& s) { return !done_before(*s.variant, w, s.kind); });
+    if (sessions.size() < all.size()) {
+      progress.not_to_do(all.size() - sessions.size(), fmt::format("{}: {} of {} sessions kept from before", w.name,
+                                                                   all.size() - sessions.size(), all.size()));
+    }
+    if (sessions.empty()) continue;
     progress.doing(w.name + ": getting the data ready");
-    std::string reason;
     try {
       make_ready(w, scratch.path);
     } catch (const std::exception& error) {
       if (o.insist) throw;
-      reason = error.what();
-      fmt::print(stderr, "{} is left out: {}\n", w.name, reason);
-      record["context"]["left_out"].push_back({{"workload", w.name}, {"reason", reason}});
+      progress.not_to_do(sessions.size(), fmt::format("{} is left out: {}", w.name, error.what()));
+      record["context"]["left_out"].push_back({{"workload", w.name}, {"reason", error.what()}});
+      continue;
     }
     const bool listed = std::any_of(record["workloads"].begin(), record["workloads"].end(),
                                     [&](const json& known) { return known["name"] == w.name; });
-    if (reason.empty() && !listed) record["workloads"].push_back(describe(w));
-    for (const Variant& v : variants) {
+    if (!listed) record["workloads"].push_back(describe(w));
+    for (const auto& [variant, kind, alone] : sessions) {
+      if (interrupted) break;
+      const Variant& v = *variant;
+      forget(v, w, kind);
       // A folder of one's own for each device only where one variant meets several.
-      const auto meets = std::count_if(kinds.begin(), kinds.end(), [&](DeviceKind kind) { return is_for(v, kind); });
-      for (const DeviceKind kind : kinds) {
-        if (!is_for(v, kind) || interrupted) continue;
-        const std::string label = fmt::format("{:<20} {:<14} {}", v.id, w.name, to_string(kind));
-        if (!reason.empty() || done_before(v, w, kind)) {
-          progress.session_done(label + (reason.empty() ? "  kept from before" : "  left out"));
-          continue;
-        }
-        forget(v, w, kind);
-        const fs::path dump =
-            o.dump.empty() ? fs::path() : o.dump / w.name / (meets > 1 ? v.id + "@" + to_string(kind) : v.id);
-        std::vector<json> rows =
-            run_session(v, w, kind, o, scratch.path, dump.empty() ? dump : fs::absolute(dump), progress);
-        progress.session_done(label + summary(rows));
-        for (json& row : rows) {
-          bad = bad || row["status"] == "invalid" || row["status"] == "failed";
-          record["rows"].push_back(std::move(row));
-        }
-        write_record(record, o.out);
-      }
+      const fs::path dump =
+          o.dump.empty() ? fs::path() : o.dump / w.name / (alone ? v.id : v.id + "@" + to_string(kind));
+      std::vector<json> rows =
+          run_session(v, w, kind, o, scratch.path, dump.empty() ? dump : fs::absolute(dump), progress);
+      progress.session_done(fmt::format("{:<20} {:<14} {}", v.id, w.name, to_string(kind)) + summary(rows));
+      for (json& row : rows) record["rows"].push_back(std::move(row));
+      write_record(record, o.out);
     }
     // Initial centroids and converted points of this workload are not needed any more.
     for (const fs::path& file : {w.points, w.centroids}) {
@@ -448,6 +458,9 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     fmt::print(stderr, "interrupted: what is done is kept; the same command with --resume goes on\n");
     return 130;
   }
+  // Rows that were kept count too: the status is the record's.
+  const bool bad = std::any_of(record["rows"].begin(), record["rows"].end(),
+                               [](const json& row) { return row["status"] == "invalid" || row["status"] == "failed"; });
   return bad ? 1 : 0;
 }
 

@@ -303,13 +303,50 @@ def test_an_interrupted_run_keeps_its_rows_and_resumes(ladder: Ladder) -> None:
     # b2_endless comes first in the order of ids, so let v01_global's rows be there from before.
     ladder.run("--device", "simt", "--variants", "v01_global", "--workloads", "kmcuda_tiny", "--scopes", "assign")
     process = subprocess.Popen([*command, "--resume"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(2)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    for _ in range(600):
+        if children.read_text():
+            break
+        time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
     record = json.loads(out.read_text())
     assert not record["context"]["complete"]
     assert {(r["variant"], r["status"]) for r in record["rows"]} == {("v01_global", "ok"), ("b2_endless", "failed")}
+
+
+def test_what_is_kept_is_not_run_again_and_still_counts(ladder: Ladder) -> None:
+    words = ["--device", "simt", "--modules", BUILD / "tests" / "wrong", "--variants", "v01_global,w1_off_by_one"]
+    words += ["--workloads", "kmcuda_tiny", "--scopes", "assign"]
+    before = ladder.run(*words, status=1)
+    out = ladder.folder / "record.json"
+    again = ladder("run", *words, *QUICK, "--out", out, "--resume")
+    assert "kmcuda_tiny: 2 of 2 sessions kept from before" in again.stderr
+    assert again.returncode == 1, "one of the rows is invalid"
+    assert json.loads(out.read_text())["rows"] == before["rows"]
+
+
+def test_a_workload_without_data_is_left_out_in_one_line(ladder: Ladder, tmp_path: Path) -> None:
+    words = [
+        "--device",
+        "cpu",
+        "--variants",
+        "c0*,c1*",
+        "--workloads",
+        "photo_tiny,kmcuda_tiny",
+        "--scopes",
+        "iteration",
+    ]
+    out = tmp_path / "record.json"
+    done = ladder("run", *words, *QUICK, "--out", out, env={**os.environ, "LADDER_CACHE": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line]
+    assert [line for line in lines if "photo_tiny" in line] == [line for line in lines if "is left out: " in line]
+    assert len(lines) == 3 and lines[-1].startswith("[2/2 "), "what does not run is not counted"
+    record = json.loads(out.read_text())
+    assert [w["workload"] for w in record["context"]["left_out"]] == ["photo_tiny"]
+    assert {row["workload"] for row in record["rows"]} == {"kmcuda_tiny"}
 
 
 def test_a_record_of_other_sources_is_not_resumed(ladder: Ladder) -> None:
