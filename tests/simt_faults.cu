@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "simt_device.cuh"
@@ -124,6 +125,8 @@ constexpr int vector_line = __LINE__ + 1;
 __global__ void vector_kernel(const float4* x, float* y) { y[threadIdx.x] = x[threadIdx.x].w; }
 constexpr int copy_line = __LINE__ + 1;
 __global__ void copy_kernel(char* to, const char* from, int bytes) { memcpy(to, from, bytes); }
+constexpr int swap_line = __LINE__ + 1;
+__global__ void swap_kernel(float* x) { std::swap(x[0], x[threadIdx.x]); }
 
 std::string at(int line) { return "simt_faults.cu:" + std::to_string(line); }
 
@@ -148,6 +151,9 @@ TEST_F(SimtFaults, OutsideAnAllocation) {
   x = static_cast<float*>(fresh(64));
   expect_fault(fault, {"a write of 65 bytes running over the end of a device allocation of 64 bytes", at(copy_line)},
                copy_kernel, 1, 1, 0, reinterpret_cast<char*>(x), static_cast<char*>(fresh(100)), 65);
+  x = static_cast<float*>(fresh(8));
+  expect_fault(fault, {"just past the end", "kernel swap_kernel", "thread (2, 0, 0)", at(swap_line)}, swap_kernel, 1,
+               32, 0, x);
   x = static_cast<float*>(fresh(400));
   cudaFree(x);
   expect_fault(fault, {"not allocated"}, write_kernel, 1, 32, 0, x, 32);

@@ -113,10 +113,12 @@ std::string Worker::refuse_access(const void* address, size_t bytes, bool write)
 std::string source_line(const void* place) {
   char frames[4096] = "";
   if (place) __sanitizer_symbolize_pc(const_cast<void*>(place), "%s:%l", frames, sizeof frames - 2);
-  // One string per inlined frame, the innermost first; those of our own headers are not what the reader looks for.
+  // One string per inlined frame, the innermost first; those of our own headers, and of the system's, are not what the
+  // reader looks for.
   for (const char* frame = frames; *frame; frame += std::strlen(frame) + 1) {
     const std::string_view line = frame;
-    if (line.find("/simt/include/") == line.npos && line.find("launch.cuh") == line.npos) return frame;
+    const bool ours = line.find("/simt/include/") != line.npos || line.find("launch.cuh") != line.npos;
+    if (!ours && line.rfind("/usr/", 0) != 0) return frame;
   }
   return frames;
 }
