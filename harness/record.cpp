@@ -167,6 +167,10 @@ std::string table(const json& record) {
     }
     text += "\n";
   }
+  for (const json& without : record.at("context").value("left_out", json::array())) {
+    text += fmt::format("{:<18} left out: {}\n", without.at("workload").get<std::string>(),
+                        without.at("reason").get<std::string>());
+  }
   return text;
 }
 

@@ -347,6 +347,8 @@ def test_a_workload_without_data_is_left_out_in_one_line(ladder: Ladder, tmp_pat
     record = json.loads(out.read_text())
     assert [w["workload"] for w in record["context"]["left_out"]] == ["photo_tiny"]
     assert {row["workload"] for row in record["rows"]} == {"kmcuda_tiny"}
+    reason = record["context"]["left_out"][0]["reason"]
+    assert ladder("show", out).stdout.splitlines()[-1] == f"{'photo_tiny':<18} left out: {reason}"
 
 
 def test_a_record_of_other_sources_is_not_resumed(ladder: Ladder) -> None:
