@@ -94,9 +94,10 @@ def draw_page(
     w = min(w, h * width / height)
     h = w * height / width
     start = (WIDTH - columns * w - (columns - 1) * GUTTER) / 2
+    top = page.top - (room - rows * (h + caption)) / 2
     for index, (name, picture) in enumerate(pictures):
         column, line = index % columns, index // columns
-        ax = page.axes(start + column * (w + GUTTER), page.top - (line + 1) * (h + caption), w, h)
+        ax = page.axes(start + column * (w + GUTTER), top - (line + 1) * (h + caption), w, h)
         ax.imshow(picture, interpolation="nearest", aspect="auto")
         ax.set_axis_off()
         ax.set_title(name, fontsize=BODY, loc="left", pad=5)

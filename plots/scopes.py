@@ -48,6 +48,11 @@ class Stack:
     whole: float | None  # the same, timed as a whole, ms
     unstable: bool
 
+    @property
+    def whole_apart(self) -> bool:
+        """The whole is a measurement of its own, beside those of its parts."""
+        return self.whole is not None and (len(self.parts) > 1 or self.parts[0][1] != self.whole)
+
 
 def times_of(record: Record, rung: Rung, workloads: Sequence[Workload], scope: str) -> float | Gap:
     """Mean over the workloads of the scope's median, ms."""
@@ -134,7 +139,7 @@ def draw_panel(ax: Axes, stacks: dict[Rung, Stack | Gap], lines: Lines, notes: N
             hatch = "///" if stack.unstable else None
             ax.barh(y, ms, left=start, height=0.7, color=PARTS[name], hatch=hatch, edgecolor="white", linewidth=0.5)
             start += ms
-        if stack.whole is not None and len(stack.parts) > 1:
+        if stack.whole_apart:
             ax.vlines(stack.whole, y - 0.42, y + 0.42, color="black", linewidth=2.5)
         ax.annotate(
             value_text(stack), (length(stack), y), xytext=(8, 0), textcoords="offset points", va="center", gid="value"
@@ -169,7 +174,7 @@ def draw_page(
     title = f"Where the time goes, {where}: {what}"
     subtitle = "shorter is better; the number is the time of the whole"
     drawn = [s for _, stacks in panels for s in stacks.values() if isinstance(s, Stack)]
-    if any(s.whole is not None and len(s.parts) > 1 for s in drawn):
+    if any(s.whole_apart for s in drawn):
         subtitle += "; black mark: the whole, timed in one piece"
     if any(s.unstable for s in drawn):
         subtitle += "; hatched: unstable"

@@ -233,6 +233,13 @@ def test_scopes_stack_to_the_whole(mixed: Record) -> None:
     assert refused.status == "refused"
 
 
+def test_a_whole_shorter_than_its_parts_is_marked_too() -> None:
+    assert scopes.Stack((("solve", 3.0),), 2.0, False).whole_apart
+    assert scopes.Stack((("solve", 3.0), ("transfers and layout", 1.0)), 4.0, False).whole_apart
+    assert not scopes.Stack((("fused iteration", 3.0),), 3.0, False).whole_apart
+    assert not scopes.Stack((("solve", 3.0),), None, False).whole_apart
+
+
 def test_convergence_says_which_variants_differ(mixed: Record) -> None:
     assert convergence.agreement(convergence.walks(mixed)).startswith("All 10 variants")
     document = sample_record.make()
