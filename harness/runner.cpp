@@ -378,23 +378,6 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     record["workloads"] = old.at("workloads");
     record["rows"] = old.at("rows");
   }
-  // What an earlier, interrupted run finished need not be done again.
-  const auto done_before = [&](const Variant& v, const Workload& w, DeviceKind kind) {
-    std::set<std::string> scopes;
-    for (const json& row : record["rows"]) {
-      const bool same = row["variant"] == v.id && row["workload"] == w.name && row["device"] == to_string(kind);
-      if (same && row["status"] != "failed") scopes.insert(row["scope"]);
-    }
-    return std::all_of(o.scopes.begin(), o.scopes.end(), [&](const std::string& s) { return scopes.count(s) > 0; });
-  };
-  const auto forget = [&](const Variant& v, const Workload& w, DeviceKind kind) {
-    json kept = json::array();
-    for (json& row : record["rows"]) {
-      const bool same = row["variant"] == v.id && row["workload"] == w.name && row["device"] == to_string(kind);
-      if (!same) kept.push_back(std::move(row));
-    }
-    record["rows"] = std::move(kept);
-  };
   const auto is_for = [&](const Variant& v, DeviceKind kind) { return v.modules.count(kind) || v.broken.count(kind); };
 
   struct Session {
@@ -409,17 +392,34 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
       if (is_for(v, kind)) all.push_back({&v, kind, meets == 1});
     }
   }
+  const auto is_of = [](const json& row, const Session& s, const Workload& w) {
+    return row["variant"] == s.variant->id && row["workload"] == w.name && row["device"] == to_string(s.kind);
+  };
+  // What an earlier, interrupted run finished need not be done again.
+  const auto done_before = [&](const Session& s, const Workload& w) {
+    std::set<std::string> scopes;
+    for (const json& row : record["rows"]) {
+      if (is_of(row, s, w) && row["status"] != "failed") scopes.insert(row["scope"]);
+    }
+    return std::all_of(o.scopes.begin(), o.scopes.end(),
+                       [&](const std::string& scope) { return scopes.count(scope) > 0; });
+  };
+  const auto forget = [&](const Session& s, const Workload& w) {
+    json kept = json::array();
+    for (json& row : record["rows"]) {
+      if (!is_of(row, s, w)) kept.push_back(std::move(row));
+    }
+    record["rows"] = std::move(kept);
+  };
   Progress progress(all.size() * workloads.size());
   const Scratch scratch;
   for (Workload& w : workloads) {
     if (interrupted) break;
     std::vector<Session> sessions;
     std::copy_if(all.begin(), all.end(), std::back_inserter(sessions),
-                 [&](const Session& s) { return !done_before(*s.variant, w, s.kind); });
-    if (sessions.size() < all.size()) {
-      progress.not_to_do(all.size() - sessions.size(), fmt::format("{}: {} of {} sessions kept from before", w.name,
-                                                                   all.size() - sessions.size(), all.size()));
-    }
+                 [&](const Session& s) { return !done_before(s, w); });
+    if (const size_t kept = all.size() - sessions.size(); kept > 0)
+      progress.not_to_do(kept, fmt::format("{}: {} of {} sessions kept from before", w.name, kept, all.size()));
     if (sessions.empty()) continue;
     progress.doing(w.name + ": getting the data ready");
     try {
@@ -433,10 +433,11 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     const bool listed = std::any_of(record["workloads"].begin(), record["workloads"].end(),
                                     [&](const json& known) { return known["name"] == w.name; });
     if (!listed) record["workloads"].push_back(describe(w));
-    for (const auto& [variant, kind, alone] : sessions) {
+    for (const Session& session : sessions) {
       if (interrupted) break;
+      const auto& [variant, kind, alone] = session;
       const Variant& v = *variant;
-      forget(v, w, kind);
+      forget(session, w);
       // A folder of one's own for each device only where one variant meets several.
       const fs::path dump =
           o.dump.empty() ? fs::path() : o.dump / w.name / (alone ? v.id : v.id + "@" + to_string(kind));
