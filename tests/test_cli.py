@@ -163,38 +163,10 @@ def test_scopes_that_a_fused_variant_lacks_are_refused(ladder: Ladder) -> None:
 
 
 def test_an_axis_is_set_and_recorded(ladder: Ladder) -> None:
-    rows = ladder.run(
-        "--modules",
-        BUILD / "tests" / "contract",
-        "--variants",
-        "t1_whole_solve",
-        "--device",
-        "simt",
-        "--workloads",
-        "kmcuda_tiny",
-        "--scopes",
-        "solve",
-        "--axis",
-        "block=64",
-    )["rows"]
-    assert rows[0]["axes"] == {"block": 64}
-    done = ladder(
-        "run",
-        "--modules",
-        BUILD / "tests" / "contract",
-        "--variants",
-        "t1_whole_solve",
-        "--device",
-        "simt",
-        "--workloads",
-        "kmcuda_tiny",
-        "--scopes",
-        "solve",
-        "--axis",
-        "block=65",
-        "--out",
-        ladder.folder / "r.json",
-    )
+    words = ["--modules", BUILD / "tests" / "contract", "--variants", "t1_whole_solve", "--device", "simt"]
+    words += ["--workloads", "kmcuda_tiny", "--scopes", "solve", "--axis"]
+    assert ladder.run(*words, "block=64")["rows"][0]["axes"] == {"block": 64}
+    done = ladder("run", *words, "block=65", "--out", ladder.folder / "r.json")
     assert done.returncode == 1 and "65" in done.stdout + done.stderr
 
 
@@ -235,26 +207,16 @@ def test_too_much_work_for_the_cpu_is_refused_beforehand(ladder: Ladder, tmp_pat
 
 
 def test_broken_variants_fail_their_own_rows_only(ladder: Ladder) -> None:
-    done = ladder(
-        "run",
+    words = [
         "--modules",
         BUILD / "tests" / "broken",
         "--variants",
         "b1_*,b2_*,b3_*,b4_*,v01_global",
         "--device",
         "simt",
-        "--workloads",
-        "kmcuda_tiny",
-        "--scopes",
-        "assign,iteration",
-        "--time-limit",
-        "5",
-        *QUICK,
-        "--out",
-        ladder.folder / "record.json",
-    )
-    assert done.returncode == 1
-    rows = json.loads((ladder.folder / "record.json").read_text())["rows"]
+    ]
+    words += ["--workloads", "kmcuda_tiny", "--scopes", "assign,iteration", "--time-limit", "5"]
+    rows = ladder.run(*words, status=1)["rows"]
     status = {(r["variant"], r["status"]) for r in rows}
     broken = ids("b[1-4]_*.cu", "tests/broken")
     assert status == {("v01_global", "ok")} | {(b, "failed") for b in broken}
@@ -283,26 +245,12 @@ def test_wrong_variants_are_invalid_and_have_no_times(ladder: Ladder) -> None:
 
 def test_an_interrupted_run_keeps_its_rows_and_resumes(ladder: Ladder) -> None:
     out = ladder.folder / "record.json"
-    command = [
-        LADDER,
-        "run",
-        "--device",
-        "simt",
-        "--modules",
-        BUILD / "tests" / "broken",
-        "--variants",
-        "v01_global,b2_endless",
-        "--workloads",
-        "kmcuda_tiny",
-        "--scopes",
-        "assign",
-        *QUICK,
-        "--out",
-        out,
-    ]
+    words = ["--device", "simt", "--workloads", "kmcuda_tiny", "--scopes", "assign"]
     # b2_endless comes first in the order of ids, so let v01_global's rows be there from before.
-    ladder.run("--device", "simt", "--variants", "v01_global", "--workloads", "kmcuda_tiny", "--scopes", "assign")
-    process = subprocess.Popen([*command, "--resume"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    ladder.run(*words, "--variants", "v01_global")
+    words += ["--modules", BUILD / "tests" / "broken", "--variants", "v01_global,b2_endless"]
+    command = [LADDER, "run", *words, *QUICK, "--out", out, "--resume"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     for _ in range(600):
         if children.read_text():
