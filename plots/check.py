@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks records: `check.py RECORD...` prints a sentence per violation and exits 1 if there is any.
 
-First harness/record.schema.json, then what a schema cannot say: medians and quartiles agree with their samples, every
+First harness/records/record.schema.json, then what a schema cannot say: medians and quartiles agree with their samples, every
 row's workload exists, the chains of bases end.
 """
 
@@ -20,7 +20,7 @@ import jsonschema
 import numpy as np
 from record import Record, RecordError, from_document, read_json
 
-SCHEMA = Path(__file__).resolve().parent.parent / "harness" / "record.schema.json"
+SCHEMA = Path(__file__).resolve().parent.parent / "harness" / "records" / "record.schema.json"
 # Samples and quartiles may be written with fewer digits than they were computed with.
 RELATIVE_TOLERANCE = 1e-6
 

@@ -52,7 +52,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Row:
-    """One row; the fields are those of harness/record.schema.json."""
+    """One row; the fields are those of harness/records/record.schema.json."""
 
     variant: str
     base: str

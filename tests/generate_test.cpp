@@ -1,4 +1,4 @@
-#include "harness/generate.hpp"
+#include "catalogue/generate.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/npy.hpp"
+#include "base/npy.hpp"
 
 namespace ladder {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/npy.hpp"
+#include "base/npy.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/parallel.hpp"
+#include "base/parallel.hpp"
 
 namespace ladder {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/philox.hpp"
+#include "base/philox.hpp"
 
 #include <gtest/gtest.h>
 

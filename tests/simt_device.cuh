@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launch.cuh"
+#include "contract/launch.cuh"
 
 /// `count` elements on the device, given back at the end of the scope; zeros, or a copy of a vector.
 template <class T>

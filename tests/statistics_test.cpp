@@ -1,11 +1,11 @@
-#include "harness/statistics.hpp"
+#include "base/statistics.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
-#include "harness/philox.hpp"
+#include "base/philox.hpp"
 
 namespace ladder {
 namespace {

@@ -112,7 +112,7 @@ def test_a_gpu_that_is_not_there_is_refused(with_two_gpus: tuple[Path, Path], tm
 
 def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     record = ladder.run("--device", "simt", "--variants", "*", "--workloads", "*_tiny")
-    jsonschema.validate(record, json.loads((ROOT / "harness" / "record.schema.json").read_text()))
+    jsonschema.validate(record, json.loads((ROOT / "harness" / "records" / "record.schema.json").read_text()))
     assert record["context"]["complete"]
     tiny = [w for w in json.loads(ladder("list", "--json").stdout)["workloads"] if w["name"].endswith("_tiny")]
     assert [w["name"] for w in record["workloads"]] == [w["name"] for w in tiny if w["available"]]

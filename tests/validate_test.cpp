@@ -1,4 +1,4 @@
-#include "harness/validate.hpp"
+#include "judge/validate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "harness/generate.hpp"
-#include "harness/philox.hpp"
-#include "harness/reference.hpp"
+#include "base/philox.hpp"
+#include "catalogue/generate.hpp"
+#include "judge/reference.hpp"
 
 namespace ladder {
 namespace {

@@ -5,7 +5,7 @@
 // link: openmp
 #include <omp.h>
 
-#include "host.hpp"
+#include "parts/host.hpp"
 
 namespace {
 using namespace ladder;

@@ -1,7 +1,7 @@
 // v01: the first port to the GPU. One thread labels one point (assign_rows.cuh); points, centroids and labels lie in
 // global memory; the host still computes the new centroids, so labels and centroids cross the bus in every iteration,
 // from and to ordinary pageable memory. A root of the ladder: everything after it removes one of these costs.
-#include "assign_rows.cuh"
+#include "parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

@@ -1,7 +1,7 @@
 // v02: centroids in constant memory. All threads of a warp read the same centroid entry at the same time, and the
 // constant cache broadcasts one word to all 32 of them; v01 sends each such read through the load/store unit and L1,
 // where it competes with the points. Constant memory holds 64 KB: more centroids than that are refused.
-#include "phases.cuh"
+#include "parts/phases.cuh"
 
 namespace {
 using namespace ladder;

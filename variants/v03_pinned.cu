@@ -1,7 +1,7 @@
 // v03: page-locked host buffers. The copy engine cannot touch pageable memory: v01's driver first copies each block
 // into a page-locked buffer of its own and sends it on from there. Here points, labels and centroids live in
 // page-locked memory (prepare_pinned), and every copy is one transfer at the speed of the bus.
-#include "assign_rows.cuh"
+#include "parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

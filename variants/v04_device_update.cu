@@ -2,7 +2,7 @@
 // labels down and all centroids up, and left the device idle while one host thread added up N x D numbers. The price:
 // every thread adds its point with D atomics to the sums of its cluster in global memory, and where K is small,
 // thousands of threads queue for the same few addresses.
-#include "assign_rows.cuh"
+#include "parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

@@ -1,8 +1,8 @@
 // v05: sums per block in shared memory, then one double atomic per block, cluster and feature (update_shared.cuh).
 // In v04 every point costs D atomics in global memory, all of them on the same K x D addresses; an atomic in shared
 // memory stays inside the multiprocessor. Where K x D is larger than shared memory, a block takes a slice of features.
-#include "assign_rows.cuh"
-#include "update_shared.cuh"
+#include "parts/assign_rows.cuh"
+#include "parts/update_shared.cuh"
 
 namespace {
 using namespace ladder;

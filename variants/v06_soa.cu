@@ -1,7 +1,7 @@
 // v06: points stored feature by feature, so that the 32 threads of a warp load 32 neighbouring words.
 // v05 keeps them point by point: neighbouring threads read D words apart, and one load of a warp touches up to 32
 // sectors of 32 bytes where 4 would do. The transposition, once per upload, is paid in end_to_end.
-#include "update_shared.cuh"
+#include "parts/update_shared.cuh"
 
 namespace {
 using namespace ladder;

@@ -1,7 +1,7 @@
 // Broken on purpose: calls abort() in assign. Its own rows must fail, and nothing else.
 #include <cstdlib>
 
-#include "../../variants/assign_rows.cuh"
+#include "../../variants/parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

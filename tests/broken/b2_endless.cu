@@ -1,5 +1,5 @@
 // Broken on purpose: never comes back from assign. Its own rows must fail, and nothing else.
-#include "../../variants/assign_rows.cuh"
+#include "../../variants/parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

@@ -1,5 +1,5 @@
 // Broken on purpose: writes through a null pointer. Its own rows must fail, and nothing else.
-#include "../../variants/assign_rows.cuh"
+#include "../../variants/parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

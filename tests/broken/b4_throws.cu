@@ -1,5 +1,5 @@
 // Broken on purpose: asks for more memory than there is. Its own rows must fail, and nothing else.
-#include "../../variants/assign_rows.cuh"
+#include "../../variants/parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

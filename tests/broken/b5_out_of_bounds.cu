@@ -1,5 +1,5 @@
 // Broken on purpose: the kernel reads the points where they lie on the host, and labels one point too many.
-#include "../../variants/phases.cuh"
+#include "../../variants/parts/phases.cuh"
 
 namespace {
 using namespace ladder;

@@ -1,6 +1,6 @@
 // A variant that keeps the whole solve to itself, as Yinyang and persistent kernels will: no assign, no update, the
 // stop rule and the count of reassigned points are its own. It also has a tuning axis that the compiler must know.
-#include "../../variants/assign_rows.cuh"
+#include "../../variants/parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

@@ -1,5 +1,5 @@
 // A variant on the device that fuses assign and update into one pass, with device state of its own.
-#include "../../variants/phases.cuh"
+#include "../../variants/parts/phases.cuh"
 
 namespace {
 using namespace ladder;

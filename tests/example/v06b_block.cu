@@ -1,6 +1,6 @@
 // v06b: the block size is a choice, not a constant: 128 threads unless --axis block=N says otherwise.
 // v06 fixes it at 256: where N is small, that leaves multiprocessors without a block.
-#include "../../variants/update_shared.cuh"
+#include "../../variants/parts/update_shared.cuh"
 
 namespace {
 using namespace ladder;

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "modules.hpp"
-#include "npy.hpp"
-#include "session.hpp"
+#include "base/npy.hpp"
+#include "catalogue/variants.hpp"
+#include "worker/session.hpp"
 
 namespace ladder::test {
 

@@ -1,7 +1,7 @@
 // Every variant, in float and double, on sizes that break tiles, against the fp64 reference.
 #include <gtest/gtest.h>
 
-#include "philox.hpp"
+#include "base/philox.hpp"
 #include "session_helper.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // Wrong on purpose: the guard of the last block leaves out one point too many.
 // rejected: label -1
-#include "../../variants/phases.cuh"
+#include "../../variants/parts/phases.cuh"
 
 namespace {
 using namespace ladder;

@@ -1,6 +1,6 @@
 // Wrong on purpose: labels are computed once and handed out again ever after.
 // rejected: labels are wrong in iteration
-#include "../../variants/assign_rows.cuh"
+#include "../../variants/parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

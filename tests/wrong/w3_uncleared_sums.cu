@@ -1,6 +1,6 @@
 // Wrong on purpose: the sums of an iteration begin where those of the last one ended.
 // rejected: a centroid is wrong
-#include "../../variants/assign_rows.cuh"
+#include "../../variants/parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

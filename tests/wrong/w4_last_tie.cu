@@ -1,6 +1,6 @@
 // Wrong on purpose: of two centroids at the same place the later one wins.
 // rejected: lower index
-#include "../../variants/phases.cuh"
+#include "../../variants/parts/phases.cuh"
 
 namespace {
 using namespace ladder;

@@ -1,6 +1,6 @@
 // Wrong on purpose: sums in float, while the card says nothing of it: the means have lost digits.
 // rejected: a centroid is wrong
-#include "../../variants/assign_rows.cuh"
+#include "../../variants/parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

@@ -1,6 +1,6 @@
 // Wrong on purpose: threads of a block add to shared sums that others have not cleared yet.
 // rejected: a centroid is wrong
-#include "../../variants/assign_rows.cuh"
+#include "../../variants/parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

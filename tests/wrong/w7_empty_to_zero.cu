@@ -1,6 +1,6 @@
 // Wrong on purpose: a centroid without points goes to the origin instead of staying.
 // rejected: it has no points
-#include "../../variants/assign_rows.cuh"
+#include "../../variants/parts/assign_rows.cuh"
 
 namespace {
 using namespace ladder;

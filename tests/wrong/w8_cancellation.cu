@@ -1,7 +1,7 @@
 // Wrong on purpose: |x|^2 + |c|^2 - 2 x.c in float far from the origin: what is left of the distance is rounding,
 // and the card does not say that distances are formed this way.
 // rejected: labels are wrong in iteration 1
-#include "../../variants/phases.cuh"
+#include "../../variants/parts/phases.cuh"
 
 namespace {
 using namespace ladder;

@@ -1,0 +1,50 @@
+#include "catalogue/variants.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
+  std::map<std::string, Variant> found;
+  for (const fs::path& folder : folders) {
+    if (!fs::is_directory(folder)) throw Error(fmt::format("there are no variants in {}: build them", folder.string()));
+    std::ifstream expected(folder / "expected.txt");
+    for (std::string line; std::getline(expected, line);) {
+      const size_t slash = line.find('/');
+      if (slash == std::string::npos) continue;
+      const DeviceKind kind = device_kind(line.substr(0, slash));
+      const std::string id = line.substr(slash + 1);
+      Variant& variant = found[id];
+      variant.id = id;
+      const fs::path module = folder / line;
+      json card;
+      if (fs::exists(module.string() + ".so") && fs::exists(module.string() + ".json")) {
+        card = json::parse(std::ifstream(module.string() + ".json"), nullptr, false);
+      }
+      if (!card.is_object()) {
+        variant.broken[kind] = fmt::format("was not built for {}: see what the compiler said", to_string(kind));
+      } else if (card.contains("error")) {
+        variant.broken[kind] = card["error"];
+      } else if (variant.modules.count(kind)) {
+        throw Error(fmt::format("variant '{}' is there twice: {} and {}.so", id, variant.modules[kind].string(),
+                                module.string()));
+      } else {
+        variant.modules[kind] = module.string() + ".so";
+        variant.base = card.value("base", "");
+        variant.idea = card.value("idea", "");
+        variant.card = std::move(card);
+      }
+    }
+  }
+  std::vector<Variant> variants;
+  for (auto& [id, variant] : found) variants.push_back(std::move(variant));
+  return variants;
+}
+
+}  // namespace ladder

@@ -1,0 +1,28 @@
+// Which variants there are: the modules that were built, by the cards beside them. Nothing is loaded here.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "contract/problem.hpp"
+
+namespace ladder {
+
+/// One revision, with a module for each device kind it was built for.
+struct Variant {
+  std::string id, base, idea;
+  nlohmann::json card;  ///< as harness/worker/module.hpp writes it; of any of the modules
+  std::map<DeviceKind, std::filesystem::path> modules;
+  std::map<DeviceKind, std::string> broken;  ///< device kinds for which there is no usable module, and why
+};
+
+/// The variants below `folders`, ordered by id. Each folder holds simt/, cuda/, cpu/ with ID.so and ID.json, and
+/// expected.txt with a line KIND/ID per module that ought to be there.
+std::vector<Variant> find_variants(const std::vector<std::filesystem::path>& folders);
+
+/// The folder this program lies in: workers and variants lie beside it.
+std::filesystem::path program_folder();
+
+}  // namespace ladder

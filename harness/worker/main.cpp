@@ -1,0 +1,153 @@
+// The worker: everything that touches a device, or a variant, runs in one of these, started anew by `ladder`.
+// Compiled once per home: ladder_worker_simt (the CPU device, and native CPU code), ladder_worker_cuda (GPUs).
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <regex>
+#include <thread>
+
+#include "worker/module.hpp"
+#include "worker/sampler.hpp"
+#include "worker/session.hpp"
+
+namespace {
+using namespace ladder;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+#ifdef LADDER_WORKER_CUDA
+constexpr DeviceKind home = DeviceKind::cuda;
+#else
+constexpr DeviceKind home = DeviceKind::simt;
+#endif
+
+Device describe(DeviceKind kind, int ordinal) {
+  Device device;
+  device.kind = kind;
+  if (kind == DeviceKind::cpu) {
+    device.name = "native CPU code";
+    device.multiprocessors = int(std::thread::hardware_concurrency());
+    return device;
+  }
+  cudaDeviceProp p;
+  check(cudaGetDeviceProperties(&p, ordinal), "reading the properties of the device");
+  device.name = p.name;
+  device.ordinals = {ordinal};
+  if (kind == DeviceKind::cuda) device.compute_capability = p.major * 10 + p.minor;
+  device.multiprocessors = p.multiProcessorCount;
+  device.memory_bytes = p.totalGlobalMem;
+  device.constant_bytes = p.totalConstMem;
+  device.shared_bytes = p.sharedMemPerBlock;
+  device.shared_bytes_optin = p.sharedMemPerBlockOptin;
+  return device;
+}
+
+#ifdef LADDER_WORKER_CUDA
+/// The driver's own version ("580.65.06"), of which the runtime API knows only the CUDA version that it supports.
+std::string driver_version() {
+  std::ifstream in("/proc/driver/nvidia/version");
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  std::smatch version;
+  return std::regex_search(text, version, std::regex("[0-9]+\\.[0-9]+(\\.[0-9]+)?")) ? version.str() : "unknown";
+}
+
+void add_gpu_facts(json& entry, const Device& device) {
+  int runtime = 0;
+  check(cudaRuntimeGetVersion(&runtime), "reading the runtime's version");
+  const auto attribute = [&](cudaDeviceAttr which) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, which, device.ordinals[0]), "reading a property of the device");
+    return value;
+  };
+  entry["compute_capability"] = fmt::format("{}.{}", device.compute_capability / 10, device.compute_capability % 10);
+  entry["driver"] = driver_version();
+  entry["cuda"] = fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10);
+  entry["sm_clock_mhz"] = attribute(cudaDevAttrClockRate) * 1e-3;
+  entry["memory_clock_mhz"] = attribute(cudaDevAttrMemoryClockRate) * 1e-3;
+  entry["ecc"] = attribute(cudaDevAttrEccEnabled) != 0;
+}
+#else
+void add_gpu_facts(json&, const Device&) {}
+#endif
+
+/// The devices of this home, for `ladder list` and for a record's context.
+json devices() {
+  json found = json::array();
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    const Device device = describe(home, ordinal);
+    json entry = {{"kind", to_string(home)},
+                  {"ordinal", ordinal},
+                  {"name", device.name},
+                  {"multiprocessors", device.multiprocessors},
+                  {"memory_bytes", device.memory_bytes}};
+    add_gpu_facts(entry, device);
+    found.push_back(entry);
+  }
+  return found;
+}
+
+/// Writes the module's card to a file. A module without a usable card still gets a file: one that says why.
+int write_card(const fs::path& module, DeviceKind kind, const fs::path& out) {
+  json card;
+  try {
+    card = to_json(*load_card(fs::absolute(module)), kind);
+  } catch (const std::exception& error) {
+    card = {{"id", module.stem().string()}, {"device", to_string(kind)}, {"error", error.what()}};
+    fmt::print(stderr, "{}: {}\n", module.stem().string(), error.what());
+  }
+  const fs::path part = out.string() + ".part";
+  std::ofstream(part) << card.dump(1) << "\n";
+  fs::rename(part, out);
+  return 0;
+}
+
+int run(const fs::path& request_file, int events) {
+  const auto report = [&](const json& event) {
+    const std::string line = event.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    for (size_t sent = 0; sent < line.size();) {
+      const ssize_t count = write(events, line.data() + sent, line.size() - sent);
+      if (count < 0) throw Error("the run that asked for this session is gone");
+      sent += size_t(count);
+    }
+  };
+  try {
+    Request request = json::parse(std::ifstream(request_file));
+    start_benchmark(request.benchmark_flags);
+    const Device device = describe(request.device, request.ordinal);
+    if (request.device != DeviceKind::cpu) {
+      check(cudaSetDevice(request.ordinal),
+            fmt::format("choosing {} device {}", to_string(request.device), request.ordinal));
+    }
+    run_session(request, device, report);
+    report({{"event", "end"}});
+    return 0;
+  } catch (const std::exception& error) {
+    report({{"event", "error"}, {"reason", error.what()}});
+    return 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  try {
+    if (words.size() == 1 && words[0] == "devices") {
+      std::cout << devices().dump() << "\n";
+      return 0;
+    }
+    if (words.size() == 4 && words[0] == "card") return write_card(words[1], device_kind(words[2]), words[3]);
+    if (words.size() == 3 && words[0] == "run") return run(words[1], std::stoi(words[2]));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  fmt::print(stderr, "usage: {} devices | card MODULE HOME OUT.json | run REQUEST.json EVENT_FD\n", argv[0]);
+  return 2;
+}

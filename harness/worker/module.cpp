@@ -1,0 +1,43 @@
+#include "worker/module.hpp"
+
+#include <dlfcn.h>
+
+namespace ladder {
+
+const Card* load_card(const std::filesystem::path& module) {
+  void* handle = dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) throw Error("module " + module.string() + " does not load: " + dlerror());
+  using Entry = const Card* (*)();
+  const auto entry = reinterpret_cast<Entry>(dlsym(handle, "ladder_variant"));
+  if (!entry) throw Error("module " + module.string() + " has no card: end the file with LADDER_VARIANT(...)");
+  const Card& card = *entry();
+  if (card.id != module.stem().string()) {
+    throw Error("the card's id is '" + card.id + "', the file's name '" + module.stem().string() +
+                "': make them the same");
+  }
+  return &card;
+}
+
+nlohmann::json to_json(const Card& card, DeviceKind home) {
+  using nlohmann::json;
+  json types = json::array();
+  if (card.f32) types.push_back("f32");
+  if (card.f64) types.push_back("f64");
+  json axes = json::array();
+  for (const Axis& axis : card.axes) {
+    axes.push_back({{"name", axis.name}, {"values", axis.values}, {"standard", axis.standard}});
+  }
+  static const char* const forms[] = {"difference", "expanded", "exact"};
+  return {{"id", card.id},
+          {"base", card.base},
+          {"idea", card.idea},
+          {"expect", card.expect},
+          {"shows", card.shows},
+          {"source", card.source},
+          {"device", to_string(home)},
+          {"types", types},
+          {"axes", axes},
+          {"arithmetic", forms[int(card.arithmetic.form)]}};
+}
+
+}  // namespace ladder

@@ -1,0 +1,18 @@
+// A variant's module: loading it, and its card as JSON.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "contract/contract.hpp"
+
+namespace ladder {
+
+/// Loads a module (for as long as the process lives) and returns its card. Throws Error with the loader's words where
+/// it does not load, where it has no card, or where the card's id is not the file's name.
+const Card* load_card(const std::filesystem::path& module);
+
+/// {"id", "base", "idea", "expect", "shows", "source", "device", "types", "axes", "arithmetic"}
+nlohmann::json to_json(const Card& card, DeviceKind home);
+
+}  // namespace ladder
