@@ -35,7 +35,7 @@ void assign(State<T>& s) {
   launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.label, s.n, s.k, s.d);
 }
 
-std::string refuse(const Shape& p, const Device&) {
+std::string refuse(const Shape& p, const Device&, const Axes&) {
   const size_t bytes = size_t(p.k) * p.d * p.element_bytes;
   if (bytes <= constant_bytes) return "";
   return "centroids need " + std::to_string(bytes) + " bytes, constant memory holds " + std::to_string(constant_bytes);

@@ -254,11 +254,7 @@ int main(int argc, char** argv) {
       o.benchmark_flags.push_back(word);
     }
     if (!scopes.empty()) o.scopes = split(scopes);
-    for (const std::string& scope : o.scopes) {
-      if (std::find(all_scopes.begin(), all_scopes.end(), scope) == all_scopes.end()) {
-        throw Error(fmt::format("scope '{}' is unknown: assign, update, iteration, solve or end_to_end", scope));
-      }
-    }
+    for (const std::string& scope : o.scopes) scope_named(scope);
     for (const std::string& axis : axes) {
       const size_t sign = axis.find('=');
       try {

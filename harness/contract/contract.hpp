@@ -31,14 +31,25 @@ inline void check(cudaError_t status, const std::string& what) {
 
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
+  bool host_memory = false;  ///< labels and centroids live in host memory: native CPU code, and peers in Python
   std::string name;
-  std::vector<int> ordinals;   ///< GPUs given to this run; [0] is current. One but for multi-GPU variants
+  std::vector<int> ordinals;   ///< GPUs given to this run; [0] is current. One but for variants with Card::gpus above 1
   int compute_capability = 0;  ///< 90 for 9.0; 0 on a CPU
   int multiprocessors = 1;     ///< streaming multiprocessors, or CPU cores
   size_t memory_bytes = 0;
   size_t constant_bytes = 64 << 10;
   size_t shared_bytes = 48 << 10;        ///< per block, without asking
   size_t shared_bytes_optin = 48 << 10;  ///< per block, after cudaFuncSetAttribute
+};
+
+/// The values of the tuning axes that the card declares.
+struct Axes {
+  std::map<std::string, int> value;
+  int operator[](const std::string& name) const {
+    const auto found = value.find(name);
+    if (found == value.end()) throw Error("axis '" + name + "' is not in the variant's card: declare it in .axes");
+    return found->second;
+  }
 };
 
 /// Where results land on the host. The harness poisons it before every `download`.
@@ -56,26 +67,36 @@ struct State {
   const Problem<T>& problem;
   const Device& device_info;
   const int n, k, d;
-  cudaStream_t stream = nullptr;
-  const T* points;           ///< on the host, n x d; `prepare` may put a page-locked copy in the problem's place
-  T* x = nullptr;            ///< points on the device, in the layout that the variant's upload chose
-  T* c = nullptr;            ///< centroids, where and in the layout that the variant chose
-  int32_t* label = nullptr;  ///< n, on the device. Write-only for `assign`: it is poisoned before each one
-  Result<T> result;          ///< `download` fills it; `prepare` may put page-locked buffers in the harness's place
-  std::map<std::string, int> axes;
+  cudaStream_t stream = nullptr;  ///< this session's own; work elsewhere must be joined to it before a phase returns
+  const T* points;                ///< on the host, n x d; `prepare` may put a page-locked copy in the problem's place
+  Csr<T> csr;                     ///< on the host, the same points where problem.sparse(); likewise
+  T* x = nullptr;                 ///< points on the device, in the layout that the variant's upload chose
+  T* c = nullptr;                 ///< centroids, where and in the layout that the variant chose
+  int32_t* label = nullptr;   ///< n, on the device. Write-only for `assign`: it is poisoned before each one, unless the
+                              ///< card says .reads_labels: then it holds those of the iteration before, at first -1
+  int32_t* chosen = nullptr;  ///< k, on the device: the rows that `initialise` drew
+  unsigned long long* changed = nullptr;  ///< on the device. Where `prepare` sets it, each `assign` or `iterate` leaves
+                                          ///< there how many labels changed, and a solve pays for no other count
+  Result<T> result;  ///< `download` fills it; `prepare` may put page-locked buffers in the harness's place
+  Axes axes;
   std::vector<int64_t> reassigned;  ///< per iteration; a variant with a `solve` of its own appends to it
+  /// What a variant counts, by name, a value per iteration: distances computed, points skipped, rows rechecked. Emptied
+  /// before each restart; the record keeps those of one whole solve.
+  std::map<std::string, std::vector<int64_t>> counters;
 
   State(const Problem<T>& p, const Device& dev)
-      : problem(p), device_info(dev), n(p.n), k(p.k), d(p.d), points(p.points) {}
+      : problem(p), device_info(dev), n(p.n), k(p.k), d(p.d), points(p.points), csr(p.csr) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  /// Device memory, uninitialised, for `count` elements.
+  /// Device memory, uninitialised, for `count` elements; on the `gpu`-th of the GPUs given to this run.
   template <class E>
-  E* device(size_t count) {
+  E* device(size_t count, int gpu = 0) {
     void* p = nullptr;
-    check(cudaMalloc(&p, std::max<size_t>(1, count) * sizeof(E)),
-          "taking " + std::to_string(count * sizeof(E)) + " bytes of device memory");
+    on_gpu(gpu, [&] {
+      check(cudaMalloc(&p, std::max<size_t>(1, count) * sizeof(E)),
+            "taking " + std::to_string(count * sizeof(E)) + " bytes of device memory");
+    });
     allocations_.emplace_back(p, [](void* q) { cudaFree(q); });
     device_bytes_ += count * sizeof(E);
     return static_cast<E*>(p);
@@ -103,23 +124,66 @@ struct State {
     return *static_cast<E*>(slot.get());
   }
   /// The value of a tuning axis that the card declares.
-  int axis(const std::string& name) const {
-    const auto found = axes.find(name);
-    if (found == axes.end()) throw Error("axis '" + name + "' is not in the variant's card: declare it in .axes");
-    return found->second;
-  }
+  int axis(const std::string& name) const { return axes[name]; }
   size_t device_bytes() const { return device_bytes_; }
 
+  // ---- several GPUs (Card::gpus)
+
+  int gpus() const { return std::max(1, int(device_info.ordinals.size())); }
+  /// Calls `work` with that GPU current; the first is current again afterwards.
+  template <class F>
+  void on_gpu(int gpu, F work) {
+    if (gpu == 0) return work();
+    check(cudaSetDevice(device_info.ordinals[gpu]), "choosing GPU " + std::to_string(device_info.ordinals[gpu]));
+    struct Back {
+      int first;
+      ~Back() { cudaSetDevice(first); }
+    } back{device_info.ordinals[0]};
+    work();
+  }
+  /// The stream of that GPU; that of the first is `stream`.
+  cudaStream_t stream_of(int gpu) {
+    if (gpu == 0) return stream;
+    if (streams_.empty()) streams_.resize(gpus());
+    if (!streams_[gpu]) {
+      cudaStream_t made = nullptr;
+      on_gpu(gpu, [&] { check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream"); });
+      streams_[gpu] = std::shared_ptr<void>(made, [](void* s) { cudaStreamDestroy(static_cast<cudaStream_t>(s)); });
+    }
+    return static_cast<cudaStream_t>(streams_[gpu].get());
+  }
+  /// What the other GPUs' streams get from now on waits for what `stream` has now.
+  void fork() {
+    for (int gpu = 1; gpu < gpus(); ++gpu) wait(stream_of(gpu), stream, gpu, 0);
+  }
+  /// What `stream` gets from now on waits for what the other GPUs' streams have now. A phase ends with it.
+  void join() {
+    for (int gpu = 1; gpu < gpus(); ++gpu) wait(stream, stream_of(gpu), 0, gpu);
+  }
+
  private:
+  void wait(cudaStream_t waits, cudaStream_t for_stream, int waiting_gpu, int awaited_gpu) {
+    cudaEvent_t event = nullptr;
+    on_gpu(awaited_gpu, [&] {
+      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+      check(cudaEventRecord(event, for_stream), "recording an event");
+    });
+    on_gpu(waiting_gpu, [&] { check(cudaStreamWaitEvent(waits, event, 0), "waiting for another GPU"); });
+    cudaEventDestroy(event);  // it goes once it has been reached
+  }
+
   std::vector<std::shared_ptr<void>> allocations_;
   std::map<std::type_index, std::shared_ptr<void>> owned_;
+  std::vector<std::shared_ptr<void>> streams_;  // of the GPUs after the first, made on first use
   size_t device_bytes_ = 0;
 };
 
 /// One function per phase; a null phase is one the variant does not have. In the order of their calls:
 ///   prepare   takes memory, makes handles; page-locked and pageable host buffers live from here. Not timed
 ///   upload    points from host memory to s.x, in the layout the variant wants
-///   restart   the initial centroids to where `assign` reads them; what earlier iterations learnt is forgotten
+///   restart   problem.centroids to where `assign` reads them; what earlier iterations learnt is forgotten
+///   initialise  centroids drawn from the points with problem.seed (Card::draws) to where `assign` reads them, and
+///             their rows to s.chosen; only a variant that is about initialisation has it
 ///   assign    labels of all points for the present centroids, to s.label
 ///   update    the present centroids become the means of their points; a centroid without points stays
 ///   iterate   assign + update in one, where a variant fuses them (then both are null)
@@ -132,12 +196,13 @@ struct Phases {
   Phase prepare = nullptr;
   Phase upload = nullptr;
   Phase restart = nullptr;
+  Phase initialise = nullptr;
   Phase assign = nullptr;
   Phase update = nullptr;
   Phase iterate = nullptr;
   Phase solve = nullptr;
   Phase download = nullptr;
-  explicit operator bool() const { return assign || iterate || solve; }
+  explicit operator bool() const { return assign || iterate || solve || initialise; }
 };
 
 // ------------------------------------------------------------------------------------------------------------ the card
@@ -155,6 +220,14 @@ inline std::vector<int> range(int from, int to, int step) {
   return values;
 }
 
+/// How `initialise` draws its centroids.
+enum class Draws {
+  nothing,   ///< there is no such phase
+  uniform,   ///< k random distinct points: those of the harness's own draw
+  kmeanspp,  ///< k-means++: each with a chance in proportion to its squared distance to the nearest one drawn before
+  afkmc2     ///< a Markov chain in the place of that chance
+};
+
 struct Card {
   std::string id = "";      ///< the file's name without its ending
   std::string base = "";    ///< the variant this one differs from by one idea; empty for a root
@@ -165,8 +238,18 @@ struct Card {
   Arithmetic arithmetic = {};
   std::vector<DeviceKind> devices = {DeviceKind::cuda, DeviceKind::simt};
   std::vector<Axis> axes = {};
-  /// Why this variant cannot take this problem on this device (a full sentence), or nothing where it can.
-  std::string (*refuse)(const Shape&, const Device&) = nullptr;
+  std::vector<Metric> metrics = {Metric::euclidean};  ///< those it can take; others are refused for it
+  bool reads_labels = false;  ///< `assign` or `iterate` reads the labels of the iteration before (State::label)
+  bool prunes = false;        ///< leaves out distances that bounds decide: the floor of N x K x D does not hold it
+  bool implicit = false;      ///< kernel k-means: solves problems with a kernel; has labels, but no centroids
+  bool moves_empty =
+      false;  ///< a centroid without points goes where it likes (a peer's own rule); the rule is: it stays
+  bool labels_last = false;  ///< `solve` ends with an assignment: its labels belong to the centroids that it leaves
+  int gpus = 1;              ///< the most GPUs it can use (State::gpus)
+  Draws draws = Draws::nothing;
+  /// Why this variant cannot take this problem on this device with these axes (a full sentence), or nothing where it
+  /// can.
+  std::string (*refuse)(const Shape&, const Device&, const Axes&) = nullptr;
   Phases<float> f32 = {};
   Phases<double> f64 = {};
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdio>
 
 namespace ladder {
 
@@ -22,6 +23,48 @@ DeviceKind device_kind(const std::string& name) {
     if (name == to_string(kind)) return kind;
   }
   throw Error(fmt::format("device '{}' is unknown: cuda, simt or cpu", name));
+}
+
+const char* to_string(Metric metric) { return metric == Metric::cosine ? "cosine" : "euclidean"; }
+
+Metric metric_named(const std::string& name) {
+  for (const Metric metric : {Metric::euclidean, Metric::cosine}) {
+    if (name == to_string(metric)) return metric;
+  }
+  throw Error(fmt::format("metric '{}' is unknown: euclidean or cosine", name));
+}
+
+std::string to_string(const Kernel& kernel) {
+  switch (kernel.form) {
+    case Kernel::Form::none:
+      return "none";
+    case Kernel::Form::linear:
+      return "linear";
+    case Kernel::Form::polynomial:
+      return fmt::format("polynomial:{},{},{}", kernel.gamma, kernel.offset, kernel.degree);
+    default:
+      return fmt::format("gaussian:{}", kernel.gamma);
+  }
+}
+
+Kernel kernel_named(const std::string& text) {
+  Kernel kernel;
+  int end = -1;
+  if (text == "none") return kernel;
+  if (text == "linear") {
+    kernel.form = Kernel::Form::linear;
+    return kernel;
+  }
+  if (std::sscanf(text.c_str(), "polynomial:%lf,%lf,%d%n", &kernel.gamma, &kernel.offset, &kernel.degree, &end) == 3)
+    kernel.form = Kernel::Form::polynomial;
+  else if (std::sscanf(text.c_str(), "gaussian:%lf%n", &kernel.gamma, &end) == 1)
+    kernel.form = Kernel::Form::gaussian;
+  if (end != int(text.size()) || kernel.gamma <= 0 || kernel.degree < 1)
+    throw Error(
+        fmt::format("kernel '{}' is not one: none, linear, polynomial:GAMMA,OFFSET,DEGREE or gaussian:GAMMA "
+                    "(GAMMA > 0, DEGREE >= 1)",
+                    text));
+  return kernel;
 }
 
 std::string to_string(const Stop& stop) {

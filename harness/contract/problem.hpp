@@ -10,7 +10,26 @@ namespace ladder {
 
 // ---------------------------------------------------------------------------------------------- what is to be solved
 
-enum class Metric { euclidean };
+/// What "near" means. `cosine` is spherical k-means: points and centroids count by their directions alone, the distance
+/// is 1 - x.c / (|x| |c|), and a new centroid is the mean of its points' directions, made unit length.
+enum class Metric { euclidean, cosine };
+const char* to_string(Metric metric);
+/// Throws Error where the name is none of the two.
+Metric metric_named(const std::string& name);
+
+/// Kernel k-means: the function k(x, y) that stands for the scalar product of the points' images in a space that nobody
+/// enters. Its means have no coordinates; a solution is its labels. `none`: ordinary k-means.
+struct Kernel {
+  enum class Form { none, linear, polynomial, gaussian } form = Form::none;
+  double gamma = 1;  ///< polynomial: (gamma x.y + offset)^degree; gaussian: exp(-gamma |x - y|^2)
+  double offset = 0;
+  int degree = 2;
+  explicit operator bool() const { return form != Form::none; }
+};
+/// "none", "linear", "polynomial:GAMMA,OFFSET,DEGREE", "gaussian:GAMMA".
+std::string to_string(const Kernel& kernel);
+/// The inverse; throws Error with the grammar where the text is none.
+Kernel kernel_named(const std::string& text);
 
 /// When a solve ends. `reassigned`: when at most `fraction` * N labels changed in an iteration; `exact`: when none did;
 /// `fixed`: after `iterations`. Every rule also ends after `max_iterations`.
@@ -36,9 +55,11 @@ Stop stop_rule(const std::string& text);
 struct Shape {
   int n = 0, k = 0, d = 0;
   size_t element_bytes = 4;  ///< 4: float, 8: double
-  bool sparse = false;       ///< points are given as CSR rows, Problem::points is null
+  int64_t nnz = -1;          ///< stored entries, where the points are given as CSR rows too; else -1
   Metric metric = Metric::euclidean;
+  Kernel kernel;
   Stop stop;
+  bool sparse() const { return nnz >= 0; }
 };
 
 /// Points as compressed sparse rows: row i owns entries [row_begin[i], row_begin[i + 1]).
@@ -52,9 +73,10 @@ struct Csr {
 /// A problem in host memory that nobody writes to (it may be a mapped file).
 template <class T>
 struct Problem : Shape {
-  const T* points = nullptr;     ///< n x d, row-major; null where the points are sparse
-  Csr<T> csr;                    ///< set where the points are sparse
-  const T* centroids = nullptr;  ///< k x d, the initial centroids
+  const T* points = nullptr;     ///< n x d, row-major; beside CSR rows too: validation reads them
+  Csr<T> csr;                    ///< the same points, where sparse()
+  const T* centroids = nullptr;  ///< k x d, the initial centroids; in each timed sample in another order
+  uint64_t seed = 1;             ///< of what `initialise` draws
 };
 
 // ----------------------------------------------------------------------------------------------- where, how exactly
@@ -73,7 +95,8 @@ struct Arithmetic {
     expanded,    ///< |x|^2 + |c|^2 - 2 x.c: the error is relative to (|x| + |c|)^2
     exact        ///< the label is that of the exact minimum, whatever the arithmetic on the way
   } form = Form::difference;
-  double distance_roundoff = 0;   ///< unit roundoff u of the distances; 0: that of the element type
+  double distance_roundoff = 0;  ///< unit roundoff u in which distances are added up; 0: that of the element type
+  double input_roundoff = 0;     ///< of points and centroids, where they are rounded once before (2^-11: half); 0: none
   double sum_roundoff = 0x1p-53;  ///< unit roundoff of the sums of points; the house rule is fp64 sums
 };
 

@@ -18,6 +18,7 @@
 #include <set>
 
 #include "base/clock.hpp"
+#include "protocol/request.hpp"
 #include "records/record.hpp"
 
 namespace ladder {
@@ -229,26 +230,28 @@ std::vector<json> run_session(const Variant& v, const Workload& w, DeviceKind ki
     all("failed", broken->second);
     return rows;
   }
-  const json request = {{"variant", v.id},
-                        {"workload", w.name},
-                        {"module", v.modules.at(kind).string()},
-                        {"device", to_string(kind)},
-                        {"ordinal", o.ordinal},
-                        {"points", w.points.string()},
-                        {"centroids", w.centroids.string()},
-                        {"type", w.type},
-                        {"stop", to_string(w.stop)},
-                        {"scopes", o.scopes},
-                        {"axes", o.axes},
-                        {"time_limit", o.time_limit},
-                        {"min_seconds", o.min_seconds},
-                        {"max_seconds", o.max_seconds},
-                        {"validation_budget", o.validation_budget},
-                        {"cold", o.cold},
-                        {"dump", dump.string()},
-                        {"benchmark_flags", o.benchmark_flags}};
+  Request request;
+  request.variant = v.id;
+  request.workload = w.name;
+  request.module = v.modules.at(kind).string();
+  request.device = kind;
+  request.ordinals = {o.ordinal};
+  request.points = w.points.string();
+  request.centroids = w.centroids.string();
+  request.type = w.type;
+  request.stop = w.stop;
+  request.seed = w.seed;
+  request.scopes = o.scopes;
+  request.axes = o.axes;
+  request.time_limit = o.time_limit;
+  request.min_seconds = o.min_seconds;
+  request.max_seconds = o.max_seconds;
+  request.validation_budget = o.validation_budget;
+  request.cold = o.cold;
+  request.dump = dump.string();
+  request.benchmark_flags = o.benchmark_flags;
   const fs::path request_file = scratch / "request.json";
-  std::ofstream(request_file) << request.dump(1);
+  std::ofstream(request_file) << json(request).dump(1);
 
   std::string scope, refused, error;
   json result;

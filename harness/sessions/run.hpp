@@ -8,14 +8,13 @@
 
 #include "catalogue/variants.hpp"
 #include "catalogue/workloads.hpp"
+#include "protocol/scopes.hpp"
 
 namespace ladder {
 
-inline const std::vector<std::string> all_scopes = {"assign", "update", "iteration", "solve", "end_to_end"};
-
 struct RunOptions {
   std::vector<std::string> argv;  ///< for the record
-  std::vector<std::string> scopes = all_scopes;
+  std::vector<std::string> scopes = scope_names();
   std::map<std::string, int> axes;
   double time_limit = 300;  ///< seconds per session
   double min_seconds = 0.5, max_seconds = 10;

@@ -117,12 +117,12 @@ int run(const fs::path& request_file, int events) {
     }
   };
   try {
-    Request request = json::parse(std::ifstream(request_file));
+    const Request request = json::parse(std::ifstream(request_file));
     start_benchmark(request.benchmark_flags);
-    const Device device = describe(request.device, request.ordinal);
+    const Device device = describe(request.device, request.ordinals.empty() ? 0 : request.ordinals[0]);
     if (request.device != DeviceKind::cpu) {
-      check(cudaSetDevice(request.ordinal),
-            fmt::format("choosing {} device {}", to_string(request.device), request.ordinal));
+      check(cudaSetDevice(device.ordinals[0]),
+            fmt::format("choosing {} device {}", to_string(request.device), device.ordinals[0]));
     }
     run_session(request, device, report);
     report({{"event", "end"}});

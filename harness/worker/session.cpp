@@ -26,7 +26,7 @@ constexpr double clock_floor = 0.75;        // of the GPU's default clock
 constexpr double solve_share = 0.4;         // of the session's time that a first solve may take
 
 /// What validation found; the first fault in words.
-struct Validation {
+struct Findings {
   int64_t rows_checked = 0, labels_wrong = 0, ties = 0;
   int steps_checked = 0;
   double worst_regret = 0, centroid_error = 0, inertia = 0;
@@ -74,7 +74,7 @@ class Session {
   void run() {
     if (!phases_) return refuse("has no " + request_.type + " form");
     if (card_.refuse) {
-      const std::string why = card_.refuse(problem(), device_);
+      const std::string why = card_.refuse(problem(), device_, chosen_axes());
       if (!why.empty()) return refuse(why);
     }
     if (const std::string why = too_slow(); !why.empty()) return refuse(why);
@@ -174,15 +174,17 @@ class Session {
     forget_labels();
   }
 
-  void set_axes() {
-    for (const Axis& axis : card_.axes) s_->axes[axis.name] = axis.standard;
+  Axes chosen_axes() const {
+    Axes axes;
+    for (const Axis& axis : card_.axes) axes.value[axis.name] = axis.standard;
     for (const auto& [name, value] : request_.axes) {
-      if (s_->axes.count(name)) s_->axes[name] = value;
+      if (axes.value.count(name)) axes.value[name] = value;
     }
+    return axes;
   }
   void start() {
     s_.emplace(problem(), device_);
-    set_axes();
+    s_->axes = chosen_axes();
     label_.resize(s_->n);
     centroids_.resize(size_t(s_->k) * s_->d);
     s_->result = {label_.data(), centroids_.data()};
@@ -358,7 +360,7 @@ class Session {
     Problem<T> part = problem();
     part.n = few;
     s_.emplace(part, device_);
-    set_axes();
+    s_->axes = chosen_axes();
     label_.resize(few);
     centroids_.resize(size_t(part.k) * part.d);
     s_->result = {label_.data(), centroids_.data()};
@@ -431,7 +433,7 @@ class Session {
   }
   double default_mhz() const {
     int khz = 0;
-    if (device_.kind == DeviceKind::cuda) cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, request_.ordinal);
+    if (device_.kind == DeviceKind::cuda) cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, device_.ordinals[0]);
     return khz * 1e-3;
   }
 
@@ -544,7 +546,7 @@ class Session {
   }
 
   void report_result() {
-    const Validation& v = validation_;
+    const Findings& v = validation_;
     report_({{"event", "result"},
              {"fault", v.fault},
              {"validation",
@@ -559,7 +561,7 @@ class Session {
              {"reassigned", reassigned_},
              {"inertia", inertia_},
              {"dumped", !request_.dump.empty() && no_solve_.empty()},
-             {"axes", s_->axes},
+             {"axes", s_->axes.value},
              {"peak_device_bytes", on_cpu() ? json(nullptr) : json(s_->device_bytes())}});
   }
 
@@ -582,7 +584,7 @@ class Session {
   const double begin_seconds_ = now_seconds();
   double solve_seconds_ = 0;  // a solve (or the steps that stood for it) while it was validated
   std::vector<int32_t> rows_;
-  Validation validation_;
+  Findings validation_;
   std::string no_solve_;  // why a whole solve is out of reach here; empty where it is not
   std::optional<int> iterations_;
   std::vector<int64_t> reassigned_;
@@ -601,27 +603,6 @@ void run_session(const Request& request, const Device& device, const Report& rep
     Session<double>(request, device, card, report).run();
   else
     throw Error("element type '" + request.type + "' is unknown: f32 or f64");
-}
-
-void from_json(const json& j, Request& r) {
-  r.variant = j.at("variant");
-  r.workload = j.at("workload");
-  r.module = j.at("module");
-  r.device = device_kind(j.at("device").get<std::string>());
-  r.ordinal = j.at("ordinal");
-  r.points = j.at("points");
-  r.centroids = j.at("centroids");
-  r.type = j.at("type");
-  r.stop = stop_rule(j.at("stop").get<std::string>());
-  r.scopes = j.at("scopes");
-  r.axes = j.at("axes");
-  r.time_limit = j.at("time_limit");
-  r.min_seconds = j.at("min_seconds");
-  r.max_seconds = j.at("max_seconds");
-  r.validation_budget = j.at("validation_budget");
-  r.cold = j.at("cold");
-  r.dump = j.at("dump");
-  r.benchmark_flags = j.at("benchmark_flags");
 }
 
 }  // namespace ladder

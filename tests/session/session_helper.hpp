@@ -63,6 +63,7 @@ Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& po
   request.workload = "test";
   request.module = variant.modules.at(kind).string();
   request.device = kind;
+  if (kind != DeviceKind::cpu) request.ordinals = {0};
   request.points = (folder / "points.npy").string();
   request.centroids = (folder / "centroids.npy").string();
   request.type = sizeof(T) == 4 ? "f32" : "f64";

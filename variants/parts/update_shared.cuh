@@ -51,7 +51,7 @@ inline int features_per_block(int k, int d, const Device& device) {
   return int(std::min<size_t>(d, (bytes / k - sizeof(int)) / sizeof(double)));
 }
 
-inline std::string refuse_update_shared(const Shape& p, const Device& device) {
+inline std::string refuse_update_shared(const Shape& p, const Device& device, const Axes&) {
   if (features_per_block(p.k, p.d, device) > 0) return "";
   return "the sums of K = " + std::to_string(p.k) + " clusters need " +
          std::to_string(p.k * shared_bytes_per_cluster(1)) + " bytes of shared memory per feature, a block has " +

@@ -1,0 +1,41 @@
+// What a run asks of a worker: one session, one variant on one problem on one device.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "protocol/json.hpp"
+
+namespace ladder {
+
+struct Request {
+  std::string variant, workload;
+  std::string module;  ///< the variant's file: a .so, or a .py of a peer
+  DeviceKind device = DeviceKind::cpu;
+  std::vector<int> ordinals;      ///< which GPUs; the first is current
+  std::string points, centroids;  ///< .npy files, n x d and k x d, of the element type
+  std::string csr;                ///< folder with row_begin.npy, column.npy, value.npy; empty: dense only
+  std::string type;               ///< f32 or f64
+  Stop stop;
+  Metric metric = Metric::euclidean;
+  Kernel kernel;
+  uint64_t seed = 1;  ///< of what `initialise` draws
+  std::vector<std::string> scopes;
+  std::map<std::string, int> axes;
+  double time_limit = 300;         ///< seconds; the parent kills the session after it
+  double warm_up_seconds = 1;      ///< at a scope's own load before its first sample, on a GPU
+  double sustained_seconds = 0;    ///< of load right before each batch of samples, for kernels that a power limit slows
+  double min_seconds = 0.5;        ///< of samples per scope
+  double max_seconds = 10;         ///< of wall clock per scope
+  double validation_budget = 2e9;  ///< fp64 multiply-adds spent on checking labels, per check
+  bool cold = false;               ///< evict L2 before every sample
+  bool check_only = false;         ///< validate, time nothing
+  std::string dump;                ///< folder for labels.npy and its companions; empty: none
+  std::vector<std::string> benchmark_flags;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, variant, workload, module, device, ordinals, points, centroids, csr, type,
+                                   stop, metric, kernel, seed, scopes, axes, time_limit, warm_up_seconds,
+                                   sustained_seconds, min_seconds, max_seconds, validation_budget, cold, check_only,
+                                   dump, benchmark_flags)
+
+}  // namespace ladder

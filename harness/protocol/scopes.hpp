@@ -1,0 +1,46 @@
+// What a timing covers: the one table of scopes. The record's schema names the same ones, in this order.
+#pragma once
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace ladder {
+
+struct Scope {
+  std::string_view name;
+  std::string_view meaning;
+  bool whole;      ///< it holds a whole solve
+  bool from_host;  ///< from host memory to host memory: the host's clock tells the time
+};
+
+inline constexpr std::array<Scope, 8> all_scopes = {{
+    {"upload", "points from host memory to the device, in the layout that the variant wants", false, true},
+    {"download", "labels and centroids from the device to host memory", false, true},
+    {"initialise", "centroids to begin with, drawn from the points", false, false},
+    {"assign", "labels of all points for given centroids", false, false},
+    {"update", "centroids for given labels", false, false},
+    {"iteration", "assign and update", false, false},
+    {"solve", "until the stop rule holds, data on the device", true, false},
+    {"end_to_end", "from host memory to host memory: copies and changes of layout count", true, true},
+}};
+
+/// Throws Error where there is no scope of this name.
+inline const Scope& scope_named(std::string_view name) {
+  std::string known;
+  for (const Scope& scope : all_scopes) {
+    if (scope.name == name) return scope;
+    known += (known.empty() ? "" : ", ") + std::string(scope.name);
+  }
+  throw Error("scope '" + std::string(name) + "' is unknown: " + known);
+}
+
+inline std::vector<std::string> scope_names() {
+  std::vector<std::string> names;
+  for (const Scope& scope : all_scopes) names.emplace_back(scope.name);
+  return names;
+}
+
+}  // namespace ladder
