@@ -30,6 +30,7 @@ Device describe(DeviceKind kind, int ordinal) {
   device.kind = kind;
   if (kind == DeviceKind::cpu) {
     device.name = "native CPU code";
+    device.host_memory = true;
     device.multiprocessors = int(std::thread::hardware_concurrency());
     return device;
   }

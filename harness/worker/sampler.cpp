@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 
 #include "base/clock.hpp"
@@ -16,85 +17,88 @@ namespace {
 /// Collects what Google Benchmark measured; prints nothing.
 class Collector : public benchmark::BenchmarkReporter {
  public:
-  std::vector<double> samples_ms;
+  std::vector<double> seconds;
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
-      if (run.run_type != Run::RT_Iteration) continue;
-      // Seven digits are more than any clock here has, and keep records small.
-      samples_ms.push_back(std::stod(fmt::format("{:.7g}", run.real_accumulated_time / double(run.iterations) * 1e3)));
+      if (run.run_type == Run::RT_Iteration) seconds.push_back(run.real_accumulated_time / double(run.iterations));
     }
   }
 };
 
-int fixed_repetitions = 0;  // --benchmark_repetitions=N: N samples, whatever the stop rule says
+std::vector<std::string> flags_of_the_user;
 
-}  // namespace
-
-void start_benchmark(const std::vector<std::string>& flags) {
+/// Google Benchmark parses its own flags; a later one takes the place of an earlier.
+void initialise(const std::vector<std::string>& before) {
   std::vector<std::string> words = {"ladder"};
-  words.insert(words.end(), flags.begin(), flags.end());
+  words.insert(words.end(), before.begin(), before.end());
+  words.insert(words.end(), flags_of_the_user.begin(), flags_of_the_user.end());
   std::vector<char*> argv;
-  for (std::string& word : words) {
-    argv.push_back(word.data());
-    constexpr const char* repetitions = "--benchmark_repetitions=";
-    if (word.rfind(repetitions, 0) == 0)
-      fixed_repetitions = std::max(1, std::atoi(word.c_str() + std::string(repetitions).size()));
-  }
+  for (std::string& word : words) argv.push_back(word.data());
   int argc = int(argv.size());
   argv.push_back(nullptr);
   benchmark::Initialize(&argc, argv.data());
   if (argc > 1) throw Error(std::string("Google Benchmark does not know the flag ") + argv[1]);
 }
 
-std::vector<double> take_samples(const std::string& name, const SamplePlan& plan,
-                                 const std::function<double()>& sample) {
-  const double start = now_seconds();
+}  // namespace
+
+void start_benchmark(const std::vector<std::string>& flags) {
+  flags_of_the_user = flags;
+  initialise({});
+}
+
+int SamplePlan::samples() const {
+  constexpr int at_least = 10, at_most = 20000;  // more only makes records long
+  const double wall = std::max(wall_seconds, 1e-7);
+  const double wanted = std::max<double>(at_least, std::ceil(min_seconds / std::max(sample_seconds, 1e-9)));
+  const double allowed = std::max(std::floor(max_seconds / wall), std::min(3.0, std::floor(3 * max_seconds / wall)));
+  return int(std::clamp(std::min(wanted, allowed), 1.0, double(at_most)));
+}
+
+Samples take_samples(const std::string& name, const SamplePlan& plan, const std::function<double()>& sample) {
+  const int planned = plan.samples();
+  const double wanted = std::max(10.0, plan.min_seconds / std::max(plan.sample_seconds, 1e-9));
   std::exception_ptr error;
-  Collector collector;
-  StopRule rule;
-  rule.min_seconds = plan.min_seconds;
-  rule.max_seconds = plan.max_seconds;
-  double last_wall = 0;  // what the last sample took with all that surrounds it
-  // A run's lambda is called once per repetition; everything slow was done before, in the session.
+  int taken = 0;
+  bool late = false;
+  // Called once per repetition; everything slow was done before, in the session.
   const auto body = [&](benchmark::State& state) {
     for (auto _ : state) {
-      if (error) break;
-      const double before = now_seconds();
+      state.SetIterationTime(1e-9);
+      late = late || (taken > 0 && now_seconds() + plan.wall_seconds > plan.deadline);
+      if (error || late) continue;
       try {
         state.SetIterationTime(sample());
+        ++taken;
       } catch (...) {
         error = std::current_exception();
       }
-      last_wall = now_seconds() - before;
     }
-    if (error) state.SkipWithError("the sample failed");
   };
-  const auto out_of_time = [&] {
-    const double now = now_seconds(), spent = now - start, n = double(collector.samples_ms.size());
-    if (n > 0 && now + last_wall > plan.deadline) return true;
-    return n < 3 ? n > 0 && spent + last_wall > 3 * plan.max_seconds : spent + last_wall > plan.max_seconds;
-  };
-  while (!error) {
-    const size_t had = collector.samples_ms.size();
-    const double room = plan.max_seconds - (now_seconds() - start);
-    // The first repetition alone tells how many fit into the next batch.
-    int batch = had == 0 ? 1 : std::clamp(int(room / std::max(last_wall, 1e-6)), 1, 10);
-    if (fixed_repetitions > 0) batch = fixed_repetitions;
-    benchmark::ClearRegisteredBenchmarks();
-    benchmark::RegisterBenchmark(name.c_str(), body)
-        ->UseManualTime()
-        ->Iterations(1)
-        ->Repetitions(batch)
-        ->Unit(benchmark::kMillisecond);
-    benchmark::RunSpecifiedBenchmarks(&collector);
-    if (error) std::rethrow_exception(error);
-    if (collector.samples_ms.size() == had || fixed_repetitions > 0) break;  // filtered out, or all that was asked for
-    if (out_of_time()) break;
-    const auto verdict = rule.judge(collector.samples_ms, now_seconds() - start);
-    if (collector.samples_ms.size() >= 3 && verdict != StopRule::Verdict::more) break;
+  initialise({fmt::format("--benchmark_repetitions={}", planned)});
+  benchmark::ClearRegisteredBenchmarks();
+  benchmark::RegisterBenchmark(name.c_str(), body)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
+  Collector collector;
+  benchmark::RunSpecifiedBenchmarks(&collector);
+  if (error) std::rethrow_exception(error);
+
+  Samples samples;
+  for (int i = 0; i < taken; ++i) {
+    // Seven digits are more than any clock here has, and keep records small.
+    samples.ms.push_back(std::stod(fmt::format("{:.7g}", collector.seconds[size_t(i)] * 1e3)));
   }
-  return collector.samples_ms;
+  if (taken == 0)
+    samples.verdict = "filtered";
+  else if (late)
+    samples.verdict = "deadline";
+  else if (taken != planned)
+    samples.verdict = "asked";
+  else if (planned < std::min(wanted, 20000.0))
+    samples.verdict = "time";
+  else
+    samples.verdict = summarise(samples.ms).relative_iqr() < 0.02 ? "settled" : "steady";
+  return samples;
 }
 
 }  // namespace ladder

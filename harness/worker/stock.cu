@@ -1,28 +1,45 @@
-#include "contract/launch.cuh"
 #include "worker/stock.hpp"
+
+#include "contract/launch.cuh"
 
 namespace ladder::stock {
 namespace {
 
-__global__ void count_changed_kernel(const int32_t* label, int32_t* previous, int n, unsigned long long* changed) {
-  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+__global__ void count_changed_kernel(const int32_t* label, int32_t* previous, int n, Changed* word) {
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   const int32_t now = i < n ? label[i] : 0;
   const bool moved = i < n && now != previous[i];
   if (moved) previous[i] = now;
   const int count = __syncthreads_count(moved);
-  if (threadIdx.x == 0 && count > 0) atomicAdd(changed, static_cast<unsigned long long>(count));
+  if (threadIdx.x != 0) return;
+  if (count > 0) atomicAdd(&word->count, static_cast<unsigned long long>(count));
+  __threadfence();  // the block's count is there before its vote
+  if (atomicAdd(&word->blocks_done, 1ull) + 1 < gridDim.x) return;
+  word->result = atomicExch(&word->count, 0ull);  // all have voted: nobody else touches the words now
+  atomicExch(&word->blocks_done, 0ull);
 }
 
 #ifdef __CUDACC__
+__device__ unsigned long long nanoseconds() {
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
+  return now;
+}
+
 __global__ void clock_kernel(unsigned long long* out) {
-  unsigned long long begin_ns, end_ns;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin_ns)::"memory");
+  const unsigned long long begin_ns = nanoseconds();
+  unsigned long long end_ns;
   const long long begin = clock64();
-  do {
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(end_ns)::"memory");
-  } while (end_ns - begin_ns < 50000);
+  do end_ns = nanoseconds();
+  while (end_ns - begin_ns < 20000);
   out[0] = static_cast<unsigned long long>(clock64() - begin);
   out[1] = end_ns - begin_ns;
+}
+
+__global__ void busy_kernel(unsigned long long length_ns) {
+  const unsigned long long begin = nanoseconds();
+  while (nanoseconds() - begin < length_ns) {
+  }
 }
 #endif
 
@@ -32,14 +49,19 @@ void poison_labels(int32_t* label, int n, cudaStream_t stream) {
   check(cudaMemsetAsync(label, 0xFF, n * sizeof(int32_t), stream), "poisoning the labels");
 }
 
-void count_changed(const int32_t* label, int32_t* previous, int n, unsigned long long* changed, cudaStream_t stream) {
-  check(cudaMemsetAsync(changed, 0, sizeof *changed, stream), "clearing the count of changed labels");
-  launch(count_changed_kernel, blocks(n, 256), 256, 0, stream, label, previous, n, changed);
+void count_changed(const int32_t* label, int32_t* previous, int n, Changed* word, cudaStream_t stream) {
+  launch(count_changed_kernel, blocks(n, 256), 256, 0, stream, label, previous, n, word);
 }
 
 void measure_clock([[maybe_unused]] unsigned long long* out, [[maybe_unused]] cudaStream_t stream) {
 #ifdef __CUDACC__
   launch(clock_kernel, 1, 1, 0, stream, out);
+#endif
+}
+
+void keep_busy([[maybe_unused]] double seconds, [[maybe_unused]] cudaStream_t stream) {
+#ifdef __CUDACC__
+  launch(busy_kernel, 1, 1, 0, stream, static_cast<unsigned long long>(seconds * 1e9));
 #endif
 }
 

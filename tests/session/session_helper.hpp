@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,13 @@ namespace ladder::test {
 struct Outcome {
   std::string refused, fault;
   nlohmann::json result;
+  std::map<std::string, Timed> timed;  // by scope
 };
 
 inline Device device_of(DeviceKind kind) {
   Device device;
   device.kind = kind;
+  device.host_memory = kind == DeviceKind::cpu;
   if (kind == DeviceKind::cpu) return device;
   cudaDeviceProp p;
   check(cudaGetDeviceProperties(&p, 0), "reading the properties of the device");
@@ -76,6 +79,7 @@ Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& po
   Outcome outcome;
   run_session(request, device_of(kind), [&](const nlohmann::json& event) {
     if (event["event"] == "refused") outcome.refused = event["reason"];
+    if (event["event"] == "timed") outcome.timed[event["scope"]] = event.get<Timed>();
     if (event["event"] == "result") outcome.result = event, outcome.fault = event["fault"];
   });
   std::filesystem::remove_all(folder);

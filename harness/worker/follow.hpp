@@ -1,0 +1,406 @@
+// Follows a variant through a solve and holds what it leaves behind against fp64: labels against the variant's own
+// centroids, centroids against the means of its own labels, always on poisoned outputs.
+#pragma once
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "judge/reference.hpp"
+#include "judge/validate.hpp"
+#include "protocol/events.hpp"
+#include "protocol/request.hpp"
+#include "worker/drive.hpp"
+
+namespace ladder {
+
+template <class T>
+class Follower {
+ public:
+  Follower(Driver<T>& driver, const Request& request, double begin_seconds)
+      : run_(driver), request_(request), begin_seconds_(begin_seconds) {
+    const Problem<T>& p = problem();
+    const double per_row = double(p.k) * p.d;
+    const auto rows = [&](double budget, double least) {
+      return int(std::min<double>(p.n, std::max(least, budget / per_row)));
+    };
+    thorough_ = rows(request.validation_budget, 1000);
+    quick_ = rows(request.validation_budget / 16, 256);
+    // Means are held against fp64 in every iteration where that is cheap, else ever more rarely.
+    all_means_ = double(p.n) * p.d * 50 <= request.validation_budget;
+  }
+
+  bool ok() const { return fault_.empty(); }
+  const std::string& fault() const { return fault_; }
+  void fail(const std::string& why) {
+    if (fault_.empty()) fault_ = why;
+  }
+  /// Why a whole solve is out of reach here; empty where it is not.
+  const std::string& no_solve() const { return no_solve_; }
+  /// Of a solve (or of the steps that stood for it) while it was validated.
+  double solve_seconds() const { return solve_seconds_; }
+  const std::optional<int>& iterations() const { return iterations_; }
+  const std::vector<int32_t>& final_labels() const { return final_labels_; }
+  const std::vector<T>& final_centroids() const { return final_centroids_; }
+
+  void fill(SessionResult& result) const {
+    result.fault = fault_;
+    result.validation = found_;
+    result.iterations = iterations_;
+    result.reassigned = reassigned_;
+    result.inertia = inertia_;
+    result.counters = counters_;
+  }
+
+  // ----------------------------------------------------------------------------------------------- before any timing
+
+  /// Through a solve, or through two iterations where no solve is asked for.
+  void follow(bool whole) {
+    if (run_.step_by_step()) follow_steps(whole);
+    if (ok() && run_.phases().solve && whole) follow_solve();
+    if (!ok() || final_labels_.empty()) return;
+    found_.inertia = inertia_of(final_centroids_, final_labels_);
+  }
+
+  // -------------------------------------------------------------------------------------------- after timed samples
+
+  /// What the last timed sample of a scope left on the device, begun at the present offset.
+  void check_sample(const std::string& scope, Timed& timed) {
+    if (scope == "upload") {
+      check_first_step("of upload");
+    } else if (scope == "download") {
+      check_downloaded();
+    } else if (scope == "initialise") {
+      check_initialised();
+    } else if (scope == "solve" || scope == "end_to_end") {
+      check_solve("in the last timed " + scope, timed);
+    } else {
+      run_.download();
+      const std::vector<T> before = run_.initial(run_.offset());
+      const std::string where = "in the last timed " + scope;
+      if (scope == "assign") return check_step(before, run_.labels(), nullptr, where, thorough_);
+      const std::vector<T> after = run_.centroids();
+      check_step(before, run_.labels(), &after, where, thorough_);
+    }
+  }
+
+  /// A first step from centroids in an order that no sample began with: results that were only kept fail here.
+  void check_first_step(const std::string& after) {
+    run_.restart(unused_offset());
+    const std::vector<T> before = run_.initial(run_.offset());
+    const std::string where = "in a first iteration after the last sample " + after;
+    if (run_.step_by_step()) {
+      const auto [label, means] = one_step();
+      check_step(before, label, &means, where, thorough_);
+    } else if (run_.phases().solve) {
+      run_.solve_exactly(1);
+      const std::vector<int32_t> label = run_.labels();
+      const std::vector<T> means = run_.centroids();
+      check_step(run_.card().labels_last ? means : before, label, run_.card().labels_last ? nullptr : &means, where,
+                 thorough_);
+    }
+  }
+
+  /// The offset of the next timed sample: all in turn but the one of validation (0) and the one kept for the last
+  /// check.
+  int next_offset() {
+    const int k = problem().k;
+    if (k < 3) return k - 1;
+    offset_ = offset_ % (k - 2) + 1;
+    return offset_;
+  }
+
+ private:
+  const Problem<T>& problem() const { return run_.problem(); }
+  int unused_offset() const { return problem().k - 1; }
+
+  // -------------------------------------------------------------------------------------------------------- verdicts
+
+  void add(const LabelReport& report, const std::string& where) {
+    found_.rows_checked += report.rows_checked;
+    found_.labels_wrong += report.labels_wrong;
+    found_.ties += report.ties;
+    found_.worst_regret = std::max(found_.worst_regret, report.worst_regret);
+    ++found_.steps_checked;
+    if (report.labels_wrong == 0) return;
+    fail(std::to_string(report.labels_wrong) + " of " + std::to_string(report.rows_checked) +
+         " checked labels are wrong " + where + ": " + report.first);
+  }
+  void add(const CentroidReport& report, const std::string& where) {
+    found_.centroid_error = std::max(found_.centroid_error, report.worst_error);
+    if (!report.ok()) fail("a centroid is wrong " + where + ": " + report.first);
+  }
+  bool labels_exist(const std::vector<int32_t>& label) const {
+    return std::all_of(label.begin(), label.end(), [&](int32_t j) { return j >= 0 && j < problem().k; });
+  }
+  double inertia_of(const std::vector<T>& centroids, const std::vector<int32_t>& label) const {
+    const Problem<T>& p = problem();
+    return inertia(p.points, p.n, p.d, centroids.data(), label.data());
+  }
+  /// `label` for the centroids `before`; `after`, where it is given, are the means of `label`. `rows` points are looked
+  /// at, others in each call.
+  void check_step(const std::vector<T>& before, const std::vector<int32_t>& label, const std::vector<T>* after,
+                  const std::string& where, int rows) {
+    const Problem<T>& p = problem();
+    const std::vector<int32_t> chosen = sample_rows(p.n, rows, sample_seed + uint64_t(found_.steps_checked));
+    add(check_labels(p.points, p.n, p.d, before.data(), p.k, label.data(), run_.card().arithmetic, std::span(chosen)),
+        where);
+    if (after) check_means(before, label, *after, where);
+  }
+  void check_means(const std::vector<T>& before, const std::vector<int32_t>& label, const std::vector<T>& after,
+                   const std::string& where) {
+    if (!ok()) return;  // means of labels that do not exist cannot be checked
+    const Problem<T>& p = problem();
+    add(check_centroids(p.points, p.n, p.d, before.data(), after.data(), p.k, label.data(), run_.card().arithmetic),
+        where);
+  }
+  int64_t count_different(const std::vector<int32_t>& a, const std::vector<int32_t>& b) const {
+    int64_t different = 0;
+    for (size_t i = 0; i < a.size(); ++i) different += a[i] != b[i];
+    return different;
+  }
+
+  // ----------------------------------------------------------------------------------------- the harness's own loop
+
+  /// One iteration from where the run stands: its labels and the centroids after it. Labels that name no centroid are
+  /// not handed to an update, which would use them as an index.
+  std::pair<std::vector<int32_t>, std::vector<T>> one_step() {
+    if (!run_.card().reads_labels) run_.poison_labels();
+    run_.synchronize();
+    const auto timed = [&](auto phase) {
+      const double begin = now_seconds();
+      phase();
+      run_.synchronize();
+      solve_seconds_ += now_seconds() - begin;
+      run_.look_at_memory();
+    };
+    timed([&] { run_.assign_or_iterate(); });
+    run_.download();
+    std::vector<int32_t> label = run_.labels();
+    if (run_.phases().iterate || !labels_exist(label)) return {std::move(label), run_.centroids()};
+    timed([&] { run_.call(run_.phases().update); });
+    run_.download();
+    return {std::move(label), run_.centroids()};
+  }
+  /// Is this iteration one whose means are checked?
+  bool means_due(int done) {
+    if (!all_means_ && done < next_means_) return false;
+    next_means_ = done + 1 + done / 2;
+    return true;
+  }
+  /// The count that the variant keeps must be the count.
+  void check_count(int64_t changed, const std::string& where) {
+    if (!run_.state().changed) return;
+    const int64_t own = run_.count_changed();
+    if (own != changed) {
+      fail("the variant counts " + std::to_string(own) + " changed labels " + where + ", " + std::to_string(changed) +
+           " have changed");
+    }
+  }
+
+  void follow_steps(bool whole) {
+    const Problem<T>& p = problem();
+    const Stop stop = whole ? p.stop : Stop{.rule = Stop::Rule::fixed, .iterations = 2};
+    std::vector<int32_t> previous(p.n, -1);
+    run_.restart(0);
+    std::vector<T> before = run_.initial(0);
+    for (int done = 1;; ++done) {
+      auto [label, after] = one_step();
+      const std::string where = "in iteration " + std::to_string(done);
+      const int64_t changed = count_different(label, previous);
+      check_count(changed, where);
+      const double spent = now_seconds() - begin_seconds_;
+      if (whole && spent > solve_share * request_.time_limit && !stop.reached(done, changed, p.n)) {
+        no_solve_ = "not solved after " + std::to_string(done) + " iterations and " + std::to_string(int(spent)) +
+                    " s of the session's " + std::to_string(int(request_.time_limit)) + ": raise --time-limit";
+      }
+      const bool last = !no_solve_.empty() || stop.reached(done, changed, p.n);
+      check_step(before, label, nullptr, where, done == 1 || last ? thorough_ : quick_);
+      if (last || means_due(done)) check_means(before, label, after, where);
+      if (!ok()) return;
+      reassigned_.push_back(changed);
+      if (whole) inertia_.push_back(inertia_of(before, label));
+      before = std::move(after);
+      previous = std::move(label);
+      if (last) break;
+    }
+    counters_ = run_.state().counters;
+    if (whole && no_solve_.empty()) {
+      iterations_ = int(reassigned_.size());
+    } else {
+      reassigned_.clear();
+      inertia_.clear();
+    }
+    solved_labels_ = std::move(previous);
+    // A last assignment, so that the labels belong to the centroids that are handed out.
+    final_labels_ = one_step().first;
+    check_step(before, final_labels_, nullptr, "after the last iteration", thorough_);
+    final_centroids_ = std::move(before);
+  }
+
+  // ------------------------------------------------------------------------------------------ the variant's own loop
+
+  /// The stop rule must hold at the end of a solve and at no iteration before. Counts that nobody knows are negative.
+  void check_stop(const std::vector<int64_t>& reassigned, const std::string& where) {
+    const int done = int(reassigned.size());
+    if (done < 1) {
+      return fail("solve reported no iteration " + where +
+                  ": append the reassigned labels of each to State::reassigned");
+    }
+    for (int i = 1; i <= done; ++i) {
+      const int64_t changed = reassigned[i - 1];
+      if (changed < 0) continue;
+      const bool reached = problem().stop.reached(i, changed, problem().n);
+      if (reached == (i == done)) continue;
+      return fail("solve " + std::string(reached ? "went on after iteration " : "ended after iteration ") +
+                  std::to_string(i) + " " + where + ", in which " + std::to_string(changed) + " of " +
+                  std::to_string(problem().n) + " labels changed: the stop rule is " + to_string(problem().stop));
+    }
+  }
+
+  struct Solved {
+    std::vector<int32_t> label;
+    std::vector<T> centroids;
+  };
+  Solved solved_after(int iterations) {
+    run_.solve_exactly(iterations);
+    return {run_.labels(), run_.centroids()};
+  }
+
+  /// A solve that the variant keeps to itself: its own count, its results, and the states on its way, each by a solve
+  /// that ends there.
+  void follow_solve() {
+    run_.restart(0);
+    run_.synchronize();
+    const double begin = now_seconds();
+    run_.solve();
+    run_.synchronize();
+    solve_seconds_ = now_seconds() - begin;
+    run_.look_at_memory();
+    std::vector<int64_t> reassigned = run_.state().reassigned;
+    run_.download();
+    const Solved whole{run_.labels(), run_.centroids()};
+    check_stop(reassigned, "in its first solve");
+    if (!ok()) return;
+    const int done = int(reassigned.size());
+    const std::map<std::string, std::vector<int64_t>> counters = run_.state().counters;
+    if (iterations_ && *iterations_ != done) {
+      fail("solve took " + std::to_string(done) + " iterations where assign and update took " +
+           std::to_string(*iterations_));
+      return;
+    }
+
+    const bool last = run_.card().labels_last;
+    const double seconds_left = solve_share * request_.time_limit - (now_seconds() - begin_seconds_);
+    const bool all = solve_seconds_ * done < seconds_left;
+    std::vector<double> inertias;
+    Solved before{{}, run_.initial(0)};  // the state after `at` iterations
+    int at = 0;
+    for (int step = 1; step <= done && ok(); step = all || step < 3 ? step + 1 : next_checked(step, done)) {
+      if (at != step - 1) before = solved_after(step - 1);
+      const Solved now = step == done ? whole : solved_after(step);
+      const std::string where = "in iteration " + std::to_string(step) + " of a solve";
+      const bool thorough = step == 1 || step == done;
+      check_step(last ? now.centroids : before.centroids, now.label, nullptr, where, thorough ? thorough_ : quick_);
+      if (!last)
+        check_means(before.centroids, now.label, now.centroids, where);
+      else if (step > 1)
+        check_means(before.centroids, before.label, now.centroids, where);
+      if (step > 1 || !last) {
+        const int64_t changed = step == 1 ? problem().n : count_different(now.label, before.label);
+        int64_t& reported = reassigned[step - 1];
+        if (reported >= 0 && reported != changed && ok()) {
+          fail("solve reports " + std::to_string(reported) + " changed labels " + where + ", " +
+               std::to_string(changed) + " have changed");
+        }
+        reported = changed;
+      }
+      if (ok()) inertias.push_back(inertia_of(last ? now.centroids : before.centroids, now.label));
+      before = now;
+      at = step;
+    }
+    check_stop(reassigned, "by its labels");
+    if (!ok() || iterations_) return;
+    iterations_ = done;
+    reassigned_ = reassigned;
+    if (all) inertia_ = inertias;
+    counters_ = counters;
+    solved_labels_ = whole.label;
+    final_centroids_ = whole.centroids;
+    final_labels_ = last ? whole.label : solved_after(done + 1).label;
+    check_step(final_centroids_, final_labels_, nullptr, "in the iteration after the last", thorough_);
+  }
+  static int next_checked(int step, int done) { return step == done ? done + 1 : std::min(done, step + step / 2); }
+
+  /// What a timed solve left: its own count and stop rule, its centroids as the means of its labels, and its labels as
+  /// those of the validated solve under the numbers of this start. Labels that differ may be a sum in another order,
+  /// and are reported; they must then be right for the centroids of a solve that is one iteration shorter.
+  void check_solve(const std::string& where, Timed& timed) {
+    if (run_.phases().solve) check_stop(run_.state().reassigned, where);
+    const int done = timed.iterations.empty() ? 0 : timed.iterations.back();
+    if (ok() && done < 1) fail("no iteration was done " + where);
+    if (!ok()) return;
+    if (timed.scope != "end_to_end") run_.download();
+    const Solved now{run_.labels(), run_.centroids()};
+    const int k = problem().k, offset = run_.offset();
+    int64_t differ = 0;
+    for (size_t i = 0; i < now.label.size(); ++i) differ += (now.label[i] + offset) % k != solved_labels_[i];
+    timed.labels_differ = differ;
+    if (!labels_exist(now.label)) return check_step(now.centroids, now.label, nullptr, where, thorough_);
+    if (run_.card().labels_last) return check_step(now.centroids, now.label, nullptr, where, thorough_);
+    if (differ == 0 && done == *iterations_) {
+      // The centroids of an empty cluster are the validated solve's.
+      std::vector<T> stay(now.centroids.size());
+      for (int j = 0; j < k; ++j) {
+        const size_t from = size_t((j + offset) % k) * problem().d;
+        std::copy_n(final_centroids_.begin() + std::ptrdiff_t(from), problem().d,
+                    stay.begin() + std::ptrdiff_t(size_t(j) * problem().d));
+      }
+      return check_means(stay, now.label, now.centroids, where);
+    }
+    std::vector<T> before = run_.initial(offset);
+    if (done > 1) before = solved_after(done - 1).centroids;
+    check_step(before, now.label, &now.centroids, where, thorough_);
+  }
+
+  /// What a timed download left, of a first assignment.
+  void check_downloaded() {
+    const std::vector<T> before = run_.initial(run_.offset());
+    check_step(before, run_.labels(), nullptr, "in the last timed download", thorough_);
+    const std::vector<T> now = run_.centroids();
+    for (size_t e = 0; e < now.size() && ok(); ++e) {
+      if (now[e] == before[e]) continue;
+      fail("the last timed download left " + std::to_string(now[e]) + " in feature " + std::to_string(e % problem().d) +
+           " of centroid " + std::to_string(e / problem().d) + ", which is " + std::to_string(before[e]) +
+           " on the device");
+    }
+  }
+  void check_initialised() { fail("draws are not checked yet"); }
+
+  static constexpr uint64_t sample_seed = 20161126;  // of the rows that stand for all where a problem is large
+  static constexpr double solve_share = 0.4;         // of the session's time that a first solve may take
+
+  Driver<T>& run_;
+  const Request& request_;
+  const double begin_seconds_;
+  int thorough_ = 0, quick_ = 0;  // rows per check of labels
+  bool all_means_ = true;
+  int next_means_ = 1;
+  int offset_ = 0;  // of the last timed sample
+
+  Validation found_;
+  std::string fault_, no_solve_;
+  double solve_seconds_ = 0;
+  std::optional<int> iterations_;
+  std::vector<int64_t> reassigned_;
+  std::vector<double> inertia_;
+  std::map<std::string, std::vector<int64_t>> counters_;
+  std::vector<int32_t> solved_labels_;  // of the last iteration of the validated solve
+  std::vector<int32_t> final_labels_;   // of the centroids after it
+  std::vector<T> final_centroids_;
+};
+
+}  // namespace ladder

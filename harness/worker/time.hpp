@@ -1,0 +1,269 @@
+// Times the scopes of a variant. A sample is one call of a phase (or a whole solve) on the device's own clock, from
+// centroids that no sample began with before; what the last one left behind is checked.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/statistics.hpp"
+#include "protocol/events.hpp"
+#include "protocol/request.hpp"
+#include "protocol/scopes.hpp"
+#include "worker/drive.hpp"
+#include "worker/follow.hpp"
+#include "worker/sampler.hpp"
+#include "worker/stock.hpp"
+
+namespace ladder {
+
+template <class T>
+class Timer {
+ public:
+  Timer(Driver<T>& driver, Follower<T>& follower, const Request& request, double begin_seconds)
+      : run_(driver), follower_(follower), request_(request), begin_seconds_(begin_seconds) {
+    if (run_.host_memory()) return;
+    check(cudaMalloc(reinterpret_cast<void**>(&clock_), 2 * sizeof *clock_), "taking device memory");
+    if (request_.cold) check(cudaMalloc(&evict_, evict_bytes), "taking device memory");
+    check(cudaEventCreate(&begin_), "making an event");
+    check(cudaEventCreate(&end_), "making an event");
+  }
+  ~Timer() {
+    for (const cudaEvent_t event : {begin_, end_}) {
+      if (event) cudaEventDestroy(event);
+    }
+    if (clock_) cudaFree(clock_);
+    if (evict_) cudaFree(evict_);
+  }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  Timed time(const Scope& scope) {
+    Timed row;
+    row.scope = scope.name;
+    const double deadline = begin_seconds_ + 0.9 * request_.time_limit;
+    row.reason = missing(scope);
+    if (row.reason.empty() && scope.whole) row.reason = follower_.no_solve();
+    if (row.reason.empty() && scope.whole && now_seconds() + follower_.solve_seconds() > deadline)
+      row.reason = "no time left in the session for a solve: raise --time-limit";
+    if (!row.reason.empty()) return row;
+
+    SamplePlan plan{.min_seconds = request_.min_seconds, .max_seconds = request_.max_seconds, .deadline = deadline};
+    warm_up(scope, row, plan);
+    row.iterations.clear();
+    // Where a power limit is what is measured, its low clocks are no accident.
+    const double floor = request_.sustained_seconds > 0 ? 0 : row.settled_mhz.value_or(0) * clock_floor;
+    bool unstable = false;
+    const auto sample = [&] {
+      for (;;) {
+        const double seconds = sample_once(scope, row);
+        const double mhz = clock_mhz();
+        if (mhz < floor && row.retries < clock_retries) {
+          ++row.retries;
+          if (scope.whole) row.iterations.pop_back();
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it may be heat, or another's load
+          continue;
+        }
+        unstable = unstable || mhz < floor;
+        if (mhz > 0) row.sm_mhz.push_back(std::round(mhz));
+        return seconds;
+      }
+    };
+    const Samples samples =
+        take_samples(request_.variant + "/" + request_.workload + "/" + std::string(scope.name), plan, sample);
+    row.samples_ms = samples.ms;
+    row.verdict = samples.verdict;
+    if (samples.ms.empty()) {
+      row.reason = "left out by --benchmark_filter";
+      return row;
+    }
+    row.status = "ok";
+    const Summary q = summarise(samples.ms);
+    row.median_ms = q.median;
+    if (samples.ms.size() >= 5) row.q1_ms = q.q1, row.q3_ms = q.q3;
+    if (scope.whole) row.per_iteration_ms = per_iteration(row);
+    if (unstable) {
+      row.status = "unstable";
+      row.reason = "the SM clock stayed below " + std::to_string(int(floor)) + " MHz after " +
+                   std::to_string(clock_retries) + " retries: let the GPU cool, or give it to this run alone";
+    }
+    follower_.check_sample(row.scope, row);
+    if (!follower_.ok()) {
+      row.status = "invalid";
+      row.reason = follower_.fault();
+    }
+    return row;
+  }
+
+  /// Milliseconds of each iteration of one solve, each between two events of its own: what pruning gains late, and what
+  /// uneven clusters cost, does not show in the first iteration.
+  std::vector<double> time_iterations() {
+    std::vector<double> ms;
+    if (!run_.step_by_step() || run_.phases().solve) return ms;
+    run_.restart(follower_.next_offset());
+    run_.solve([&](auto step) { ms.push_back(std::stod(short_text(measure(false, spin_, step) * 1e3))); });
+    return ms;
+  }
+
+ private:
+  /// Why this variant has no such scope; empty where it has.
+  std::string missing(const Scope& scope) const {
+    const Phases<T>& phases = run_.phases();
+    const auto is = [&](const char* name) { return scope.name == name; };
+    const bool steps = run_.step_by_step();
+    if (is("upload")) return phases.upload ? "" : "the points are read where they lie: there is no upload";
+    if (is("initialise")) return phases.initialise ? "" : "this variant is not about initialisation";
+    if (!steps && !phases.solve) return "this variant is about initialisation alone";
+    if ((is("assign") && !phases.assign) || (is("update") && !phases.update)) {
+      return phases.iterate ? "assign and update are one pass here: see iteration"
+                            : "the whole solve is one piece here: see solve";
+    }
+    if ((is("iteration") || is("download")) && !steps) return "the whole solve is one piece here: see solve";
+    return "";
+  }
+
+  static std::string short_text(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.7g", value);
+    return text;
+  }
+
+  // ------------------------------------------------------------------------------------------------------ one sample
+
+  /// Seconds of `work` on the device's own clock, or on the host's where `from_host`. The device is kept busy for
+  /// `spin` seconds before, so that it finds the work submitted when it turns to it: an event pair around a submission
+  /// would hold the submission.
+  template <class F>
+  double measure(bool from_host, double spin, F work) {
+    run_.synchronize();
+    if (evict_) {
+      check(cudaMemsetAsync(evict_, ++evictions_ & 0xFF, evict_bytes, run_.stream()), "evicting the L2 cache");
+      if (from_host) run_.synchronize();
+    }
+    if (run_.host_memory() || from_host) {
+      const double begin = now_seconds();
+      work();
+      run_.synchronize();
+      return now_seconds() - begin;
+    }
+    if (spin > 0) stock::keep_busy(spin, run_.stream());
+    check(cudaEventRecord(begin_, run_.stream()), "recording an event");
+    const double begin = now_seconds();
+    work();
+    check(cudaEventRecord(end_, run_.stream()), "recording an event");
+    submit_seconds_ = now_seconds() - begin;
+    check(cudaEventSynchronize(end_), "waiting for the work");
+    check(cudaGetLastError(), "running a kernel");
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin_, end_), "reading the time");
+    return ms * 1e-3;
+  }
+
+  double sample_once(const Scope& scope, Timed& row) {
+    const Phases<T>& phases = run_.phases();
+    const auto is = [&](const char* name) { return scope.name == name; };
+    const int offset = follower_.next_offset();
+    if (is("end_to_end")) {
+      run_.choose_offset(offset);
+      run_.forget();
+      run_.poison_result();
+    } else if (is("initialise")) {
+      run_.choose_seed(request_.seed + uint64_t(++draws_));
+    } else {
+      run_.restart(offset);
+    }
+    if (is("update") || is("download")) run_.assign_or_iterate();
+    if (is("download")) {
+      if (phases.iterate) run_.call(phases.restart);  // the centroids of before the pass, to which the labels belong
+      run_.poison_result();
+    }
+    int iterations = 0;
+    const double seconds = measure(scope.from_host, spin_, [&] {
+      if (is("upload") || is("end_to_end")) run_.call(phases.upload);
+      if (is("end_to_end")) run_.call(phases.restart);
+      if (is("initialise")) run_.call(phases.initialise);
+      if (is("assign")) run_.call(phases.assign);
+      if (is("update")) run_.call(phases.update);
+      if (is("iteration")) run_.step();
+      if (scope.whole) iterations = run_.solve();
+      if (is("end_to_end") || is("download")) run_.call(phases.download);
+    });
+    if (scope.whole) row.iterations.push_back(iterations);
+    return seconds;
+  }
+
+  /// Caches, lazily loaded code, and the clock that this very load settles at. A solve of seconds was warmed up by its
+  /// validation.
+  void warm_up(const Scope& scope, Timed& row, SamplePlan& plan) {
+    const double probe = scope.whole ? 5 * probe_seconds : probe_seconds;
+    spin_ = scope.from_host ? 0 : probe;
+    const double begin = now_seconds();
+    const double wanted = run_.device().kind == DeviceKind::cuda && !run_.host_memory()
+                              ? std::max(request_.warm_up_seconds, request_.sustained_seconds)
+                              : 0;
+    std::vector<double> seconds, walls, mhz;
+    const double known = scope.whole ? follower_.solve_seconds() : 0;
+    if (known >= 1 && known > wanted) {
+      plan.sample_seconds = plan.wall_seconds = known;
+      return;
+    }
+    do {
+      const double start = now_seconds();
+      seconds.push_back(sample_once(scope, row));
+      if (const double now = clock_mhz(); now > 0) mhz.push_back(now);
+      // What was submitted while the device was kept busy did not wait for it: that long it must be kept busy. Work
+      // that did wait has the host in it, and what the host does is part of its time.
+      if (spin_ == probe) spin_ = submit_seconds_ < 0.9 * probe ? 1.5 * submit_seconds_ + 10e-6 : 0;
+      walls.push_back(now_seconds() - start);
+    } while (now_seconds() - begin < wanted);
+    // The first of several knows of nothing yet.
+    if (seconds.size() > 1) seconds.erase(seconds.begin()), walls.erase(walls.begin());
+    plan.sample_seconds = summarise(seconds).median;
+    plan.wall_seconds = summarise(walls).median;
+    row.warm_up_seconds = std::stod(short_text(now_seconds() - begin));
+    if (!mhz.empty()) {
+      const size_t last = (mhz.size() + 2) / 3;  // what it settled at is at the end
+      row.settled_mhz = std::round(summarise(std::span(mhz).last(last)).median);
+    }
+  }
+
+  /// SM clock in MHz just now; 0 where there is none.
+  double clock_mhz() {
+    if (run_.device().kind != DeviceKind::cuda || !clock_) return 0;
+    stock::measure_clock(clock_, run_.stream());
+    unsigned long long out[2] = {};
+    check(cudaMemcpyAsync(out, clock_, sizeof out, cudaMemcpyDeviceToHost, run_.stream()), "reading the clock");
+    run_.synchronize();
+    return out[1] ? double(out[0]) / double(out[1]) * 1e3 : 0;
+  }
+
+  static double per_iteration(const Timed& row) {
+    std::vector<double> each;
+    for (size_t i = 0; i < row.samples_ms.size(); ++i)
+      each.push_back(row.samples_ms[i] / std::max(1, row.iterations[i]));
+    return std::stod(short_text(summarise(each).median));
+  }
+
+  static constexpr size_t evict_bytes = size_t(256) << 20;  // several times any L2
+  static constexpr double clock_floor = 0.95;               // of the clock that the warm-up settled at
+  static constexpr int clock_retries = 20;                  // samples thrown away before a row is unstable
+  static constexpr double probe_seconds = 1e-3;             // longer than any submission that does not wait
+
+  Driver<T>& run_;
+  Follower<T>& follower_;
+  const Request& request_;
+  const double begin_seconds_;
+  unsigned long long* clock_ = nullptr;
+  void* evict_ = nullptr;
+  int evictions_ = 0;
+  int draws_ = 0;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  double spin_ = 0, submit_seconds_ = 0;
+};
+
+}  // namespace ladder
