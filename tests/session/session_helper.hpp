@@ -77,11 +77,16 @@ Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& po
   write_npy(request.points, points.data(), {points.size() / d, size_t(d)});
   write_npy(request.centroids, centroids.data(), {centroids.size() / d, size_t(d)});
   Outcome outcome;
-  run_session(request, device_of(kind), [&](const nlohmann::json& event) {
+  const auto report = [&](const nlohmann::json& event) {
     if (event["event"] == "refused") outcome.refused = event["reason"];
     if (event["event"] == "timed") outcome.timed[event["scope"]] = event.get<Timed>();
     if (event["event"] == "result") outcome.result = event, outcome.fault = event["fault"];
-  });
+  };
+  try {
+    run_session(request, device_of(kind), report);
+  } catch (const std::exception& error) {
+    outcome.fault = error.what();  // a kernel that was stopped
+  }
   std::filesystem::remove_all(folder);
   return outcome;
 }

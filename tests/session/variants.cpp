@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/philox.hpp"
+#include "protocol/scopes.hpp"
 #include "session_helper.hpp"
 
 namespace {
@@ -14,7 +15,8 @@ constexpr double largest = 5e6;  // N x K x D: instrumented code is some twenty 
 constexpr double largest = 1e9;
 #endif
 
-constexpr int sizes[] = {1, 31, 32, 33, 127, 129, 1000};
+// Neighbours of the sizes of warps, blocks and tiles, and these sizes themselves.
+constexpr int sizes[] = {1, 31, 32, 33, 127, 128, 129, 256, 512, 1000, 1024};
 constexpr int features[] = {1, 2, 3, 33, 408};
 const Stop two_steps{.rule = Stop::Rule::fixed, .iterations = 2};
 
@@ -70,11 +72,21 @@ void special_points(DeviceKind kind, const Variant& variant) {
     const Outcome outcome = follow(kind, variant, points, {points.begin(), points.begin() + k * d}, d, Stop());
     EXPECT_EQ(outcome.fault, "");
   }
+  if (sizeof(T) == 8) {
+    SCOPED_TRACE("near ties that only doubles separate");
+    const std::vector<T> points = draw<T>(n * d, 7);
+    std::vector<T> centroids(points.begin(), points.begin() + k * d);
+    for (int j = 1; j < k; j += 2) {
+      for (int f = 0; f < d; ++f) centroids[j * d + f] = centroids[(j - 1) * d + f] + T(1e-11);
+    }
+    const Outcome outcome = follow(kind, variant, points, centroids, d, two_steps);
+    EXPECT_EQ(outcome.fault, "");
+  }
   {
     SCOPED_TRACE("timed in every scope");
     const std::vector<T> points = draw<T>(n * d, 6);
-    const Outcome outcome = follow(kind, variant, points, {points.begin(), points.begin() + k * d}, d, Stop(),
-                                   {"assign", "update", "iteration", "solve", "end_to_end"});
+    const Outcome outcome =
+        follow(kind, variant, points, {points.begin(), points.begin() + k * d}, d, Stop(), scope_names());
     EXPECT_EQ(outcome.fault, "");
     EXPECT_EQ(outcome.result["reassigned"].back(), 0) << "an exact solve ends when no label changes";
     EXPECT_EQ(outcome.result["iterations"], outcome.result["reassigned"].size());

@@ -29,7 +29,9 @@ void update(State<T>& s) {
   divide(s);
 }
 
-std::string refuse(const Shape& p, const Device&, const Axes&) { return p.k * p.d > entries ? "K x D is too large" : ""; }
+std::string refuse(const Shape& p, const Device&, const Axes&) {
+  return p.k * p.d > entries ? "K x D is too large" : "";
+}
 
 template <class T>
 constexpr Phases<T> phases{.prepare = prepare_sums<T>,
