@@ -10,6 +10,7 @@
 #include <regex>
 #include <thread>
 
+#include "worker/ceilings.hpp"
 #include "worker/module.hpp"
 #include "worker/sampler.hpp"
 #include "worker/session.hpp"
@@ -56,6 +57,8 @@ std::string driver_version() {
   return std::regex_search(text, version, std::regex("[0-9]+\\.[0-9]+(\\.[0-9]+)?")) ? version.str() : "unknown";
 }
 
+json ceilings(const std::string& device) { return measure_gpu_ceilings(std::stoi(device)); }
+
 void add_gpu_facts(json& entry, const Device& device) {
   int runtime = 0;
   check(cudaRuntimeGetVersion(&runtime), "reading the runtime's version");
@@ -72,6 +75,9 @@ void add_gpu_facts(json& entry, const Device& device) {
   entry["ecc"] = attribute(cudaDevAttrEccEnabled) != 0;
 }
 #else
+/// The CPU device tells nothing about a GPU, and has no ceiling; the host beneath it has.
+json ceilings(const std::string& device) { return device == "cpu" ? measure_cpu_ceilings() : json(nullptr); }
+
 void add_gpu_facts(json&, const Device&) {}
 #endif
 
@@ -143,12 +149,18 @@ int main(int argc, char** argv) {
       std::cout << devices().dump() << "\n";
       return 0;
     }
+    if (words.size() == 2 && words[0] == "ceilings") {
+      std::cout << ceilings(words[1]).dump() << "\n";
+      return 0;
+    }
     if (words.size() == 4 && words[0] == "card") return write_card(words[1], device_kind(words[2]), words[3]);
     if (words.size() == 3 && words[0] == "run") return run(words[1], std::stoi(words[2]));
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;
   }
-  fmt::print(stderr, "usage: {} devices | card MODULE HOME OUT.json | run REQUEST.json EVENT_FD\n", argv[0]);
+  fmt::print(stderr,
+             "usage: {} devices | ceilings ORDINAL|cpu | card MODULE HOME OUT.json | run REQUEST.json EVENT_FD\n",
+             argv[0]);
   return 2;
 }
