@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/npy.hpp"
 #include "catalogue/variants.hpp"
+#include "worker/sampler.hpp"
 #include "worker/session.hpp"
 
 namespace ladder::test {
@@ -20,7 +22,7 @@ struct Outcome {
   std::map<std::string, Timed> timed;  // by scope
 };
 
-inline Device device_of(DeviceKind kind) {
+inline Device device_of(DeviceKind kind, const std::vector<int>& ordinals) {
   Device device;
   device.kind = kind;
   device.host_memory = kind == DeviceKind::cpu;
@@ -28,7 +30,7 @@ inline Device device_of(DeviceKind kind) {
   cudaDeviceProp p;
   check(cudaGetDeviceProperties(&p, 0), "reading the properties of the device");
   device.name = p.name;
-  device.ordinals = {0};
+  device.ordinals = ordinals;
   device.multiprocessors = p.multiProcessorCount;
   device.shared_bytes = p.sharedMemPerBlock;
   device.shared_bytes_optin = p.sharedMemPerBlockOptin;
@@ -58,7 +60,8 @@ inline std::string why_no_device() {
 /// Runs the phases of `variant` on points (n x d) from the given centroids (k x d), without timing anything.
 template <class T>
 Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& points, const std::vector<T>& centroids,
-               int d, const Stop& stop, std::vector<std::string> scopes = {}) {
+               int d, const Stop& stop, std::vector<std::string> scopes = {},
+               const std::function<void(Request&)>& adapt = {}) {
   const auto folder = std::filesystem::temp_directory_path() / ("ladder-test-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   Request request;
@@ -76,6 +79,8 @@ Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& po
   request.max_seconds = 0.05;
   write_npy(request.points, points.data(), {points.size() / d, size_t(d)});
   write_npy(request.centroids, centroids.data(), {centroids.size() / d, size_t(d)});
+  if (adapt) adapt(request);
+  start_benchmark(request.benchmark_flags);
   Outcome outcome;
   const auto report = [&](const nlohmann::json& event) {
     if (event["event"] == "refused") outcome.refused = event["reason"];
@@ -83,7 +88,7 @@ Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& po
     if (event["event"] == "result") outcome.result = event, outcome.fault = event["fault"];
   };
   try {
-    run_session(request, device_of(kind), report);
+    run_session(request, device_of(kind, request.ordinals), report);
   } catch (const std::exception& error) {
     outcome.fault = error.what();  // a kernel that was stopped
   }

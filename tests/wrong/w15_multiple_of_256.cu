@@ -1,5 +1,6 @@
-// Wrong on purpose: one block too few where N is a multiple of the block size: N / 256, and one more for the rest that
-// there is. rejected: checked labels are wrong in iteration 1
+// Wrong on purpose: one block too few where N is a multiple of the block size, as if there were always a rest.
+//
+// rejected: checked labels are wrong in iteration 1
 #include "../../variants/parts/assign_rows.cuh"
 #include "../../variants/parts/update_shared.cuh"
 

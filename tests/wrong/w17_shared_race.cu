@@ -1,5 +1,8 @@
-// Wrong on purpose: sums in shared memory without an atomic: two threads read the same sum, and one of the two points
-// is lost. rejected: a race rejected (cuda): wrong needs: races
+// Wrong on purpose: sums in shared memory without an atomic; two threads read the same sum, one point is lost.
+//
+// rejected: a race
+// rejected (cuda): wrong
+// needs: races
 #include "../../variants/parts/assign_rows.cuh"
 #include "../../variants/parts/update_shared.cuh"
 

@@ -1,5 +1,7 @@
-// Wrong on purpose: the update runs on a stream of its own that nothing joins to the session's: what follows may read
-// the old centroids. rejected: wrong needs: late streams
+// Wrong on purpose: the update runs on a stream of its own that nothing joins to the session's.
+//
+// rejected: wrong
+// needs: late streams
 #include "../../variants/parts/assign_rows.cuh"
 #include "../../variants/parts/update_shared.cuh"
 

@@ -1,5 +1,7 @@
-// Wrong on purpose: labels drawn at random by one that says it rounds its operands to half: a bound that is taken from
-// the operands alone accepts them. rejected: checked labels are wrong in iteration 1
+// Wrong on purpose: labels drawn at random by one that says it rounds its operands to half. A bound that is taken from
+// the operands alone accepts them.
+//
+// rejected: checked labels are wrong in iteration 1
 #include "../../variants/parts/assign_rows.cuh"
 #include "../../variants/parts/update_shared.cuh"
 

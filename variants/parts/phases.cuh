@@ -7,9 +7,9 @@
 
 namespace ladder {
 
-template <class T>
-void to_device(State<T>& s, T* to, const T* from, size_t count, const char* what) {
-  check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyHostToDevice, s.stream), what);
+template <class T, class E>
+void to_device(State<T>& s, E* to, const E* from, size_t count, const char* what) {
+  check(cudaMemcpyAsync(to, from, count * sizeof(E), cudaMemcpyHostToDevice, s.stream), what);
 }
 
 // ---- prepare
