@@ -104,6 +104,13 @@ TEST_F(Contract, CsrRowsComeBesideTheDensePoints) {
   std::filesystem::remove_all(folder);
 }
 
+TEST_F(Contract, TheSessionsStreamCanBeCaptured) {
+  const Outcome outcome = run<float>("t8_graph");
+  EXPECT_EQ(outcome.fault, "");
+  const bool gpu = std::string(HOME_KIND) == "cuda";
+  EXPECT_EQ(outcome.refused, gpu ? "" : "the CPU device has no graphs");
+}
+
 TEST_F(Contract, ARefusalSeesTheAxes) {
   EXPECT_EQ(run<float>("t7_axis_refused").refused, "");
   EXPECT_EQ(run<float>("t7_axis_refused", [](Request& request) { request.axes["block"] = 1024; }).refused,

@@ -111,9 +111,9 @@ class OneVariant : public testing::Test {
   bool is_float_, awkward_;
 };
 
-/// One test per variant, element type and kind of trouble. Also those of the contract's own tests.
+/// One test per variant, element type and kind of trouble. 
 const bool registered = [] {
-  for (const std::string folder : {"variants", "tests/contract", "tests/example"}) {
+  for (const std::string folder : {"variants", "tests/example"}) {
     for (const auto& [kind, variant] : built(folder)) {
       for (const bool is_float : {true, false}) {
         for (const bool awkward : {true, false}) {
