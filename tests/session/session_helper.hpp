@@ -75,6 +75,7 @@ Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& po
   request.type = sizeof(T) == 4 ? "f32" : "f64";
   request.stop = stop;
   request.scopes = std::move(scopes);
+  request.warm_up_seconds = 0.01;
   request.min_seconds = 0;
   request.max_seconds = 0.05;
   write_npy(request.points, points.data(), {points.size() / d, size_t(d)});

@@ -111,7 +111,7 @@ class OneVariant : public testing::Test {
   bool is_float_, awkward_;
 };
 
-/// One test per variant, element type and kind of trouble. 
+/// One test per variant, element type and kind of trouble.
 const bool registered = [] {
   for (const std::string folder : {"variants", "tests/example"}) {
     for (const auto& [kind, variant] : built(folder)) {
