@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-SCOPES = ("assign", "update", "iteration", "solve", "end_to_end")
+SCOPES = ("upload", "download", "initialise", "assign", "update", "iteration", "solve", "end_to_end")
 SCOPE_TITLES = {
+    "upload": "the upload of the points",
+    "download": "the download of labels and centroids",
+    "initialise": "the initialisation",
     "assign": "the assignment",
     "update": "the update",
     "iteration": "one iteration",
@@ -78,6 +81,18 @@ class Row:
     flop: float
     bytes: float
     dump: str | None
+    # Not in the first records.
+    verdict: str = ""
+    warm_up_seconds: float = 0
+    settled_mhz: float | None = None
+    sm_mhz_samples: list[float] = field(default_factory=list)
+    retries: int = 0
+    sample_iterations: list[int] = field(default_factory=list)
+    labels_differ: int = 0
+    per_iteration_ms: float | None = None
+    iteration_ms: list[float] = field(default_factory=list)
+    counters: dict[str, list[int]] = field(default_factory=dict)
+    prepare_ms: float = 0
 
     @property
     def timed(self) -> bool:
@@ -171,7 +186,7 @@ class Record:
             return Gap("not run", f"{rung.variant} has no {scope} row on {workload}.")
         if not row.timed:
             return Gap(row.status, row.reason)
-        assert row.median_ms and row.q1_ms and row.q3_ms
+        assert row.median_ms
         root = self.root(rung.variant)
         if root is None:
             return Gap("no root", f"the chain of bases of {rung.variant} leaves the record: run its bases too.")
@@ -181,7 +196,9 @@ class Record:
         assert root_row.median_ms
         top = root_row.median_ms
         unstable = "unstable" in (row.status, root_row.status)
-        return Speedup(top / row.median_ms, top / row.q3_ms, top / row.q1_ms, row.median_ms, unstable)
+        # Fewer than five samples have no quartiles: no interval is drawn then.
+        low, high = top / (row.q3_ms or row.median_ms), top / (row.q1_ms or row.median_ms)
+        return Speedup(top / row.median_ms, low, high, row.median_ms, unstable)
 
     @property
     def when(self) -> str:

@@ -180,7 +180,8 @@ int main(int argc, char** argv) {
   auto* workloads_option =
       run->add_option("--workloads", workloads, "Globs over names and families, with commas between them")
           ->capture_default_str();
-  run->add_option("--scopes", scopes, "Of assign,update,iteration,solve,end_to_end (default: all)");
+  run->add_option("--scopes", scopes,
+                  "Of upload,download,initialise and the default: assign,update,iteration,solve,end_to_end");
   run->add_option("--time-limit", o.time_limit, "Seconds per session (a variant on a workload); then it is stopped")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

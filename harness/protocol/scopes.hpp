@@ -13,18 +13,19 @@ struct Scope {
   std::string_view name;
   std::string_view meaning;
   bool whole;      ///< it holds a whole solve
+  bool standard;   ///< timed where nobody says which
   bool from_host;  ///< from host memory to host memory: the host's clock tells the time
 };
 
 inline constexpr std::array<Scope, 8> all_scopes = {{
-    {"upload", "points from host memory to the device, in the layout that the variant wants", false, true},
-    {"download", "labels and centroids from the device to host memory", false, true},
-    {"initialise", "centroids to begin with, drawn from the points", false, false},
-    {"assign", "labels of all points for given centroids", false, false},
-    {"update", "centroids for given labels", false, false},
-    {"iteration", "assign and update", false, false},
-    {"solve", "until the stop rule holds, data on the device", true, false},
-    {"end_to_end", "from host memory to host memory: copies and changes of layout count", true, true},
+    {"upload", "points from host memory to the device, in the layout that the variant wants", false, false, true},
+    {"download", "labels and centroids from the device to host memory", false, false, true},
+    {"initialise", "centroids to begin with, drawn from the points", false, false, false},
+    {"assign", "labels of all points for given centroids", false, true, false},
+    {"update", "centroids for given labels", false, true, false},
+    {"iteration", "assign and update", false, true, false},
+    {"solve", "until the stop rule holds, data on the device", true, true, false},
+    {"end_to_end", "from host memory to host memory: copies and changes of layout count", true, true, true},
 }};
 
 /// Throws Error where there is no scope of this name.
@@ -35,6 +36,15 @@ inline const Scope& scope_named(std::string_view name) {
     known += (known.empty() ? "" : ", ") + std::string(scope.name);
   }
   throw Error("scope '" + std::string(name) + "' is unknown: " + known);
+}
+
+/// Those that are timed where nobody says which.
+inline std::vector<std::string> standard_scopes() {
+  std::vector<std::string> names;
+  for (const Scope& scope : all_scopes) {
+    if (scope.standard) names.emplace_back(scope.name);
+  }
+  return names;
 }
 
 inline std::vector<std::string> scope_names() {

@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -10,6 +11,8 @@
 #include <map>
 #include <thread>
 #include <utility>
+
+#include "protocol/scopes.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -87,6 +90,9 @@ json describe(const Workload& w) {
 
 Minimum minimum_of(const std::string& scope, const Workload& w, int iterations) {
   const double n = double(w.n), k = w.k, d = double(w.d), size = w.type == "f32" ? 4 : 8;
+  if (scope == "upload") return {0, n * d * size};
+  if (scope == "download") return {0, 4 * n + k * d * size};
+  if (scope == "initialise") return {0, k * d * size};
   const double distances = 2 * n * k * d, sums = n * d, points = n * d * size, centroids = k * d * size, labels = 4 * n;
   if (scope == "assign") return {distances, points + centroids + labels};
   if (scope == "update") return {sums, points + labels + centroids};
@@ -129,7 +135,13 @@ json read_record(const fs::path& file) {
 }
 
 std::string table(const json& record) {
-  static const std::vector<std::string> scopes = {"assign", "update", "iteration", "solve", "end_to_end"};
+  // A column for each scope that some row has.
+  std::vector<std::string> scopes;
+  for (const std::string& scope : scope_names()) {
+    const auto& rows = record.at("rows");
+    if (std::any_of(rows.begin(), rows.end(), [&](const json& row) { return row.at("scope") == scope; }))
+      scopes.push_back(scope);
+  }
   std::string text = fmt::format("{:<18} {:<20} {:<5}", "workload", "variant", "on");
   for (const std::string& scope : scopes) text += fmt::format(" {:>12}", scope);
   text += "   (median ms)\n";

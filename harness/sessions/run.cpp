@@ -18,6 +18,8 @@
 #include <set>
 
 #include "base/clock.hpp"
+#include "base/statistics.hpp"
+#include "protocol/events.hpp"
 #include "protocol/request.hpp"
 #include "records/record.hpp"
 
@@ -193,6 +195,15 @@ void fault(json& row, const std::string& status, const std::string& reason) {
   row["samples_ms"] = json::array();
 }
 
+/// A scope's times, as its row has them.
+void fill(json& row, const Timed& timed) {
+  row.update(json(timed));
+  row["sm_mhz_samples"] = timed.sm_mhz;
+  row["sm_mhz"] = timed.sm_mhz.empty() ? json(nullptr) : json(summarise(timed.sm_mhz).median);
+  row["sample_iterations"] = timed.iterations;
+  row["iterations"] = nullptr;  // of the validated solve: it comes with the session's result
+}
+
 /// What is left of an address sanitizer's or a kernel's complaint: its first telling line.
 std::string telling_line(const std::string& words) {
   std::string last;
@@ -262,12 +273,9 @@ std::vector<json> run_session(const Variant& v, const Workload& w, DeviceKind ki
     if (what == "scope") {
       scope = event.value("scope", "");
       progress.doing(label + ": " + scope);
-    } else if (what == "row") {
+    } else if (what == "timed") {
       for (json& row : rows) {
-        if (row["scope"] != event["scope"]) continue;
-        for (const auto& [key, value] : event.items()) {
-          if (key != "event") row[key] = value;
-        }
+        if (row["scope"] == event["scope"]) fill(row, event.get<Timed>());
       }
     } else if (what == "refused") {
       refused = event.value("reason", "");
@@ -293,7 +301,10 @@ std::vector<json> run_session(const Variant& v, const Workload& w, DeviceKind ki
   for (json& row : rows) {
     if (!wrong.empty()) fault(row, "invalid", wrong);
     row["validation"] = result["validation"];
-    for (const char* key : {"axes", "iterations", "reassigned", "inertia", "peak_device_bytes"}) row[key] = result[key];
+    for (const char* key : {"axes", "iterations", "reassigned", "inertia", "iteration_ms", "counters", "prepare_ms",
+                            "peak_device_bytes"}) {
+      row[key] = result[key];
+    }
     const int iterations = row["iterations"].is_number() ? row["iterations"].get<int>() : 1;
     const Minimum least = minimum_of(row["scope"], w, iterations);
     row["flop"] = least.flop;

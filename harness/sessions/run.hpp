@@ -14,7 +14,7 @@ namespace ladder {
 
 struct RunOptions {
   std::vector<std::string> argv;  ///< for the record
-  std::vector<std::string> scopes = scope_names();
+  std::vector<std::string> scopes = standard_scopes();
   std::map<std::string, int> axes;
   double time_limit = 300;  ///< seconds per session
   double min_seconds = 0.5, max_seconds = 10;
