@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks records: `check.py RECORD...` prints a sentence per violation and exits 1 if there is any.
 
-First harness/records/record.schema.json, then what a schema cannot say: medians and quartiles agree with their samples, every
-row's workload exists, the chains of bases end.
+First harness/records/record.schema.json, then what a schema cannot say: medians and quartiles agree with their samples,
+every row's workload exists, the chains of bases end.
 """
 
 from __future__ import annotations
