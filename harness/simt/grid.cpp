@@ -7,10 +7,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <thread>
 
 #include "device.hpp"
 #include "fault.hpp"
+#include "memory.hpp"
+#include "options.hpp"
 #include "worker.hpp"
 
 namespace simt {
@@ -31,6 +34,19 @@ int device::resident_blocks(int block_size, size_t dynamic_shared_bytes) {
   return std::min({max_blocks_per_multiprocessor, by_threads, by_shared});
 }
 
+// -------------------------------------------------------------------------------------------------------------- launch
+
+Launch::Launch(const KernelCall& c)
+    : call(c),
+      blocks(uint64_t(c.grid.x) * c.grid.y * c.grid.z),
+      seed(options::shuffle == 0 ? 0 : Random(options::shuffle + (options::launches++ << 32)).next() | 1) {
+  if (seed == 0) return;
+  Random random(seed);
+  offset_ = random.below(blocks);
+  do step_ = 1 + random.below(blocks);
+  while (std::gcd(step_, blocks) != 1);
+}
+
 // ------------------------------------------------------------------------------------------------------- grid barrier
 
 bool Launch::arrive_at_grid_barrier() {
@@ -39,6 +55,9 @@ bool Launch::arrive_at_grid_barrier() {
   if (++arrived_ == blocks) {
     arrived_ = 0;
     ++generation_;
+#ifdef SIMT_CHECKED
+    if (next_run) *next_run += blocks;
+#endif
     changed_.notify_all();
     return true;
   }
@@ -69,6 +88,9 @@ class Pool {
 
   void run(Launch& launch) {
     std::lock_guard one_launch_at_a_time(launch_mutex_);
+#ifdef SIMT_CHECKED
+    number_runs(launch);
+#endif
     if (launch.call.cooperative && launch.blocks > 1) return run_cooperative(launch);
     if (launch.blocks > 1) {
       start_helpers();
@@ -84,6 +106,24 @@ class Pool {
   }
 
  private:
+#ifdef SIMT_CHECKED
+  /// Each block of each launch is a run of its own to races.hpp; one between two grid barriers, too.
+  void number_runs(Launch& launch) {
+    constexpr uint64_t most = 1u << 30;
+    const uint64_t next = next_run_.load();
+    launch.watches_races = options::races && launch.blocks < most;
+    if (!launch.watches_races) return;
+    if (next + launch.blocks > most * 3) {
+      memory::forget_accesses();
+      next_run_ = 1;
+    }
+    launch.first_run = uint32_t(next_run_.load());
+    launch.next_run = &next_run_;
+    next_run_ = launch.first_run + launch.blocks;
+  }
+  std::atomic<uint64_t> next_run_ = 1;
+#endif
+
   void start_helpers() {
     for (; helpers_ < device::workers() - 1; ++helpers_) std::thread([this] { help(); }).detach();
   }

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "simt/runtime.h"
 #ifdef SIMT_CHECKED
@@ -47,6 +48,11 @@ class Arena {
     bounds.end = bounds.begin + reserved_;
     bounds.top = bounds.begin;
     free_[bounds.begin] = reserved_;
+#ifdef SIMT_CHECKED
+    watched_bytes = std::min(reserved_, round_up(total_ / 4 / (sizeof(races::Cell) / 4), 4096));
+    cells = races::reserve_cells(watched_bytes / 4);
+    if (!cells) watched_bytes = 0;
+#endif
   }
 
   void* allocate(size_t bytes) {
@@ -104,6 +110,14 @@ class Arena {
     return "in device memory that is not allocated (or no longer)";
   }
 
+  std::string describe_allocation(const void* address) {
+    char* a = static_cast<char*>(const_cast<void*>(address));
+    std::lock_guard lock(mutex_);
+    const auto& [start, length] = *std::prev(live_.upper_bound(a));
+    return "a device allocation of " + std::to_string(length) + " bytes (from its byte " + std::to_string(a - start) +
+           " on)";
+  }
+
   size_t total() const { return total_; }
   size_t free() {
     std::lock_guard lock(mutex_);
@@ -152,12 +166,31 @@ class Ranges {
  public:
   void add(const void* begin, const void* end) {
     std::lock_guard lock(mutex_);
-    if (begin != end) ranges_[static_cast<const char*>(begin)] = static_cast<const char*>(end);
+    if (begin == end) return;
+    ranges_[static_cast<const char*>(begin)] = static_cast<const char*>(end);
   }
   void remove(const void* begin) {
     std::lock_guard lock(mutex_);
     ranges_.erase(static_cast<const char*>(begin));
   }
+#ifdef SIMT_CHECKED
+  races::Cell* cells(const void* address) {
+    const char* a = static_cast<const char*>(address);
+    std::lock_guard lock(mutex_);
+    const auto after = ranges_.upper_bound(a);
+    if (after == ranges_.begin()) return nullptr;
+    const auto [begin, end] = *std::prev(after);
+    if (a >= end) return nullptr;
+    const char* const first = begin - uintptr_t(begin) % 4;
+    auto& cells = cells_[begin];
+    if (cells.empty()) cells.resize(size_t(end - first + 3) / 4);
+    return &cells[size_t(a - first) / 4];
+  }
+  void forget_accesses() {
+    std::lock_guard lock(mutex_);
+    cells_.clear();
+  }
+#endif
   bool hold(const void* address, size_t bytes) {
     const char* a = static_cast<const char*>(address);
     std::lock_guard lock(mutex_);
@@ -168,6 +201,9 @@ class Ranges {
  private:
   std::mutex mutex_;
   std::map<const char*, const char*> ranges_;
+#ifdef SIMT_CHECKED
+  std::map<const char*, std::vector<races::Cell>> cells_;
+#endif
 };
 
 Ranges& constants() {
@@ -201,7 +237,15 @@ bool is_allocated(const void* address, size_t bytes) {
   return is_device(address) ? arena().is_allocated(address, bytes)
                             : constants().hold(address, bytes) || variables().hold(address, bytes);
 }
+#ifdef SIMT_CHECKED
+races::Cell* variable_cells(const void* address) { return variables().cells(address); }
+void forget_accesses() {
+  variables().forget_accesses();
+  if (cells) madvise(cells, watched_bytes / 4 * sizeof(races::Cell), MADV_DONTNEED);
+}
+#endif
 std::string describe(const void* address) { return arena().describe(address); }
+std::string describe_allocation(const void* address) { return arena().describe_allocation(address); }
 
 void add_constants(const void* begin, const void* end) { constants().add(begin, end); }
 void remove_constants(const void* begin) { constants().remove(begin); }

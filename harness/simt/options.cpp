@@ -1,0 +1,43 @@
+#include "options.hpp"
+
+#include <simt.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+namespace simt::options {
+namespace {
+
+uint64_t from_environment(const char* name, uint64_t otherwise) {
+  uint64_t value = otherwise;
+  if (const char* text = std::getenv(name)) std::from_chars(text, text + std::strlen(text), value);
+  return value;
+}
+
+[[maybe_unused]] const bool read = [] {
+  shuffle = from_environment("SIMT_SHUFFLE", 0);
+#ifdef SIMT_CHECKED
+  races = from_environment("SIMT_RACES", 1) != 0;
+#endif
+  return true;
+}();
+
+}  // namespace
+}  // namespace simt::options
+
+extern "C" {
+
+void simt_set_shuffle(unsigned long long seed) {
+  simt::options::shuffle = seed;
+  simt::options::launches = 0;
+}
+
+int simt_set_races([[maybe_unused]] int on) {
+#ifdef SIMT_CHECKED
+  return simt::options::races.exchange(on != 0);
+#else
+  return 0;
+#endif
+}
+}
