@@ -69,6 +69,37 @@ TEST_F(SimtFaults, SomeThreadsNeverComeToTheBarrier) {
                wait_apart_kernel, 1, 64, 0, static_cast<int*>(x));
 }
 
+std::string at(int line) { return "simt_faults.cu:" + std::to_string(line); }
+
+constexpr int first_barrier = __LINE__ + 4, second_barrier = __LINE__ + 7;
+__global__ void divergent_kernel(int few, int both) {
+  if (int(threadIdx.x) < few) {
+    // Some threads come here, the others only to the next one.
+    __syncthreads();
+    if (!both) return;
+  }
+  __syncthreads();
+}
+constexpr int late_barrier = __LINE__ + 3;
+__global__ void early_return_kernel(int n) {
+  if (int(threadIdx.x) >= n) return;
+  __syncthreads();
+}
+
+// Also where the barriers would be enough for all: the hardware may count them, the language forbids it.
+TEST_F(SimtFaults, BarriersInDifferentPlaces) {
+  for (const int both : {0, 1}) {
+    expect_fault(
+        cudaErrorLaunchFailure,
+        {"the threads of a block wait at different barriers: of 256 threads 200 wait at __syncthreads() at ",
+         at(second_barrier) + ", 56 wait at __syncthreads() at ", at(first_barrier), "kernel divergent_kernel"},
+        divergent_kernel, 1, 256, 0, 56, both);
+  }
+  expect_fault(cudaErrorLaunchFailure,
+               {"of 64 threads 40 wait at __syncthreads() at ", at(late_barrier), "24 have ended"}, early_return_kernel,
+               1, 64, 0, 40);
+}
+
 __global__ void wrong_mask_kernel() { __syncwarp(0xffff0000u); }
 __global__ void outside_mask_kernel(int* x) {
   if (threadIdx.x < 16) x[threadIdx.x] = __shfl_down_sync(0xffffu, 1, 8);
@@ -128,8 +159,6 @@ constexpr int copy_line = __LINE__ + 1;
 __global__ void copy_kernel(char* to, const char* from, int bytes) { memcpy(to, from, bytes); }
 constexpr int swap_line = __LINE__ + 1;
 __global__ void swap_kernel(float* x) { std::swap(x[threadIdx.x], x[threadIdx.x + 32]); }
-
-std::string at(int line) { return "simt_faults.cu:" + std::to_string(line); }
 
 TEST_F(SimtFaults, OutsideAnAllocation) {
   const auto fault = cudaErrorIllegalAddress;
@@ -290,6 +319,29 @@ TEST(SimtFaultsDeathTest, HostCodeMayNotTouchDeviceMemory) {
   float* device = x;
   EXPECT_DEATH(device[1] = 2, "host code writes 4 bytes of device memory");
   EXPECT_DEATH(std::memset(device, 0, x.values().size()), "host code writes 4 bytes of device memory");
+}
+
+#else
+
+// ------------------------------------------------------------------------------------------- accesses, not checked
+
+__global__ void overrun_kernel(int* out, int index) {
+  int* const tile = ladder::dynamic_shared<int>();
+  tile[index + int(threadIdx.x)] = 1;
+  *out = tile[index];
+}
+__global__ void divide_kernel(int* out, int by) { *out = 7 / by; }
+
+TEST(SimtFaultsDeathTest, ASignalInAKernelSaysWhere) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  OnDevice<int> out(1);
+  int* const to = out;
+  ladder::launch(overrun_kernel, 1, 32, 256, nullptr, to, 32);
+  EXPECT_DEATH(ladder::launch(overrun_kernel, 1, 32, 256, nullptr, to, 60),
+               "kernel overrun_kernel, block \\(0, 0, 0\\), thread \\(4, 0, 0\\) touches memory past the 256 bytes of "
+               "dynamic shared memory of the launch: run `ladder check` to see the line");
+  EXPECT_DEATH(ladder::launch(overrun_kernel, 1, 32, 256, nullptr, nullptr, 0), "touches a null pointer");
+  EXPECT_DEATH(ladder::launch(divide_kernel, 1, 32, 0, nullptr, to, 0), "divides an integer by zero");
 }
 
 #endif

@@ -93,22 +93,25 @@ TEST_F(SimtShuffle, EachLaunchBlockAndIntervalHasAnotherOrder) {
 }
 
 // Right where every thread runs in its turn, and only there: the neighbour's word is read without a barrier.
-__global__ void no_barrier_kernel(int* out) {
+__global__ void no_barrier_kernel(int* out, int first) {
   __shared__ int part[64];
-  part[threadIdx.x] = int(threadIdx.x);
+  part[threadIdx.x] = first + int(threadIdx.x);
   out[threadIdx.x] = threadIdx.x > 0 ? part[threadIdx.x - 1] : 0;
 }
 
 TEST_F(SimtShuffle, ShowsWhoReliesOnTheOrderOfThreads) {
   const bool races = simt_set_races(0);
-  std::vector<int> expected = counted(64);
-  std::ranges::transform(expected, expected.begin(), [](int i) { return std::max(i - 1, 0); });
+  const auto neighbours = [](int first) {
+    std::vector<int> expected = counted(64);
+    for (int& i : expected) i = i > 0 ? first + i - 1 : 0;
+    return expected;
+  };
   OnDevice<int> out(64);
-  ladder::launch(no_barrier_kernel, 1, 64, 0, nullptr, out);
-  EXPECT_EQ(out.values(), expected);
+  ladder::launch(no_barrier_kernel, 1, 64, 0, nullptr, out, 0);
+  EXPECT_EQ(out.values(), neighbours(0));
   simt_set_shuffle(3);
-  ladder::launch(no_barrier_kernel, 1, 64, 0, nullptr, out);
-  EXPECT_NE(out.values(), expected);
+  ladder::launch(no_barrier_kernel, 1, 64, 0, nullptr, out, 1000);
+  EXPECT_NE(out.values(), neighbours(1000));
   simt_set_races(races);
 }
 

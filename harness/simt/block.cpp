@@ -1,4 +1,5 @@
 // Running one block: its threads, its barriers, and what happens when it can go no further.
+#include <signal.h>
 #include <simt/runtime.h>
 #include <sys/mman.h>
 
@@ -10,6 +11,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "crash.hpp"
 #include "device.hpp"
 #include "fault.hpp"
 #include "memory.hpp"
@@ -46,7 +48,8 @@ void unmap(char* memory, size_t bytes, size_t guard = 0) { munmap(memory - guard
 Worker::Worker()
     : threads_(device::max_threads_per_block),
       stacks_(map(stacks_bytes)),
-      dynamic_shared_(map(shared_capacity, shared_guard)) {
+      dynamic_memory_(map(shared_capacity, shared_guard)),
+      dynamic_shared_(dynamic_memory_) {
 #ifdef SIMT_CHECKED
   dynamic_cells_ = races::reserve_cells(shared_capacity / 4);
 #endif
@@ -54,7 +57,7 @@ Worker::Worker()
 
 Worker::~Worker() {
   unmap(stacks_, stacks_bytes);
-  unmap(dynamic_shared_, shared_capacity, shared_guard);
+  unmap(dynamic_memory_, shared_capacity, shared_guard);
 #ifdef SIMT_CHECKED
   races::release_cells(dynamic_cells_, shared_capacity / 4);
 #endif
@@ -87,7 +90,11 @@ void Worker::begin(Launch& launch) {
   for (unsigned z = 0; z < simt_block_size.z; ++z)
     for (unsigned y = 0; y < simt_block_size.y; ++y)
       for (unsigned x = 0; x < simt_block_size.x; ++x) threads_[i++].index = {x, y, z};
-#ifdef SIMT_CHECKED
+#ifndef SIMT_CHECKED
+  give_crash_stack();
+  // Its end is at the end of the mapping: who goes past it is caught.
+  dynamic_shared_ = dynamic_memory_ + shared_capacity - (launch.call.dynamic_shared_bytes + 15) / 16 * 16;
+#else
   shared_ = module::shared_variables(launch.call.kernel);
   static_begin_ = static_end_ = nullptr;
   if (!shared_.empty()) {
@@ -100,6 +107,24 @@ void Worker::begin(Launch& launch) {
   }
 #endif
 }
+
+#ifndef SIMT_CHECKED
+std::string Worker::describe_crash(int signal, const void* address) const {
+  const size_t bytes = launch_->call.dynamic_shared_bytes;
+  const auto* const a = static_cast<const char*>(address);
+  std::string what;
+  if (signal == SIGFPE) {
+    what = "divides an integer by zero";
+  } else if (a >= dynamic_memory_ - shared_guard && a < dynamic_memory_ + shared_capacity + shared_guard) {
+    what = "touches memory " + std::string(a < dynamic_shared_ ? "before" : "past") + " the " + std::to_string(bytes) +
+           " bytes of dynamic shared memory of the launch";
+  } else {
+    what = a < reinterpret_cast<const char*>(4096) ? "touches a null pointer" : "touches memory that is not there";
+  }
+  return "kernel " + module::function_name(launch_->call.kernel) + ", block " + text(simt_block_index) + ", thread " +
+         text(simt_thread_index) + " " + what + ": run `ladder check` to see the line";
+}
+#endif
 
 void Worker::end() { launch_ = nullptr; }
 

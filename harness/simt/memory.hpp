@@ -15,14 +15,19 @@ inline constexpr unsigned nonsense = 0x7ff4dead;
 /// Fills with `nonsense`; 4-byte aligned.
 void fill_with_nonsense(void* address, size_t bytes);
 
-/// Null where device memory is used up.
-void* allocate(size_t bytes);
+/// Null where the memory of the device is used up.
+void* allocate(size_t bytes, int device);
 /// False where no allocation starts at `address`.
 bool release(void* address);
 void release_all();
 
+/// Of one device: devices share the memory of the host.
 size_t total_bytes();
-size_t free_bytes();
+size_t free_bytes(int device);
+/// The most that was allocated at once, since the start or since the last call with `reset`.
+size_t peak_bytes(int device, bool reset);
+/// The device of an address in a live allocation, else -1.
+int device_of(const void* address);
 
 /// The device's addresses; no address from `top` on was ever given out.
 struct Bounds {

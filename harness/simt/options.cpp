@@ -2,6 +2,7 @@
 
 #include <simt.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +20,11 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
   shuffle = from_environment("SIMT_SHUFFLE", 0);
 #ifdef SIMT_CHECKED
   races = from_environment("SIMT_RACES", 1) != 0;
+  late_streams = from_environment("SIMT_LATE_STREAMS", 1) != 0;
+#else
+  late_streams = from_environment("SIMT_LATE_STREAMS", 0) != 0;
 #endif
+  devices = int(std::clamp<uint64_t>(from_environment("SIMT_DEVICES", 1), 1, most_devices));
   return true;
 }();
 
@@ -31,6 +36,10 @@ extern "C" {
 void simt_set_shuffle(unsigned long long seed) {
   simt::options::shuffle = seed;
   simt::options::launches = 0;
+}
+
+int simt_set_devices(int count) {
+  return simt::options::devices.exchange(std::clamp(count, 1, simt::options::most_devices));
 }
 
 int simt_set_races([[maybe_unused]] int on) {

@@ -106,6 +106,11 @@ class Worker {
   /// "in kernel K, block (0, 0, 0), thread (0, 0, 0), at file.cu:12" of the thread that runs.
   std::string in_this_thread(const std::string& line) const;
 
+#ifndef SIMT_CHECKED
+  /// "kernel K, block (0, 0, 0), thread (0, 0, 0) touches memory ..." of the kernel that a signal has struck.
+  std::string describe_crash(int signal, const void* address) const;
+#endif
+
 #ifdef SIMT_CHECKED
   // ---- the checked build, at each access of a kernel: check.cpp
   enum class Touch { read, write, atomic };
@@ -198,7 +203,8 @@ class Worker {
   std::vector<Fiber*> idle_;
   /// Addresses on either side of dynamic shared memory that are nobody's: one of them was meant for it.
   static constexpr size_t shared_guard = 256 << 10;
-  char* dynamic_shared_ = nullptr;
+  char* dynamic_memory_ = nullptr;
+  char* dynamic_shared_ = nullptr;  // of the launch, in that memory
 #ifdef SIMT_CHECKED
   std::vector<module::SharedVariable> shared_;  // of the kernel's module
   races::Order order_;

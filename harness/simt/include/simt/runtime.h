@@ -7,6 +7,8 @@
 
 #include "vector_types.h"
 
+struct CUstream_st;
+
 namespace simt {
 
 /// Operations that the lanes of a warp perform together.
@@ -35,6 +37,7 @@ struct KernelCall {
   dim3 grid, block;
   size_t dynamic_shared_bytes = 0;
   bool cooperative = false;
+  CUstream_st* stream = nullptr;
   void (*body)(const void* arguments) = nullptr;
   const void* arguments = nullptr;
   size_t argument_bytes = 0;
