@@ -38,6 +38,7 @@ class SimtStreams : public testing::Test {
   }
   void TearDown() override {
     cudaStreamDestroy(blocking_), cudaStreamDestroy(apart_);
+    if (observer_) cudaStreamDestroy(observer_);
     cudaDeviceReset();
     cudaFreeHost(pinned_);
     simt_set_late_streams(before_);
