@@ -147,6 +147,9 @@ void Worker::run_block(uint64_t block) {
     if (!ready_.empty()) {
       current_ = take_ready();
       simt_thread_index = current_->index;
+#ifdef SIMT_CHECKED
+      refresh_moment();
+#endif
       resume(*current_->fiber);
     } else if (started_ < size_) {
       resume(idle_fiber());
@@ -198,6 +201,9 @@ void Worker::start_thread() {
   thread.fiber = running_;
   current_ = &thread;
   ++started_;
+#ifdef SIMT_CHECKED
+  refresh_moment();
+#endif
 }
 
 void Worker::finish_thread() {

@@ -118,7 +118,7 @@ inline void Worker::access(const void* address, size_t bytes, Touch touch, const
     fault(cudaErrorIllegalAddress,
           [=, this] { return refuse_access(address, bytes, touch) + ", " + in_this_thread(source_line(place)); });
   }
-  if (launch_->watches_races) watch(address, bytes, touch, place);
+  if (watching_) watch(address, bytes, touch, place);
 }
 
 // ---------------------------------------------------------------------------------------------------------- races
@@ -138,58 +138,62 @@ inline races::Cell* Worker::shared_cells(const void* address) {
 
 inline void Worker::watch(const void* address, size_t bytes, Touch touch, const void* place) {
   races::Cell* cell = shared_cells(address);
-  if (!cell || order_.is_over()) return;
+  if (!cell) return;
   if (touch == Touch::atomic) {
     find_unseen_writes();
     order_.atomic(address);
+    refresh_moment();
   }
-  const bool is_global = memory::is_device(address);
+  const bool is_shared = !memory::is_device(address);
   const auto offset = int32_t(static_cast<const char*>(place) - static_cast<const char*>(launch_->call.kernel));
-  const uint32_t how = touch == Touch::read    ? 0
-                       : touch == Touch::write ? races::Access::write_bit
-                                               : races::Access::write_bit | races::Access::atomic_bit;
-  races::Access now = order_.access(rank(*current_), offset, how);
+  races::Access now = now_;
+  now.detail |= uint32_t(offset);
+  if (touch != Touch::read) now.detail |= races::Access::write_bit;
+  if (touch == Touch::atomic) now.detail |= races::Access::atomic_bit;
   const auto first = reinterpret_cast<uintptr_t>(address), end = first + bytes;
-  if (is_global) {
-    const auto* const last = memory::bounds.begin + memory::watched_bytes;
-    if (static_cast<const char*>(address) + bytes > last) return;
-  }
+  if (!is_shared && size_t(static_cast<const char*>(address) - memory::bounds.begin) + bytes > memory::watched_bytes)
+    return;
   for (uintptr_t word = first & ~uintptr_t(3); word < end; word += 4, ++cell) {
-    if (word < first || word + 4 > end) {
-      unsigned mask = 15;
-      if (word < first) mask &= 15u << (first - word);
-      if (word + 4 > end) mask &= 15u >> (word + 4 - end);
-      now.what = (now.what & ~races::Access::bytes_mask) | (mask & 15u);
-    } else {
-      now.what |= races::Access::bytes_mask;
-    }
-    hold(*cell, now, address, bytes, touch, !is_global);
+    unsigned mask = 15;
+    if (word < first) mask &= 15u << (first - word);
+    if (word + 4 > end) mask &= 15u >> (word + 4 - end);
+    now.detail = (now.detail & ~races::Access::bytes_mask) | mask * races::Access::byte_bit;
     const auto* const at = reinterpret_cast<const volatile uint32_t*>(word);
-    if (touch == Touch::read && bytes <= 16) {
-      if (reads_count_ == reads_.size()) find_unseen_writes();
-      reads_[reads_count_++] = {at, *at, cell, now, !is_global};
-    } else if (!is_global) {
-      for (SmallWord& small : small_words_) small.seen |= small.word == at;
+    if (touch != Touch::read) {
+      const races::Access before = order_.write(*cell, now, is_shared);
+      if (before.moment != 0) fail_by_race(before, now, address, bytes);
+      if (is_shared) {
+        for (SmallWord& small : small_words_) small.seen |= small.word == at;
+      }
+      continue;
     }
+    bool again = false;
+    const races::Access before = order_.read(*cell, now, is_shared, again);
+    if (before.moment != 0) fail_by_race(before, now, address, bytes);
+    if (again || bytes > 16) continue;
+    if (reads_count_ == reads_.size()) find_unseen_writes();
+    reads_[reads_count_++] = {at, *at, offset};
   }
 }
 
-// Records the access, and fails the launch where it races with an earlier one.
-void Worker::hold(races::Cell& cell, const races::Access& now, const void* address, size_t bytes, Touch touch,
-                  bool is_shared) {
-  const races::Access before = order_.touch(cell, now, touch != Touch::read, is_shared);
-  if (before.run == 0) return;
+void Worker::fail_by_race(const races::Access& before, const races::Access& now, const void* address, size_t bytes) {
   reads_count_ = 0;
   fault(cudaErrorLaunchFailure, [=, this] { return describe_race(before, now, address, bytes); });
 }
 
 void Worker::find_unseen_writes() {
-  if (!launch_->watches_races || order_.is_over()) return;
+  if (!watching_) return;
+  const auto record = [&](const volatile uint32_t* word, races::Cell& cell, bool is_shared, int32_t place) {
+    races::Access now = now_;
+    now.detail |= races::Access::write_bit | races::Access::bytes_mask | uint32_t(place);
+    const races::Access before = order_.write(cell, now, is_shared);
+    if (before.moment != 0) fail_by_race(before, now, const_cast<const uint32_t*>(word), 4);
+  };
   for (size_t i = 0; i < reads_count_; ++i) {
-    SeenRead read = reads_[i];
+    const SeenRead& read = reads_[i];
     if (*read.word == read.value) continue;
-    read.access.what |= races::Access::write_bit;
-    hold(*read.cell, read.access, const_cast<const uint32_t*>(read.word), 4, Touch::write, read.is_shared);
+    const void* const address = const_cast<const uint32_t*>(read.word);
+    record(read.word, *shared_cells(address), !memory::is_device(address), read.place);
   }
   reads_count_ = 0;
   for (SmallWord& small : small_words_) {
@@ -197,9 +201,7 @@ void Worker::find_unseen_writes() {
     const bool unseen = value != small.value && !small.seen;
     small.value = value;
     small.seen = false;
-    if (!unseen) continue;
-    const races::Access now = order_.access(rank(*current_), 0, races::Access::write_bit | races::Access::bytes_mask);
-    hold(*small.cell, now, const_cast<const uint32_t*>(small.word), 4, Touch::write, true);
+    if (unseen) record(small.word, *small.cell, true, 0);
   }
 }
 
@@ -241,9 +243,9 @@ std::string Worker::describe_race(const races::Access& before, const races::Acce
     return std::string(access.is_atomic() ? "an atomic"
                        : access.wrote()   ? "a write"
                                           : "a read") +
-           (access.place == 0 ? "" : " at " + source_line(static_cast<const char*>(call.kernel) + access.place));
+           (access.place() == 0 ? "" : " at " + source_line(static_cast<const char*>(call.kernel) + access.place()));
   };
-  const bool one_block = before.run == order_.run();
+  const bool one_block = before.run() == now.run();
   return "a race: " +
          (one_block ? "thread " + thread(before.thread()) + " and thread " + thread(now.thread()) + " of block " +
                           block(order_.block_of(now))

@@ -6,8 +6,8 @@
 // anywhere a fence with an atomic behind it that the other side's atomic on the same word has seen. What is forgotten,
 // because a cell holds three accesses and not all, can hide a race but never make one up.
 #pragma once
+#include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,26 +21,33 @@ namespace simt::races {
 
 /// One access. Workers read and write the cells of global memory side by side, each access in one instruction.
 struct alignas(16) Access {
-  uint32_t run = 0;   ///< one block between two grid barriers; counts on from launch to launch, 0 is none
-  uint32_t when = 0;  ///< clock of the block << 10 | thread
-  int32_t place = 0;  ///< in the program, from the kernel's address on; 0: unknown
-  uint32_t what = 0;  ///< stamp of the launch << 6 | wrote << 5 | is atomic << 4 | which of the 4 bytes
+  /// run << 32 | clock << 10 | thread. A run is one block between two grid barriers; runs count on from launch to
+  /// launch, 0 is none. The clock is the block's.
+  uint64_t moment = 0;
+  /// stamp << 38 | wrote << 37 | is atomic << 36 | which of the 4 bytes << 32 | place. The stamp is the launch's, the
+  /// place that in the program, in bytes from the kernel's address on, 0 where it is unknown.
+  uint64_t detail = 0;
 
-  static constexpr uint32_t atomic_bit = 16, write_bit = 32, bytes_mask = 15;
-  int thread() const { return int(when & 1023); }
-  uint32_t clock() const { return when >> 10; }
-  uint32_t stamp() const { return what >> 6; }
-  bool is_atomic() const { return what & atomic_bit; }
-  bool wrote() const { return what & write_bit; }
+  static constexpr uint64_t byte_bit = 1ull << 32, bytes_mask = 15ull << 32;
+  static constexpr uint64_t atomic_bit = 1ull << 36, write_bit = 1ull << 37;
+  static constexpr int stamp_shift = 38;
+  uint32_t run() const { return uint32_t(moment >> 32); }
+  int thread() const { return int(moment & 1023); }
+  uint32_t clock() const { return uint32_t(moment) >> 10; }
+  uint32_t stamp() const { return uint32_t(detail >> stamp_shift); }
+  int32_t place() const { return int32_t(uint32_t(detail)); }
+  bool is_atomic() const { return detail & atomic_bit; }
+  bool wrote() const { return detail & write_bit; }
 };
 inline constexpr uint32_t last_clock = (1u << 22) - 1, last_stamp = (1u << 26) - 1;
 
-using Packed = long long __attribute__((vector_size(16), may_alias));
+using Packed = unsigned long long __attribute__((vector_size(16), may_alias));
 inline Access load(const Access& from) {
-  return std::bit_cast<Access>(Packed(*reinterpret_cast<const volatile Packed*>(&from)));
+  const Packed packed = *reinterpret_cast<const volatile Packed*>(&from);
+  return {packed[0], packed[1]};
 }
 inline void store(Access& to, const Access& access) {
-  *reinterpret_cast<volatile Packed*>(&to) = std::bit_cast<Packed>(access);
+  *reinterpret_cast<volatile Packed*>(&to) = Packed{access.moment, access.detail};
 }
 
 struct Cell {
@@ -97,63 +104,66 @@ class Order {
     if (fenced_) releases_->release(run_ - first_run_, address);
   }
 
-  /// An access of the running thread; `how`: write_bit, atomic_bit, and which of a word's bytes.
-  Access access(int thread, int32_t place, uint32_t how) const {
-    return {run_, epochs_[size_t(thread)] << 10 | unsigned(thread), place, releases_->stamp() << 6 | how};
+  /// An access of `thread` now, but for its bytes, place and kind.
+  Access access(int thread) const {
+    return {uint64_t(run_) << 32 | epochs_[size_t(thread)] << 10 | unsigned(thread),
+            uint64_t(releases_->stamp()) << Access::stamp_shift};
   }
   /// The clock or the stamps have run out: what follows in this block goes unwatched.
   bool is_over() const { return now_ >= last_clock || releases_->stamp() >= last_stamp; }
 
-  /// Records `now`; the access that races with it, or one whose `run` is 0.
-  Access touch(Cell& cell, const Access& now, bool write, bool is_shared) const {
+  /// Records a write, or an atomic; the access that races with it, or one whose `moment` is 0.
+  Access write(Cell& cell, const Access& now, bool is_shared) const {
+    const Access w = load(cell.write);
+    if (same(w, now)) return {};
+    if (race(w, now, is_shared)) return w;
+    for (const Access* reader : {&cell.read, &cell.other_read}) {
+      const Access r = load(*reader);
+      if (race(r, now, is_shared)) return r;
+    }
+    store(cell.write, merged(w, now));
+    return {};
+  }
+  /// The same for a read. `again`: the thread has read the word at the same moment before.
+  Access read(Cell& cell, const Access& now, bool is_shared, bool& again) const {
+    const Access r = load(cell.read);
+    again = same(r, now);
+    if (again) return {};
     const Access w = load(cell.write);
     if (race(w, now, is_shared)) return w;
-    if (write) {
-      if (same(w, now)) return {};
-      for (const Access* reader : {&cell.read, &cell.other_read}) {
-        const Access r = load(*reader);
-        if (race(r, now, is_shared)) return r;
-      }
-      store(cell.write, merged(w, now));
-      return {};
-    }
-    const Access r = load(cell.read);
-    if (same(r, now)) return {};
     if (is_before(r, now, is_shared)) {
       store(cell.read, merged(r, now));
       return {};
     }
     // Two readers are kept, of two blocks where there are: whoever writes then differs from one of them.
     const Access other = load(cell.other_read);
-    if (same(other, now)) return {};
-    if (is_before(other, now, is_shared) || (other.run == r.run && now.run != r.run))
+    again = same(other, now);
+    if (!again && (is_before(other, now, is_shared) || (other.run() == r.run() && now.run() != r.run())))
       store(cell.other_read, merged(other, now));
     return {};
   }
 
-  uint64_t block_of(const Access& access) const { return access.run - first_run_; }
-  uint32_t run() const { return run_; }
+  uint64_t block_of(const Access& access) const { return access.run() - first_run_; }
 
  private:
-  static bool one_moment(const Access& a, const Access& b) { return a.run == b.run && a.when == b.when; }
   static bool same(const Access& old, const Access& now) {
-    return one_moment(old, now) && ((old.what ^ now.what) & (Access::atomic_bit | Access::bytes_mask)) == 0;
+    return old.moment == now.moment && ((old.detail ^ now.detail) & (Access::atomic_bit | Access::bytes_mask)) == 0;
   }
   /// Of two accesses by one thread at one moment the plain one is kept: more races with it.
   static Access merged(const Access& old, const Access& now) {
-    if (!one_moment(old, now)) return now;
+    if (old.moment != now.moment) return now;
     Access both = now.is_atomic() ? old : now;
-    both.what |= (old.what | now.what) & Access::bytes_mask;
+    both.detail |= (old.detail | now.detail) & Access::bytes_mask;
     return both;
   }
   bool race(const Access& old, const Access& now, bool is_shared) const {
-    return (old.what & now.what & Access::bytes_mask) != 0 && !(old.is_atomic() && now.is_atomic()) &&
+    return (old.detail & now.detail & Access::bytes_mask) != 0 && !(old.is_atomic() && now.is_atomic()) &&
            !is_before(old, now, is_shared);
   }
   /// Whether something orders `old` before `now`, an access of the running thread.
   bool is_before(const Access& old, const Access& now, bool is_shared) const {
-    if (old.run != run_) {
-      if (old.run < first_run_ || is_shared) return true;
+    if (old.run() != run_) {
+      if (old.run() < first_run_ || is_shared) return true;
       return acquired_ > old.stamp() && releases_->has_released(block_of(old), old.stamp());
     }
     const int thread = old.thread(), me = now.thread();

@@ -81,10 +81,14 @@ uint64_t Worker::warp(WarpOp op, unsigned mask, uint64_t value, int argument, in
   thread.where = where;
   ++waiting_in_warps_;
   // try_warp makes the other lanes ready; this one, the last to come, simply goes on.
-  if (try_warp(thread))
-    thread.state = State::running;
-  else
+  if (!try_warp(thread)) {
     thread.fiber->suspend();
+    return thread.result;
+  }
+  thread.state = State::running;
+#ifdef SIMT_CHECKED
+  refresh_moment();
+#endif
   return thread.result;
 }
 

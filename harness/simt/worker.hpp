@@ -167,8 +167,12 @@ class Worker {
   void watch(const void* address, size_t bytes, Touch touch, const void* place);
   void find_unseen_writes();
   void watch_words_of_small_variables();
-  void hold(races::Cell& cell, const races::Access& now, const void* address, size_t bytes, Touch touch,
-            bool is_shared);
+  void refresh_moment() {
+    watching_ = launch_->watches_races && !order_.is_over();
+    if (watching_) now_ = order_.access(rank(*current_));
+  }
+  [[noreturn]] void fail_by_race(const races::Access& before, const races::Access& now, const void* address,
+                                 size_t bytes);
   std::string describe_race(const races::Access& before, const races::Access& now, const void* address, size_t bytes);
   std::string describe_memory(const void* address) const;
 #endif
@@ -218,9 +222,7 @@ class Worker {
   struct SeenRead {
     const volatile uint32_t* word;
     uint32_t value;
-    races::Cell* cell;
-    races::Access access;
-    bool is_shared;
+    int32_t place;
   };
   std::array<SeenRead, 64> reads_;
   size_t reads_count_ = 0;
@@ -231,6 +233,9 @@ class Worker {
     bool seen;  ///< an access that was seen explains the next change
   };
   std::vector<SmallWord> small_words_;
+
+  bool watching_ = false;  // races are looked for, and the clocks have not run out
+  races::Access now_;      // of the running thread, until it orders something
 #endif
 };
 
