@@ -64,8 +64,40 @@ TEST_F(SimtFaults, SomeThreadsNeverComeToTheBarrier) {
                {"some_wait_kernel", "40 wait at __syncthreads()", "24 have ended", "block (0, 0, 0), thread (0, 0, 0)"},
                some_wait_kernel, 1, 64, 0, 40);
   OnDevice<int> x(64);
-  expect_fault(cudaErrorLaunchFailure, {"33 wait at __syncthreads()", "31 wait in a warp operation"}, wait_apart_kernel,
-               1, 64, 0, static_cast<int*>(x));
+  expect_fault(cudaErrorLaunchFailure,
+               {"32 wait at __syncthreads() at", "1 wait at __syncthreads() at", "31 wait in a warp operation at"},
+               wait_apart_kernel, 1, 64, 0, static_cast<int*>(x));
+}
+
+std::string at(int line) { return "simt_faults.cu:" + std::to_string(line); }
+
+constexpr int first_barrier = __LINE__ + 4, second_barrier = __LINE__ + 7;
+__global__ void divergent_kernel(int few, int both) {
+  if (int(threadIdx.x) < few) {
+    // Some threads come here, the others only to the next one.
+    __syncthreads();
+    if (!both) return;
+  }
+  __syncthreads();
+}
+constexpr int late_barrier = __LINE__ + 3;
+__global__ void early_return_kernel(int n) {
+  if (int(threadIdx.x) >= n) return;
+  __syncthreads();
+}
+
+// Also where the barriers would be enough for all: the hardware may count them, the language forbids it.
+TEST_F(SimtFaults, BarriersInDifferentPlaces) {
+  for (const int both : {0, 1}) {
+    expect_fault(
+        cudaErrorLaunchFailure,
+        {"the threads of a block wait at different barriers: of 256 threads 200 wait at __syncthreads() at ",
+         at(second_barrier) + ", 56 wait at __syncthreads() at ", at(first_barrier), "kernel divergent_kernel"},
+        divergent_kernel, 1, 256, 0, 56, both);
+  }
+  expect_fault(cudaErrorLaunchFailure,
+               {"of 64 threads 40 wait at __syncthreads() at ", at(late_barrier), "24 have ended"}, early_return_kernel,
+               1, 64, 0, 40);
 }
 
 __global__ void wrong_mask_kernel() { __syncwarp(0xffff0000u); }
@@ -126,9 +158,7 @@ __global__ void vector_kernel(const float4* x, float* y) { y[threadIdx.x] = x[th
 constexpr int copy_line = __LINE__ + 1;
 __global__ void copy_kernel(char* to, const char* from, int bytes) { memcpy(to, from, bytes); }
 constexpr int swap_line = __LINE__ + 1;
-__global__ void swap_kernel(float* x) { std::swap(x[0], x[threadIdx.x]); }
-
-std::string at(int line) { return "simt_faults.cu:" + std::to_string(line); }
+__global__ void swap_kernel(float* x) { std::swap(x[threadIdx.x], x[threadIdx.x + 32]); }
 
 TEST_F(SimtFaults, OutsideAnAllocation) {
   const auto fault = cudaErrorIllegalAddress;
@@ -144,14 +174,14 @@ TEST_F(SimtFaults, OutsideAnAllocation) {
                 "block (3, 0, 0), thread (4, 0, 0)", at(write_line)},
                write_kernel, 4, 32, 0, x, 101);
   x = static_cast<float*>(fresh(8));
-  expect_fault(fault, {"a read of 4 bytes", "thread (2, 0, 0)", at(add_line)}, add_kernel, 1, 32, 0, x);
+  expect_fault(fault, {"an atomic on 4 bytes", "thread (2, 0, 0)", at(add_line)}, add_kernel, 1, 32, 0, x);
   x = static_cast<float*>(fresh(5 * sizeof(float4)));
   expect_fault(fault, {"a read of", "thread (5, 0, 0)", at(vector_line)}, vector_kernel, 1, 32, 0,
-               reinterpret_cast<float4*>(x), x);
+               reinterpret_cast<float4*>(x), static_cast<float*>(fresh(32 * sizeof(float))));
   x = static_cast<float*>(fresh(64));
   expect_fault(fault, {"a write of 65 bytes running over the end of a device allocation of 64 bytes", at(copy_line)},
                copy_kernel, 1, 1, 0, reinterpret_cast<char*>(x), static_cast<char*>(fresh(100)), 65);
-  x = static_cast<float*>(fresh(8));
+  x = static_cast<float*>(fresh(34 * sizeof(float)));
   expect_fault(fault, {"just past the end", "kernel swap_kernel", "thread (2, 0, 0)", at(swap_line)}, swap_kernel, 1,
                32, 0, x);
   x = static_cast<float*>(fresh(400));
@@ -169,7 +199,7 @@ TEST_F(SimtFaults, HostPointers) {
   std::vector<float> heap(64);
   expect_fault(fault, place, write_kernel, 1, 64, 0, heap.data(), 64);
   float stack[64] = {};
-  expect_fault(fault, place, write_kernel, 1, 64, 0, stack, 64);
+  expect_fault(fault, {"a write of 4 bytes of the host's stack", at(write_line)}, write_kernel, 1, 64, 0, stack, 64);
   float* pinned = nullptr;
   ASSERT_EQ(cudaMallocHost(&pinned, sizeof stack), cudaSuccess);
   std::memset(pinned, 0, sizeof stack);
@@ -214,29 +244,30 @@ __global__ void static_kernel(float* y, int shift) {
   __shared__ float second[64];
   first[threadIdx.x] = second[threadIdx.x] = 1;
   __syncthreads();
-  y[threadIdx.x] = second[threadIdx.x + shift] + first[threadIdx.x + shift];
+  y[blockIdx.x * blockDim.x + threadIdx.x] = second[threadIdx.x + shift] + first[threadIdx.x + shift];
 }
 __global__ void dynamic_kernel(float* y, int shift) {
   float* tile = ladder::dynamic_shared<float>();
   tile[threadIdx.x + shift] = 1;
   __syncthreads();
-  y[threadIdx.x] = tile[threadIdx.x + shift];
+  y[blockIdx.x * blockDim.x + threadIdx.x] = tile[threadIdx.x + shift];
 }
 __constant__ float first_constants[32];
 __constant__ float second_constants[32];
 __global__ void constant_kernel(float* y, int shift) {
-  y[threadIdx.x] = first_constants[threadIdx.x + shift] + second_constants[threadIdx.x + shift];
+  y[blockIdx.x * blockDim.x + threadIdx.x] =
+      first_constants[threadIdx.x + shift] + second_constants[threadIdx.x + shift];
 }
 __global__ void local_kernel(float* y, int shift) {
   float local[16];
-  for (int i = 0; i < 16; ++i) local[i * 7 % 16] = y[i];
-  y[threadIdx.x] = local[threadIdx.x % 16 + shift];
+  for (int i = 0; i < 16; ++i) local[i * 7 % 16] = float(i);
+  y[blockIdx.x * blockDim.x + threadIdx.x] = local[threadIdx.x % 16 + shift];
 }
 
 TEST_F(SimtFaults, OutsideSharedConstantAndLocalVariables) {
   const auto fault = cudaErrorIllegalAddress;
   const auto clean = [](void (*kernel)(float*, int), unsigned block, size_t shared) {
-    OnDevice<float> y(64);
+    OnDevice<float> y(128);
     EXPECT_NO_THROW(ladder::launch(kernel, 2, block, shared, nullptr, y, 0)) << simt_last_fault();
   };
   clean(static_kernel, 64, 0);
@@ -288,6 +319,29 @@ TEST(SimtFaultsDeathTest, HostCodeMayNotTouchDeviceMemory) {
   float* device = x;
   EXPECT_DEATH(device[1] = 2, "host code writes 4 bytes of device memory");
   EXPECT_DEATH(std::memset(device, 0, x.values().size()), "host code writes 4 bytes of device memory");
+}
+
+#else
+
+// ------------------------------------------------------------------------------------------- accesses, not checked
+
+__global__ void overrun_kernel(int* out, int index) {
+  int* const tile = ladder::dynamic_shared<int>();
+  tile[index + int(threadIdx.x)] = 1;
+  *out = tile[index];
+}
+__global__ void divide_kernel(int* out, int by) { *out = 7 / by; }
+
+TEST(SimtFaultsDeathTest, ASignalInAKernelSaysWhere) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  OnDevice<int> out(1);
+  int* const to = out;
+  ladder::launch(overrun_kernel, 1, 32, 256, nullptr, to, 32);
+  EXPECT_DEATH(ladder::launch(overrun_kernel, 1, 32, 256, nullptr, to, 60),
+               "kernel overrun_kernel, block \\(0, 0, 0\\), thread \\(4, 0, 0\\) touches memory past the 256 bytes of "
+               "dynamic shared memory of the launch: run `ladder check` to see the line");
+  EXPECT_DEATH(ladder::launch(overrun_kernel, 1, 32, 256, nullptr, nullptr, 0), "touches a null pointer");
+  EXPECT_DEATH(ladder::launch(divide_kernel, 1, 32, 0, nullptr, to, 0), "divides an integer by zero");
 }
 
 #endif

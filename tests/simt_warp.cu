@@ -83,14 +83,15 @@ __global__ void reduce_kernel(int* out) {
   const int value = int(threadIdx.x) - 10;
   if (threadIdx.x % 2 == 0) {  // half of the lanes, in a branch of their own
     const unsigned even = 0x55555555u;
-    out[0] = __reduce_add_sync(even, value);
-    out[1] = __reduce_min_sync(even, value);
-    out[2] = __reduce_max_sync(even, value);
-    out[3] = int(__reduce_min_sync(even, unsigned(value)));
-    out[4] = int(__reduce_max_sync(even, unsigned(value)));
-    out[5] = int(__reduce_or_sync(even, threadIdx.x));
-    out[6] = int(__reduce_and_sync(even, threadIdx.x | 64));
-    out[7] = int(__reduce_xor_sync(even, threadIdx.x));
+    const int results[] = {__reduce_add_sync(even, value),
+                           __reduce_min_sync(even, value),
+                           __reduce_max_sync(even, value),
+                           int(__reduce_min_sync(even, unsigned(value))),
+                           int(__reduce_max_sync(even, unsigned(value))),
+                           int(__reduce_or_sync(even, threadIdx.x)),
+                           int(__reduce_and_sync(even, threadIdx.x | 64)),
+                           int(__reduce_xor_sync(even, threadIdx.x))};
+    if (threadIdx.x < 16) out[threadIdx.x / 2] = results[threadIdx.x / 2];
   }
 }
 

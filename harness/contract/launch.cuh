@@ -39,6 +39,46 @@ void launch(void (*kernel)(P...), cudaLaunchConfig_t config, std::type_identity_
   check(status, describe(kernel, config));
 }
 
+/// The arguments of a launch against the kernel's parameters. A test of its own, so that a launch with wrong arguments
+/// gets one error, in words, and no other behind it.
+template <class Parameter, class Argument>
+concept becomes = requires(Argument&& argument) {
+  static_cast<Parameter>(std::forward<Argument>(argument));
+};
+template <class Kernel, class... A>
+struct Arguments;
+template <class... P, class... A>
+struct Arguments<void (*)(P...), A...> {
+  static constexpr bool as_many = sizeof...(P) == sizeof...(A);
+  static constexpr bool match = [] {
+    if constexpr (as_many)
+      return (becomes<P, A> && ...);
+    else
+      return true;  // one error is enough
+  }();
+};
+
+/// Whether what a call begins with can be a kernel, grid, block, shared bytes and stream; a literal 0 may be a stream.
+template <class Kernel, class Grid = void, class Block = void, class Bytes = void, class Stream = void, class... A>
+inline constexpr bool begins_as_a_launch =
+    std::is_pointer_v<std::decay_t<Kernel>>&& std::is_convertible_v<Grid, dim3>&& std::is_convertible_v<Block, dim3>&&
+        std::is_convertible_v<Bytes, size_t> &&
+    !std::is_pointer_v<std::decay_t<Bytes>> &&
+    (std::is_convertible_v<Stream, cudaStream_t> || std::is_integral_v<std::decay_t<Stream>>);
+
+template <class... P, class... A>
+void launch_with(void (*kernel)(P...), const cudaLaunchConfig_t& config, A&&... args) {
+  using Given = Arguments<void (*)(P...), A...>;
+  static_assert(
+      Given::as_many,
+      "launch(): after the stream come the kernel's arguments, one for each of its parameters; here P are its "
+      "parameters and A the arguments given");
+  static_assert(Given::match,
+                "launch(): an argument cannot become the kernel's parameter; here P are its parameters and A the "
+                "arguments given, in the same order");
+  if constexpr (Given::as_many && Given::match) launch(kernel, config, static_cast<P>(std::forward<A>(args))...);
+}
+
 }  // namespace detail
 
 /// Starts `kernel` with `grid` blocks of `block` threads, each block with `dynamic_shared_bytes` of shared memory, in
@@ -52,7 +92,15 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_b
   config.blockDim = block;
   config.dynamicSmemBytes = dynamic_shared_bytes;
   config.stream = stream;
-  detail::launch(kernel, config, static_cast<P>(std::forward<A>(args))...);
+  detail::launch_with(kernel, config, std::forward<A>(args)...);
+}
+/// What begins otherwise is no launch.
+template <class... A>
+void launch(A&&...) requires(!detail::begins_as_a_launch<A...>) {
+  static_assert(
+      sizeof...(A) > 100,
+      "launch(kernel, grid, block, shared bytes, stream, arguments...): one of the first five is missing or is "
+      "not what stands here; A are those given");
 }
 
 /// The same, with all blocks under way together, so that cooperative_groups::this_grid().sync() works. The grid must
@@ -70,7 +118,7 @@ void launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 block, size_t dyna
   config.stream = stream;
   config.attrs = &cooperative;
   config.numAttrs = 1;
-  detail::launch(kernel, config, static_cast<P>(std::forward<A>(args))...);
+  detail::launch_with(kernel, config, std::forward<A>(args)...);
 }
 
 /// The dynamic shared memory of the launch, 16-byte aligned; every call gives the same memory.

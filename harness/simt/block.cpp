@@ -1,12 +1,17 @@
 // Running one block: its threads, its barriers, and what happens when it can go no further.
+#include <signal.h>
 #include <simt/runtime.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <new>
+#include <numeric>
+#include <tuple>
 
+#include "crash.hpp"
 #include "device.hpp"
 #include "fault.hpp"
 #include "memory.hpp"
@@ -38,20 +43,24 @@ char* map(size_t bytes, size_t guard = 0) {
 }
 void unmap(char* memory, size_t bytes, size_t guard = 0) { munmap(memory - guard, bytes + 2 * guard); }
 
-std::string text(uint3 v) {
-  return std::string("(") + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
-}
-
 }  // namespace
 
 Worker::Worker()
     : threads_(device::max_threads_per_block),
       stacks_(map(stacks_bytes)),
-      dynamic_shared_(map(shared_capacity, shared_guard)) {}
+      dynamic_memory_(map(shared_capacity, shared_guard)),
+      dynamic_shared_(dynamic_memory_) {
+#ifdef SIMT_CHECKED
+  dynamic_cells_ = races::reserve_cells(shared_capacity / 4);
+#endif
+}
 
 Worker::~Worker() {
   unmap(stacks_, stacks_bytes);
-  unmap(dynamic_shared_, shared_capacity, shared_guard);
+  unmap(dynamic_memory_, shared_capacity, shared_guard);
+#ifdef SIMT_CHECKED
+  races::release_cells(dynamic_cells_, shared_capacity / 4);
+#endif
 }
 
 void Worker::run(Launch& launch) {
@@ -59,7 +68,7 @@ void Worker::run(Launch& launch) {
   while (!launch.failed) {
     const uint64_t block = launch.next_block.fetch_add(1, std::memory_order_relaxed);
     if (block >= launch.blocks) break;
-    run_block(block);
+    run_block(launch.block(block));
   }
   end();
 }
@@ -81,27 +90,66 @@ void Worker::begin(Launch& launch) {
   for (unsigned z = 0; z < simt_block_size.z; ++z)
     for (unsigned y = 0; y < simt_block_size.y; ++y)
       for (unsigned x = 0; x < simt_block_size.x; ++x) threads_[i++].index = {x, y, z};
-#ifdef SIMT_CHECKED
+#ifndef SIMT_CHECKED
+  give_crash_stack();
+  // Its end is at the end of the mapping: who goes past it is caught.
+  dynamic_shared_ = dynamic_memory_ + shared_capacity - (launch.call.dynamic_shared_bytes + 15) / 16 * 16;
+#else
   shared_ = module::shared_variables(launch.call.kernel);
+  static_begin_ = static_end_ = nullptr;
+  if (!shared_.empty()) {
+    // From a word's bound on: a cell stands for one word.
+    static_begin_ = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(shared_.front().address) & ~uintptr_t(3));
+    for (const auto& variable : shared_)
+      static_end_ = std::max<const char*>(static_end_, variable.address + variable.bytes);
+    const size_t words = size_t(static_end_ - static_begin_ + 3) / 4;
+    if (static_cells_.size() < words) static_cells_.assign(words, {});
+  }
 #endif
 }
+
+#ifndef SIMT_CHECKED
+std::string Worker::describe_crash(int signal, const void* address) const {
+  const size_t bytes = launch_->call.dynamic_shared_bytes;
+  const auto* const a = static_cast<const char*>(address);
+  std::string what;
+  if (signal == SIGFPE) {
+    what = "divides an integer by zero";
+  } else if (a >= dynamic_memory_ - shared_guard && a < dynamic_memory_ + shared_capacity + shared_guard) {
+    what = "touches memory " + std::string(a < dynamic_shared_ ? "before" : "past") + " the " + std::to_string(bytes) +
+           " bytes of dynamic shared memory of the launch";
+  } else {
+    what = a < reinterpret_cast<const char*>(4096) ? "touches a null pointer" : "touches memory that is not there";
+  }
+  return "kernel " + module::function_name(launch_->call.kernel) + ", block " + text(simt_block_index) + ", thread " +
+         text(simt_thread_index) + " " + what + ": run `ladder check` to see the line";
+}
+#endif
 
 void Worker::end() { launch_ = nullptr; }
 
 // The boundary of a block: what counts per block starts and ends here.
 void Worker::run_block(uint64_t block) {
-  const dim3 grid = launch_->call.grid;
-  simt_block_index = {unsigned(block % grid.x), unsigned(block / grid.x % grid.y), unsigned(block / grid.x / grid.y)};
+  simt_block_index = launch_->block_index(block);
   started_ = done_ = waiting_in_warps_ = 0;
+  shuffled_ = launch_->seed != 0;
+  if (shuffled_) {
+    random_ = Random(launch_->seed + block);
+    shuffle_threads();
+  }
 #ifdef SIMT_CHECKED
   fill_shared_with_nonsense();
+  watch_words_of_small_variables();
+  order_.start_block(launch_->releases, launch_->first_run, block, launch_->blocks);
 #endif
   while (done_ < size_) {
     if (launch_->failed) return abandon_fibers();
     if (!ready_.empty()) {
-      current_ = ready_.front();
-      ready_.pop_front();
+      current_ = take_ready();
       simt_thread_index = current_->index;
+#ifdef SIMT_CHECKED
+      refresh_moment();
+#endif
       resume(*current_->fiber);
     } else if (started_ < size_) {
       resume(idle_fiber());
@@ -110,11 +158,28 @@ void Worker::run_block(uint64_t block) {
       return abandon_fibers();
     }
     if (fault_.error != cudaSuccess) {
-      report(fault_.error, fault_.what, *current_, fault_.place);
+      report(fault_.error, fault_.sentence());
       fault_ = {};
       return abandon_fibers();
     }
   }
+}
+
+// With a seed: another order of the threads that start, and of those that may go on, in each block and each interval
+// between barriers. Whoever relies on the order of threads then fails here, too.
+void Worker::shuffle_threads() {
+  for (int i = 0; i < size_; ++i) threads_[i].state = State::unborn;
+  shuffled_order_.resize(size_t(size_));
+  std::iota(shuffled_order_.begin(), shuffled_order_.end(), uint16_t(0));
+  for (size_t i = shuffled_order_.size(); i > 1; --i)
+    std::swap(shuffled_order_[i - 1], shuffled_order_[random_.below(i)]);
+}
+
+Thread* Worker::take_ready() {
+  if (shuffled_) std::swap(ready_.front(), ready_[random_.below(ready_.size())]);
+  Thread* const thread = ready_.front();
+  ready_.pop_front();
+  return thread;
 }
 
 void Worker::run_threads() {
@@ -130,23 +195,29 @@ void Worker::run_threads() {
 }
 
 void Worker::start_thread() {
-  Thread& thread = threads_[started_];
+  Thread& thread = threads_[next_thread()];
   simt_thread_index = thread.index;
   thread.state = State::running;
   thread.fiber = running_;
   current_ = &thread;
   ++started_;
+#ifdef SIMT_CHECKED
+  refresh_moment();
+#endif
 }
 
 void Worker::finish_thread() {
+#ifdef SIMT_CHECKED
+  find_unseen_writes();
+#endif
   Thread& thread = *current_;
   thread.state = State::done;
   ++done_;
   if (waiting_in_warps_ == 0) return;
   // Lanes that have ended are not waited for: one that waits may have waited for this one alone.
   const int first = rank(thread) / 32 * 32;
-  for (int i = first; i < std::min(first + 32, started_); ++i) {
-    if (threads_[i].state == State::warp && try_warp(threads_[i])) make_ready(threads_[i]);
+  for (int i = first; i < std::min(first + 32, size_); ++i) {
+    if (has_started(i) && threads_[i].state == State::warp && try_warp(threads_[i])) make_ready(threads_[i]);
   }
 }
 
@@ -177,6 +248,9 @@ Fiber& Worker::idle_fiber() {
 }
 
 void Worker::abandon_fibers() {
+#ifdef SIMT_CHECKED
+  reads_count_ = 0;
+#endif
   fibers_.clear();
   idle_.clear();
   ready_.clear();
@@ -185,10 +259,13 @@ void Worker::abandon_fibers() {
 #endif
 }
 
-void Worker::wait(State state, const void* place) {
+void Worker::wait(State state, std::source_location where) {
+#ifdef SIMT_CHECKED
+  find_unseen_writes();
+#endif
   Thread& thread = *current_;
   thread.state = state;
-  thread.place = place;
+  thread.where = where;
   thread.fiber->suspend();
 }
 
@@ -197,88 +274,143 @@ void Worker::make_ready(Thread& thread) {
   ready_.push_back(&thread);
 }
 
-void Worker::fault(cudaError_t error, std::string what, const void* place) {
-  fault_ = {error, std::move(what), place};
+void Worker::fault(cudaError_t error, std::function<std::string()> sentence) {
+  fault_ = {error, std::move(sentence)};
   running_->suspend();
   std::abort();  // nobody resumes a fiber that has failed
+}
+void Worker::fault(cudaError_t error, std::string what, std::source_location where) {
+  fault(error, [this, what = std::move(what), where] { return what + ", " + in_this_thread(source_line(where)); });
 }
 
 int Worker::count(State state) const {
   int n = 0;
-  for (int i = 0; i < started_; ++i) n += threads_[i].state == state;
+  for (int i = 0; i < size_; ++i) n += threads_[i].state == state;
   return n;
 }
 
 // ----------------------------------------------------------------------------------------------------------- barriers
 
-int Worker::block_barrier(int predicate, const void* place) {
+int Worker::block_barrier(int predicate, std::source_location where) {
   current_->value = predicate != 0;
   Thread& thread = *current_;
-  wait(State::block_barrier, place);
+  wait(State::block_barrier, where);
   return int(thread.result);
 }
 
-void Worker::grid_barrier(const void* place) {
+void Worker::grid_barrier(std::source_location where) {
   if (!launch_->call.cooperative) {
-    fault(cudaErrorLaunchFailure, "grid.sync() in a launch that is not cooperative", place);
+    fault(cudaErrorLaunchFailure, "grid.sync() in a launch that is not cooperative", where);
   }
-  wait(State::grid_barrier, place);
+  wait(State::grid_barrier, where);
 }
 
 bool Worker::release_waiting() {
   if (release_active_mask()) return true;
-  if (count(State::block_barrier) == size_) {
-    release_block_barrier();
-    return true;
-  }
+  if (count(State::block_barrier) == size_) return release_block_barrier();
   return count(State::grid_barrier) == size_ && release_grid_barrier();
 }
 
-void Worker::release_block_barrier() {
+bool Worker::release_block_barrier() {
   uint64_t sum = 0;
-  for (int i = 0; i < size_; ++i) sum += threads_[i].value;
+  bool together = true;
+  for (int i = 0; i < size_; ++i) {
+    sum += threads_[i].value;
+    together &= same_place(threads_[i].where, threads_[0].where);
+  }
+  if (!together) {
+    report_divergent();
+    return false;
+  }
+#ifdef SIMT_CHECKED
+  order_.block_barrier();
+#endif
   for (int i = 0; i < size_; ++i) {
     threads_[i].result = sum;
     make_ready(threads_[i]);
   }
+  return true;
 }
 
 bool Worker::release_grid_barrier() {
   if (!launch_->arrive_at_grid_barrier()) return false;
+#ifdef SIMT_CHECKED
+  order_.grid_barrier();
+#endif
   for (int i = 0; i < size_; ++i) make_ready(threads_[i]);
   return true;
 }
 
 // ------------------------------------------------------------------------------------------------------------- faults
 
-void Worker::report_stuck() {
-  const Thread* first = nullptr;
-  for (int i = 0; i < size_ && !first; ++i) {
-    if (threads_[i].state != State::done) first = &threads_[i];
-  }
-  const auto part = [&](State state, const char* what) {
-    const int n = count(state);
-    return n == 0 ? std::string() : ", " + std::to_string(n) + " " + what;
+std::pair<std::string, const Thread*> Worker::describe_threads() const {
+  struct Group {
+    int threads = 0;
+    const Thread* first = nullptr;
+    std::string what;
   };
-  report(cudaErrorLaunchFailure,
-         "the block can never go on: of " + std::to_string(size_) + " threads" +
-             part(State::block_barrier, "wait at __syncthreads()") + part(State::warp, "wait in a warp operation") +
-             part(State::grid_barrier, "wait at a grid barrier") + part(State::done, "have ended") +
-             "; here the first that waits",
-         *first, first->place);
+  std::map<std::tuple<State, std::string, unsigned>, Group> groups;
+  for (int i = 0; i < size_; ++i) {
+    const Thread& thread = threads_[i];
+    const bool done = thread.state == State::done;
+    Group& group = groups[{thread.state, done ? "" : thread.where.file_name(), done ? 0 : thread.where.line()}];
+    if (group.threads++ > 0) continue;
+    group.first = &thread;
+    group.what = done                                   ? "have ended"
+                 : thread.state == State::block_barrier ? "wait at __syncthreads()"
+                 : thread.state == State::grid_barrier  ? "wait at a grid barrier"
+                                                        : "wait in a warp operation";
+    if (!done) group.what += " at " + source_line(thread.where);
+  }
+  std::vector<Group> sorted;
+  for (const auto& [key, group] : groups) sorted.push_back(group);
+  std::ranges::stable_sort(sorted, std::greater(), &Group::threads);
+  std::string all = "of " + std::to_string(size_) + " threads";
+  const Thread* first = nullptr;
+  for (const Group& group : sorted) {
+    all += (&group == &sorted.front() ? " " : ", ") + std::to_string(group.threads) + " " + group.what;
+    if (!first && group.first->state != State::done) first = group.first;
+  }
+  return {all, first};
 }
 
-void Worker::report(cudaError_t error, const std::string& what, const Thread& thread, const void* place) {
-  const std::string line = source_line(place);
+void Worker::report_stuck() {
+  const auto [threads, first] = describe_threads();
+  current_ = const_cast<Thread*>(first);
+  report(cudaErrorLaunchFailure, "the block can never go on: " + threads + "; here the first that waits, " +
+                                     in_this_thread(source_line(first->where)));
+}
+
+void Worker::report_divergent() {
+  const auto [threads, first] = describe_threads();
+  current_ = const_cast<Thread*>(first);
+  report(cudaErrorLaunchFailure, "the threads of a block wait at different barriers: " + threads +
+                                     "; all must come to the same one; " + in_this_thread(source_line(first->where)));
+}
+
+std::string Worker::in_this_thread(const std::string& line) const {
+  return "in kernel " + module::function_name(launch_->call.kernel) + ", block " + text(simt_block_index) +
+         ", thread " + text(current_->index) + (line.empty() ? "" : ", at " + line);
+}
+
+void Worker::report(cudaError_t error, const std::string& sentence) {
   launch_->fail();
-  record_fault(error, what + ", in kernel " + module::function_name(launch_->call.kernel) + ", block " +
-                          text(simt_block_index) + ", thread " + text(thread.index) +
-                          (line.empty() ? "" : ", at " + line));
+  record_fault(error, sentence);
 }
 
+#ifdef SIMT_CHECKED
 void Worker::fill_shared_with_nonsense() {
   for (const auto& variable : shared_) memory::fill_with_nonsense(variable.address, variable.bytes);
   memory::fill_with_nonsense(dynamic_shared_, launch_->call.dynamic_shared_bytes);
+}
+#endif
+
+std::string text(uint3 v) {
+  return std::string("(") + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
+}
+
+std::string source_line(std::source_location where) {
+  return std::string(where.file_name()) + ":" + std::to_string(where.line());
 }
 
 }  // namespace simt
@@ -291,15 +423,16 @@ extern "C" {
 
 void* simt_dynamic_shared() noexcept { return Worker::current()->dynamic_shared(); }
 
-int simt_block_barrier(int predicate) {
-  return Worker::current()->block_barrier(predicate, __builtin_return_address(0));
+int simt_block_barrier(int predicate, std::source_location where) {
+  return Worker::current()->block_barrier(predicate, where);
 }
-void simt_grid_barrier() { Worker::current()->grid_barrier(__builtin_return_address(0)); }
-uint64_t simt_warp(simt::WarpOp op, unsigned mask, uint64_t value, int argument, int width) {
-  return Worker::current()->warp(op, mask, value, argument, width, __builtin_return_address(0));
+void simt_grid_barrier(std::source_location where) { Worker::current()->grid_barrier(where); }
+uint64_t simt_warp(simt::WarpOp op, unsigned mask, uint64_t value, int argument, int width,
+                   std::source_location where) {
+  return Worker::current()->warp(op, mask, value, argument, width, where);
 }
-unsigned simt_active_mask() { return Worker::current()->active_mask(__builtin_return_address(0)); }
-void simt_trap() { Worker::current()->fault(cudaErrorLaunchFailure, "__trap()", __builtin_return_address(0)); }
+unsigned simt_active_mask(std::source_location where) { return Worker::current()->active_mask(where); }
+void simt_trap(std::source_location where) { Worker::current()->fault(cudaErrorLaunchFailure, "__trap()", where); }
 
 long long simt_clock() {
   using namespace std::chrono;

@@ -83,9 +83,12 @@ bool Worker::may_access(const void* address, size_t bytes, bool write) {
   return module::is_read_only(address, bytes);
 }
 
-std::string Worker::refuse_access(const void* address, size_t bytes, bool write) {
-  if (may_access(address, bytes, write)) return {};
-  std::string what = (write ? "a write of " : "a read of ") + std::to_string(bytes) + " bytes ";
+std::string Worker::refuse_access(const void* address, size_t bytes, Touch touch) {
+  const bool write = touch != Touch::read;
+  std::string what = std::string(touch == Touch::atomic ? "an atomic on "
+                                 : write                ? "a write of "
+                                                        : "a read of ") +
+                     std::to_string(bytes) + " bytes ";
   if (running_->holds(address, bytes)) return what + "outside the thread's local variables";
   if (memory::is_device(address)) return what + memory::describe(address);
   if (reinterpret_cast<uintptr_t>(address) < 4096) return what + "of a null pointer";
@@ -108,6 +111,152 @@ std::string Worker::refuse_access(const void* address, size_t bytes, bool write)
   }
   if (memory::is_constant(address, 1)) return what + (write ? "in constant memory" : "outside a __constant__ variable");
   return what + "of " + host.describe();
+}
+
+inline void Worker::access(const void* address, size_t bytes, Touch touch, const void* place) {
+  if (!may_access(address, bytes, touch != Touch::read)) {
+    fault(cudaErrorIllegalAddress,
+          [=, this] { return refuse_access(address, bytes, touch) + ", " + in_this_thread(source_line(place)); });
+  }
+  if (watching_) watch(address, bytes, touch, place);
+}
+
+// ---------------------------------------------------------------------------------------------------------- races
+
+inline races::Cell* Worker::shared_cells(const void* address) {
+  const char* const a = static_cast<const char*>(address);
+  if (memory::is_device(a)) {
+    const auto offset = size_t(a - memory::bounds.begin);
+    return offset < memory::watched_bytes ? memory::cells + offset / 4 : nullptr;
+  }
+  if (running_->holds(a, 1)) return nullptr;
+  if (within(a, 1, dynamic_shared_, launch_->call.dynamic_shared_bytes))
+    return dynamic_cells_ ? dynamic_cells_ + (a - dynamic_shared_) / 4 : nullptr;
+  if (a >= static_begin_ && a < static_end_) return &static_cells_[size_t(a - static_begin_) / 4];
+  return memory::variable_cells(a);
+}
+
+inline void Worker::watch(const void* address, size_t bytes, Touch touch, const void* place) {
+  races::Cell* cell = shared_cells(address);
+  if (!cell) return;
+  if (touch == Touch::atomic) {
+    find_unseen_writes();
+    order_.atomic(address);
+    refresh_moment();
+  }
+  const bool is_shared = !memory::is_device(address);
+  const auto offset = int32_t(static_cast<const char*>(place) - static_cast<const char*>(launch_->call.kernel));
+  races::Access now = now_;
+  now.detail |= uint32_t(offset);
+  if (touch != Touch::read) now.detail |= races::Access::write_bit;
+  if (touch == Touch::atomic) now.detail |= races::Access::atomic_bit;
+  const auto first = reinterpret_cast<uintptr_t>(address), end = first + bytes;
+  if (!is_shared && size_t(static_cast<const char*>(address) - memory::bounds.begin) + bytes > memory::watched_bytes)
+    return;
+  for (uintptr_t word = first & ~uintptr_t(3); word < end; word += 4, ++cell) {
+    unsigned mask = 15;
+    if (word < first) mask &= 15u << (first - word);
+    if (word + 4 > end) mask &= 15u >> (word + 4 - end);
+    now.detail = (now.detail & ~races::Access::bytes_mask) | mask * races::Access::byte_bit;
+    const auto* const at = reinterpret_cast<const volatile uint32_t*>(word);
+    if (touch != Touch::read) {
+      const races::Access before = order_.write(*cell, now, is_shared);
+      if (before.moment != 0) fail_by_race(before, now, address, bytes);
+      if (is_shared) {
+        for (SmallWord& small : small_words_) small.seen |= small.word == at;
+      }
+      continue;
+    }
+    bool again = false;
+    const races::Access before = order_.read(*cell, now, is_shared, again);
+    if (before.moment != 0) fail_by_race(before, now, address, bytes);
+    if (again || bytes > 16) continue;
+    if (reads_count_ == reads_.size()) find_unseen_writes();
+    reads_[reads_count_++] = {at, *at, offset};
+  }
+}
+
+void Worker::fail_by_race(const races::Access& before, const races::Access& now, const void* address, size_t bytes) {
+  reads_count_ = 0;
+  fault(cudaErrorLaunchFailure, [=, this] { return describe_race(before, now, address, bytes); });
+}
+
+void Worker::find_unseen_writes() {
+  if (!watching_) return;
+  const auto record = [&](const volatile uint32_t* word, races::Cell& cell, bool is_shared, int32_t place) {
+    races::Access now = now_;
+    now.detail |= races::Access::write_bit | races::Access::bytes_mask | uint32_t(place);
+    const races::Access before = order_.write(cell, now, is_shared);
+    if (before.moment != 0) fail_by_race(before, now, const_cast<const uint32_t*>(word), 4);
+  };
+  for (size_t i = 0; i < reads_count_; ++i) {
+    const SeenRead& read = reads_[i];
+    if (*read.word == read.value) continue;
+    const void* const address = const_cast<const uint32_t*>(read.word);
+    record(read.word, *shared_cells(address), !memory::is_device(address), read.place);
+  }
+  reads_count_ = 0;
+  for (SmallWord& small : small_words_) {
+    const uint32_t value = *small.word;
+    const bool unseen = value != small.value && !small.seen;
+    small.value = value;
+    small.seen = false;
+    if (unseen) record(small.word, *small.cell, true, 0);
+  }
+}
+
+void Worker::watch_words_of_small_variables() {
+  small_words_.clear();
+  reads_count_ = 0;
+  if (!launch_->watches_races) return;
+  for (const auto& variable : shared_) {
+    const auto first = reinterpret_cast<uintptr_t>(variable.address);
+    if (variable.bytes > 16) continue;
+    for (uintptr_t word = first & ~uintptr_t(3); word < first + variable.bytes; word += 4) {
+      const auto* const at = reinterpret_cast<const volatile uint32_t*>(word);
+      races::Cell* const cell = &static_cells_[size_t(reinterpret_cast<const char*>(word) - static_begin_) / 4];
+      small_words_.push_back({at, *at, cell, false});
+    }
+  }
+}
+
+std::string Worker::describe_memory(const void* address) const {
+  if (memory::is_device(address)) return memory::describe_allocation(address);
+  for (const auto& variable : shared_) {
+    if (!within(address, 1, variable.address, variable.bytes)) continue;
+    return "the __shared__ variable '" + variable.name + "' (from its byte " +
+           std::to_string(static_cast<const char*>(address) - variable.address) + " on)";
+  }
+  if (within(address, 1, dynamic_shared_, launch_->call.dynamic_shared_bytes)) {
+    return "dynamic shared memory (from its byte " +
+           std::to_string(static_cast<const char*>(address) - dynamic_shared_) + " on)";
+  }
+  return "a __device__ variable";
+}
+
+std::string Worker::describe_race(const races::Access& before, const races::Access& now, const void* address,
+                                  size_t bytes) {
+  const KernelCall& call = launch_->call;
+  const auto thread = [&](int rank) { return text(threads_[size_t(rank)].index); };
+  const auto block = [&](uint64_t i) { return text(launch_->block_index(i)); };
+  const auto did = [&](const races::Access& access) {
+    return std::string(access.is_atomic() ? "an atomic"
+                       : access.wrote()   ? "a write"
+                                          : "a read") +
+           (access.place() == 0 ? "" : " at " + source_line(static_cast<const char*>(call.kernel) + access.place()));
+  };
+  const bool one_block = before.run() == now.run();
+  return "a race: " +
+         (one_block ? "thread " + thread(before.thread()) + " and thread " + thread(now.thread()) + " of block " +
+                          block(order_.block_of(now))
+                    : "thread " + thread(before.thread()) + " of block " + block(order_.block_of(before)) +
+                          " and thread " + thread(now.thread()) + " of block " + block(order_.block_of(now))) +
+         " both touch " + std::to_string(bytes) + " bytes of " + describe_memory(address) +
+         (one_block ? " between two barriers" : " in one launch") +
+         ", at least one of them writing, not both atomically: " + did(before) + ", " + did(now) + "; in kernel " +
+         module::function_name(call.kernel) + "; " +
+         (one_block ? "put a __syncthreads() between, or use atomicAdd or another atomic for both"
+                    : "blocks of a launch have no order: use atomicAdd or another atomic for both, or two launches");
 }
 
 std::string source_line(const void* place) {
@@ -135,8 +284,7 @@ namespace {
 /// True where a kernel asks and may: AddressSanitizer need not look again.
 inline bool check(const void* address, size_t bytes, bool write, const void* place) {
   if (Worker* worker = Worker::current()) {
-    if (!worker->may_access(address, bytes, write))
-      worker->fault(cudaErrorIllegalAddress, worker->refuse_access(address, bytes, write), place);
+    worker->access(address, bytes, write ? Worker::Touch::write : Worker::Touch::read, place);
     return true;
   }
   if (memory::is_device(address)) stop_host(address, bytes, write);
@@ -159,6 +307,18 @@ inline bool check(const void* address, size_t bytes, bool write, const void* pla
   }
 
 extern "C" {
+void simt_atomic_access(const void* address, size_t bytes) {
+  const void* const place = __builtin_return_address(0);
+  simt::Worker* const worker = simt::Worker::current();
+  if (worker)
+    worker->access(address, bytes, simt::Worker::Touch::atomic, place);
+  else if (simt::memory::is_device(address))
+    simt::stop_host(address, bytes, true);
+}
+void simt_fence() {
+  if (simt::Worker* const worker = simt::Worker::current()) worker->fence();
+}
+
 SIMT_CHECK(load1, 1, false)
 SIMT_CHECK(load2, 2, false)
 SIMT_CHECK(load4, 4, false)
@@ -187,12 +347,5 @@ void* __wrap_memset(void* address, int value, size_t bytes) {
   return std::memset(address, value, bytes);
 }
 }
-
-#else
-
-namespace simt {
-// Without AddressSanitizer there is no symbolizer at hand, and no line.
-std::string source_line(const void*) { return {}; }
-}  // namespace simt
 
 #endif

@@ -14,6 +14,11 @@ std::string sentence;       // behind mutex
 std::string error_message;  // behind mutex: what cudaGetErrorString says of `lost`
 std::atomic<cudaError_t> lost = cudaSuccess;
 thread_local cudaError_t last = cudaSuccess;
+struct Refusal {
+  cudaError_t error = cudaSuccess;
+  std::string message;
+};
+thread_local Refusal refusal;
 
 const char* plain_message(cudaError_t error) {
   switch (error) {
@@ -39,6 +44,10 @@ const char* plain_message(cudaError_t error) {
       return "an illegal memory access was encountered";
     case cudaErrorLaunchOutOfResources:
       return "too many resources requested for launch";
+    case cudaErrorPeerAccessAlreadyEnabled:
+      return "peer access is already enabled";
+    case cudaErrorPeerAccessNotEnabled:
+      return "peer access has not been enabled";
     case cudaErrorHostMemoryAlreadyRegistered:
       return "part or all of the requested memory range is already mapped";
     case cudaErrorHostMemoryNotRegistered:
@@ -79,6 +88,10 @@ const char* plain_name(cudaError_t error) {
       return "cudaErrorIllegalAddress";
     case cudaErrorLaunchOutOfResources:
       return "cudaErrorLaunchOutOfResources";
+    case cudaErrorPeerAccessAlreadyEnabled:
+      return "cudaErrorPeerAccessAlreadyEnabled";
+    case cudaErrorPeerAccessNotEnabled:
+      return "cudaErrorPeerAccessNotEnabled";
     case cudaErrorHostMemoryAlreadyRegistered:
       return "cudaErrorHostMemoryAlreadyRegistered";
     case cudaErrorHostMemoryNotRegistered:
@@ -109,7 +122,15 @@ void record_fault(cudaError_t error, const std::string& what) {
 cudaError_t lost_context() { return lost; }
 
 cudaError_t remember(cudaError_t error) {
-  if (error != cudaSuccess) last = error;
+  if (error == cudaSuccess) return error;
+  last = error;
+  refusal.error = cudaSuccess;
+  return error;
+}
+
+cudaError_t refuse(cudaError_t error, const std::string& sentence) {
+  remember(error);
+  refusal = {error, std::string(plain_message(error)) + ": " + sentence};
   return error;
 }
 
@@ -135,6 +156,7 @@ cudaError_t cudaGetLastError() {
 }
 const char* cudaGetErrorString(cudaError_t error) {
   if (error != cudaSuccess && error == simt::lost_context()) return simt::error_message.c_str();
+  if (error != cudaSuccess && error == simt::refusal.error) return simt::refusal.message.c_str();
   return simt::plain_message(error);
 }
 const char* cudaGetErrorName(cudaError_t error) { return simt::plain_name(error); }

@@ -13,6 +13,8 @@ void record_fault(cudaError_t error, const std::string& sentence);
 cudaError_t lost_context();
 /// Remembers an error for cudaGetLastError() and hands it through.
 cudaError_t remember(cudaError_t error);
+/// The same for a launch that is refused: until this thread's next error, cudaGetErrorString() says the sentence too.
+cudaError_t refuse(cudaError_t error, const std::string& sentence);
 /// Forgets everything.
 void forget_faults();
 

@@ -4,13 +4,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <thread>
 
+#include "crash.hpp"
 #include "device.hpp"
 #include "fault.hpp"
+#include "memory.hpp"
+#include "options.hpp"
+#include "streams.hpp"
 #include "worker.hpp"
 
 namespace simt {
@@ -31,6 +37,19 @@ int device::resident_blocks(int block_size, size_t dynamic_shared_bytes) {
   return std::min({max_blocks_per_multiprocessor, by_threads, by_shared});
 }
 
+// -------------------------------------------------------------------------------------------------------------- launch
+
+Launch::Launch(const KernelCall& c)
+    : call(c),
+      blocks(uint64_t(c.grid.x) * c.grid.y * c.grid.z),
+      seed(options::shuffle == 0 ? 0 : Random(options::shuffle + (options::launches++ << 32)).next() | 1) {
+  if (seed == 0) return;
+  Random random(seed);
+  offset_ = random.below(blocks);
+  do step_ = 1 + random.below(blocks);
+  while (std::gcd(step_, blocks) != 1);
+}
+
 // ------------------------------------------------------------------------------------------------------- grid barrier
 
 bool Launch::arrive_at_grid_barrier() {
@@ -39,6 +58,9 @@ bool Launch::arrive_at_grid_barrier() {
   if (++arrived_ == blocks) {
     arrived_ = 0;
     ++generation_;
+#ifdef SIMT_CHECKED
+    if (next_run) *next_run += blocks;
+#endif
     changed_.notify_all();
     return true;
   }
@@ -65,10 +87,17 @@ namespace {
 /// OS threads that live as long as the process. The one that launches works too.
 class Pool {
  public:
-  Pool() : own_(std::make_unique<Worker>()) {}
+  Pool() : own_(std::make_unique<Worker>()) {
+#ifndef SIMT_CHECKED
+    catch_crashes();  // AddressSanitizer has handlers of its own
+#endif
+  }
 
   void run(Launch& launch) {
     std::lock_guard one_launch_at_a_time(launch_mutex_);
+#ifdef SIMT_CHECKED
+    number_runs(launch);
+#endif
     if (launch.call.cooperative && launch.blocks > 1) return run_cooperative(launch);
     if (launch.blocks > 1) {
       start_helpers();
@@ -84,6 +113,24 @@ class Pool {
   }
 
  private:
+#ifdef SIMT_CHECKED
+  /// Each block of each launch is a run of its own to races.hpp; one between two grid barriers, too.
+  void number_runs(Launch& launch) {
+    constexpr uint64_t most = 1u << 30;
+    const uint64_t next = next_run_.load();
+    launch.watches_races = options::races && launch.blocks < most;
+    if (!launch.watches_races) return;
+    if (next + launch.blocks > most * 3) {
+      memory::forget_accesses();
+      next_run_ = 1;
+    }
+    launch.first_run = uint32_t(next_run_.load());
+    launch.next_run = &next_run_;
+    next_run_ = launch.first_run + launch.blocks;
+  }
+  std::atomic<uint64_t> next_run_ = 1;
+#endif
+
   void start_helpers() {
     for (; helpers_ < device::workers() - 1; ++helpers_) std::thread([this] { help(); }).detach();
   }
@@ -141,36 +188,93 @@ Pool& pool() {
 
 std::mutex attributes_mutex;
 std::map<const void*, size_t> dynamic_shared_limits;  // of kernels that asked for more than the usual
+std::map<const void*, size_t> static_bytes;           // of kernels that were launched
 
-cudaError_t refuse(const KernelCall& call) {
+/// Bytes of __shared__ variables that a kernel declares; found once for each kernel.
+size_t static_shared_bytes(const void* kernel) {
+  std::lock_guard lock(attributes_mutex);
+  const auto [known, is_new] = static_bytes.try_emplace(kernel, 0);
+  if (is_new) known->second = module::static_shared_bytes(kernel);
+  return known->second;
+}
+
+cudaError_t refuse_launch(const KernelCall& call) {
+  using std::to_string;
   const unsigned block[] = {call.block.x, call.block.y, call.block.z};
   const unsigned grid[] = {call.grid.x, call.grid.y, call.grid.z};
-  for (int axis = 0; axis < 3; ++axis) {
-    if (block[axis] < 1 || block[axis] > unsigned(device::max_block_size[axis])) return cudaErrorInvalidConfiguration;
-    if (grid[axis] < 1 || grid[axis] > unsigned(device::max_grid_size[axis])) return cudaErrorInvalidConfiguration;
+  const auto too_many = [&](const char* what, const unsigned* size, int axis, int limit) {
+    return refuse(cudaErrorInvalidConfiguration, std::string(what) + " " + text(uint3{size[0], size[1], size[2]}) +
+                                                     ": its size in " + "xyz"[axis] + " is " + to_string(size[axis]) +
+                                                     ", it must be 1 to " + to_string(limit));
+  };
+  const uint64_t threads = uint64_t(block[0]) * block[1] * block[2];
+  if (threads > unsigned(device::max_threads_per_block)) {
+    return refuse(cudaErrorInvalidConfiguration, "a block of " + to_string(threads) + " threads: the limit is " +
+                                                     to_string(device::max_threads_per_block));
   }
-  if (block[0] * block[1] * block[2] > unsigned(device::max_threads_per_block)) return cudaErrorInvalidConfiguration;
-  if (call.dynamic_shared_bytes > device::shared_bytes) {
+  for (int axis = 0; axis < 3; ++axis) {
+    if (block[axis] < 1 || block[axis] > unsigned(device::max_block_size[axis]))
+      return too_many("block", block, axis, device::max_block_size[axis]);
+    if (grid[axis] < 1 || grid[axis] > unsigned(device::max_grid_size[axis]))
+      return too_many("grid", grid, axis, device::max_grid_size[axis]);
+  }
+  const size_t fixed = static_shared_bytes(call.kernel), dynamic = call.dynamic_shared_bytes;
+  if (fixed > device::shared_bytes) {
+    return refuse(cudaErrorLaunchOutOfResources,
+                  "kernel " + module::function_name(call.kernel) + " declares " + to_string(fixed) +
+                      " bytes of static __shared__ memory, a block has " + to_string(device::shared_bytes) +
+                      ": use dynamic_shared<T>() and pass the bytes to launch(...)");
+  }
+  size_t limit = device::shared_bytes;
+  if (dynamic > 0) {
     std::lock_guard lock(attributes_mutex);
-    const auto limit = dynamic_shared_limits.find(call.kernel);
-    if (limit == dynamic_shared_limits.end() || call.dynamic_shared_bytes > limit->second) return cudaErrorInvalidValue;
+    const auto asked = dynamic_shared_limits.find(call.kernel);
+    if (asked != dynamic_shared_limits.end()) limit = std::max(limit, asked->second);
+  }
+  if (fixed + dynamic > limit) {
+    return refuse(cudaErrorInvalidValue,
+                  to_string(dynamic) + " bytes of dynamic shared memory" +
+                      (fixed > 0 ? " beside " + to_string(fixed) + " bytes of __shared__ variables" : "") +
+                      ": the block has " + to_string(limit) + " (" + to_string(device::shared_bytes_optin) +
+                      " at most, if the kernel asks with cudaFuncSetAttribute)");
   }
   if (call.cooperative) {
-    const auto resident = device::resident_blocks(int(block[0] * block[1] * block[2]), call.dynamic_shared_bytes);
-    if (uint64_t(grid[0]) * grid[1] * grid[2] > uint64_t(resident) * device::workers())
-      return cudaErrorCooperativeLaunchTooLarge;
+    const int resident = device::resident_blocks(int(threads), fixed + dynamic);
+    const uint64_t most = uint64_t(resident) * unsigned(device::workers());
+    if (uint64_t(grid[0]) * grid[1] * grid[2] > most) {
+      return refuse(cudaErrorCooperativeLaunchTooLarge, "a cooperative launch of " +
+                                                            to_string(uint64_t(grid[0]) * grid[1] * grid[2]) +
+                                                            " blocks: " + to_string(most) + " fit at once");
+    }
   }
   return cudaSuccess;
 }
 
 }  // namespace
 
-cudaError_t run_launch(const KernelCall& call) {
+static cudaError_t run_now(const KernelCall& call) {
   if (const cudaError_t lost = lost_context(); lost != cudaSuccess) return lost;
-  if (const cudaError_t error = refuse(call); error != cudaSuccess) return remember(error);
   Launch launch(call);
   pool().run(launch);
+  std::fflush(stdout);  // what the kernel printed is to be seen, whatever becomes of the process
   return lost_context();
+}
+
+cudaError_t run_launch(const KernelCall& call) {
+  if (const cudaError_t lost = lost_context(); lost != cudaSuccess) return lost;
+  if (const cudaError_t error = refuse_launch(call); error != cudaSuccess) return error;
+  if (const cudaError_t error = streams::refuse(call.stream); error != cudaSuccess) return remember(error);
+  if (streams::is_late(call.stream)) {
+    // The arguments are those of the call, whenever it runs.
+    const std::shared_ptr<void> arguments(std::aligned_alloc(64, (call.argument_bytes + 63) / 64 * 64), std::free);
+    std::memcpy(arguments.get(), call.arguments, call.argument_bytes);
+    KernelCall later = call;
+    later.arguments = arguments.get();
+    streams::put_off(call.stream, [later, arguments] { run_now(later); });
+    return cudaSuccess;
+  }
+  streams::before_legacy();
+  return run_now(call);
 }
 
 }  // namespace simt
@@ -181,10 +285,22 @@ int simt_launch(const simt::KernelCall* call) { return simt::run_launch(*call); 
 
 cudaError_t simt_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-  if (value < 0 || size_t(value) > simt::device::shared_bytes_optin) return simt::remember(cudaErrorInvalidValue);
+  if (value < 0 || size_t(value) > simt::device::shared_bytes_optin) {
+    return simt::refuse(cudaErrorInvalidValue, std::to_string(value) +
+                                                   " bytes of dynamic shared memory: a block can have " +
+                                                   std::to_string(simt::device::shared_bytes_optin) + " at most");
+  }
   std::lock_guard lock(simt::attributes_mutex);
   simt::dynamic_shared_limits[kernel] = size_t(value);
   return cudaSuccess;
+}
+
+void simt_unregister_constants(const void* begin) {
+  // Its module goes: another's kernels may come to lie where its were.
+  simt::memory::remove_constants(begin);
+  std::lock_guard lock(simt::attributes_mutex);
+  simt::static_bytes.clear();
+  simt::dynamic_shared_limits.clear();
 }
 
 cudaError_t simt_occupancy(int* blocks, int block_size, size_t dynamic_shared_bytes) {

@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <vector>
 
+#include "options.hpp"
 #include "simt/runtime.h"
 #ifdef SIMT_CHECKED
 #include <sanitizer/asan_interface.h>
@@ -47,19 +50,26 @@ class Arena {
     bounds.end = bounds.begin + reserved_;
     bounds.top = bounds.begin;
     free_[bounds.begin] = reserved_;
+#ifdef SIMT_CHECKED
+    watched_bytes = std::min(reserved_, round_up(total_ / 4 / (sizeof(races::Cell) / 4), 4096));
+    cells = races::reserve_cells(watched_bytes / 4);
+    if (!cells) watched_bytes = 0;
+#endif
   }
 
-  void* allocate(size_t bytes) {
+  void* allocate(size_t bytes, int device) {
     const size_t needed = round_up(std::max<size_t>(bytes, 1), alignment) + red_zone;
     std::lock_guard lock(mutex_);
-    if (bytes > total_ - used_) return nullptr;
+    Use& use = uses_[size_t(device)];
+    if (bytes > total() - std::min(total(), use.now)) return nullptr;
     for (auto range = free_.begin(); range != free_.end(); ++range) {
       const auto [start, length] = *range;
       if (length < needed) continue;
       free_.erase(range);
       if (length > needed) free_[start + needed] = length - needed;
-      live_[start] = bytes;
-      used_ += bytes;
+      live_[start] = {bytes, device};
+      use.now += bytes;
+      use.peak = std::max(use.peak, use.now);
       if (start + needed > bounds.top) bounds.top = start + needed;
       SIMT_FORBID(start, needed);
       SIMT_ALLOW(start, bytes);
@@ -86,8 +96,8 @@ class Arena {
     std::lock_guard lock(mutex_);
     const auto after = live_.upper_bound(const_cast<char*>(a));
     if (after == live_.begin()) return false;
-    const auto& [start, length] = *std::prev(after);
-    return size_t(a - start) + bytes <= length;
+    const auto& [start, allocation] = *std::prev(after);
+    return size_t(a - start) + bytes <= allocation.bytes;
   }
 
   std::string describe(const void* address) {
@@ -95,7 +105,8 @@ class Arena {
     std::lock_guard lock(mutex_);
     const auto after = live_.upper_bound(a);
     if (after == live_.begin()) return "in device memory that is not allocated";
-    const auto& [start, length] = *std::prev(after);
+    const auto& [start, found] = *std::prev(after);
+    const size_t length = found.bytes;
     const std::string allocation = "a device allocation of " + std::to_string(length) + " bytes";
     if (size_t(a - start) < length) return "running over the end of " + allocation;
     const size_t past = size_t(a - start) - length;
@@ -104,17 +115,49 @@ class Arena {
     return "in device memory that is not allocated (or no longer)";
   }
 
-  size_t total() const { return total_; }
-  size_t free() {
+  std::string describe_allocation(const void* address) {
+    char* a = static_cast<char*>(const_cast<void*>(address));
     std::lock_guard lock(mutex_);
-    return total_ - used_;
+    const auto& [start, allocation] = *std::prev(live_.upper_bound(a));
+    return "a device allocation of " + std::to_string(allocation.bytes) + " bytes (from its byte " +
+           std::to_string(a - start) + " on)";
+  }
+
+  size_t total() const { return total_ / size_t(options::devices); }
+  size_t free(int device) {
+    std::lock_guard lock(mutex_);
+    return total() - std::min(total(), uses_[size_t(device)].now);
+  }
+  size_t peak(int device, bool reset) {
+    std::lock_guard lock(mutex_);
+    Use& use = uses_[size_t(device)];
+    const size_t peak = use.peak;
+    if (reset) use.peak = use.now;
+    return peak;
+  }
+  int device_of(const void* address) {
+    char* a = static_cast<char*>(const_cast<void*>(address));
+    std::lock_guard lock(mutex_);
+    const auto after = live_.upper_bound(a);
+    if (after == live_.begin()) return -1;
+    const auto& [start, allocation] = *std::prev(after);
+    return size_t(a - start) < allocation.bytes ? allocation.device : -1;
   }
 
  private:
-  void release_locked(std::map<char*, size_t>::iterator allocation) {
-    const auto [start, bytes] = *allocation;
-    live_.erase(allocation);
-    used_ -= bytes;
+  struct Allocation {
+    size_t bytes;
+    int device;
+  };
+  struct Use {
+    size_t now = 0, peak = 0;
+  };
+
+  void release_locked(std::map<char*, Allocation>::iterator found) {
+    const auto [start, allocation] = *found;
+    const size_t bytes = allocation.bytes;
+    live_.erase(found);
+    uses_[size_t(allocation.device)].now -= bytes;
     const size_t length = round_up(std::max<size_t>(bytes, 1), alignment) + red_zone;
     SIMT_FORBID(start, length);
     if (length >= give_back_from) {
@@ -138,8 +181,10 @@ class Arena {
   }
 
   std::mutex mutex_;
-  std::map<char*, size_t> live_, free_;
-  size_t reserved_ = 0, total_ = 0, used_ = 0;
+  std::map<char*, Allocation> live_;
+  std::map<char*, size_t> free_;
+  std::array<Use, options::most_devices> uses_;
+  size_t reserved_ = 0, total_ = 0;
 };
 
 Arena& arena() {
@@ -152,12 +197,31 @@ class Ranges {
  public:
   void add(const void* begin, const void* end) {
     std::lock_guard lock(mutex_);
-    if (begin != end) ranges_[static_cast<const char*>(begin)] = static_cast<const char*>(end);
+    if (begin == end) return;
+    ranges_[static_cast<const char*>(begin)] = static_cast<const char*>(end);
   }
   void remove(const void* begin) {
     std::lock_guard lock(mutex_);
     ranges_.erase(static_cast<const char*>(begin));
   }
+#ifdef SIMT_CHECKED
+  races::Cell* cells(const void* address) {
+    const char* a = static_cast<const char*>(address);
+    std::lock_guard lock(mutex_);
+    const auto after = ranges_.upper_bound(a);
+    if (after == ranges_.begin()) return nullptr;
+    const auto [begin, end] = *std::prev(after);
+    if (a >= end) return nullptr;
+    const char* const first = begin - uintptr_t(begin) % 4;
+    auto& cells = cells_[begin];
+    if (cells.empty()) cells.resize(size_t(end - first + 3) / 4);
+    return &cells[size_t(a - first) / 4];
+  }
+  void forget_accesses() {
+    std::lock_guard lock(mutex_);
+    cells_.clear();
+  }
+#endif
   bool hold(const void* address, size_t bytes) {
     const char* a = static_cast<const char*>(address);
     std::lock_guard lock(mutex_);
@@ -168,6 +232,9 @@ class Ranges {
  private:
   std::mutex mutex_;
   std::map<const char*, const char*> ranges_;
+#ifdef SIMT_CHECKED
+  std::map<const char*, std::vector<races::Cell>> cells_;
+#endif
 };
 
 Ranges& constants() {
@@ -188,20 +255,30 @@ void fill_with_nonsense(void* address, size_t bytes) {
   std::memcpy(a, &word, bytes);
 }
 
-void* allocate(size_t bytes) {
-  void* address = arena().allocate(bytes);
+void* allocate(size_t bytes, int device) {
+  void* address = arena().allocate(bytes, device);
   if (address) fill_with_nonsense(address, bytes);
   return address;
 }
 bool release(void* address) { return arena().release(address); }
 void release_all() { arena().release_all(); }
 size_t total_bytes() { return arena().total(); }
-size_t free_bytes() { return arena().free(); }
+size_t free_bytes(int device) { return arena().free(device); }
+size_t peak_bytes(int device, bool reset) { return arena().peak(device, reset); }
+int device_of(const void* address) { return arena().device_of(address); }
 bool is_allocated(const void* address, size_t bytes) {
   return is_device(address) ? arena().is_allocated(address, bytes)
                             : constants().hold(address, bytes) || variables().hold(address, bytes);
 }
+#ifdef SIMT_CHECKED
+races::Cell* variable_cells(const void* address) { return variables().cells(address); }
+void forget_accesses() {
+  variables().forget_accesses();
+  if (cells) madvise(cells, watched_bytes / 4 * sizeof(races::Cell), MADV_DONTNEED);
+}
+#endif
 std::string describe(const void* address) { return arena().describe(address); }
+std::string describe_allocation(const void* address) { return arena().describe_allocation(address); }
 
 void add_constants(const void* begin, const void* end) { constants().add(begin, end); }
 void remove_constants(const void* begin) { constants().remove(begin); }
@@ -213,5 +290,4 @@ bool is_variable(const void* address, size_t bytes) { return variables().hold(ad
 
 extern "C" {
 void simt_register_constants(const void* begin, const void* end) { simt::memory::add_constants(begin, end); }
-void simt_unregister_constants(const void* begin) { simt::memory::remove_constants(begin); }
 }

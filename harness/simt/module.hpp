@@ -19,6 +19,8 @@ std::string function_name(const void* function);
 /// The __shared__ variables of the module that `function` belongs to, in order of their addresses. Empty where the
 /// module was stripped of its symbols.
 std::vector<SharedVariable> shared_variables(const void* function);
+/// Bytes of the __shared__ variables that a kernel declares in its own body, as far as its module has symbols.
+size_t static_shared_bytes(const void* kernel);
 /// Whether the bytes lie in a part of some module that nobody can write to: literals and tables of the compiler.
 bool is_read_only(const void* address, size_t bytes);
 

@@ -1,5 +1,6 @@
 // What the lanes of a warp do together. Lanes arrive one by one; the last one to arrive works out the results of all.
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "worker.hpp"
@@ -57,30 +58,37 @@ void for_each_lane(unsigned lanes, F f) {
 
 }  // namespace
 
-uint64_t Worker::warp(WarpOp op, unsigned mask, uint64_t value, int argument, int width, const void* place) {
+uint64_t Worker::warp(WarpOp op, unsigned mask, uint64_t value, int argument, int width, std::source_location where) {
   Thread& thread = *current_;
   const int lane = this->lane(thread);
   if (!(mask >> lane & 1)) {
     fault(cudaErrorLaunchFailure, "a warp operation whose mask leaves out the calling lane " + std::to_string(lane),
-          place);
+          where);
   }
   if (width < 1 || width > 32 || (width & (width - 1)) != 0) {
     fault(cudaErrorLaunchFailure,
-          "a shuffle of width " + std::to_string(width) + " (a power of two up to 32 is needed)", place);
+          "a shuffle of width " + std::to_string(width) + " (a power of two up to 32 is needed)", where);
   }
+#ifdef SIMT_CHECKED
+  find_unseen_writes();
+#endif
   thread.op = op;
   thread.mask = mask;
   thread.value = value;
   thread.argument = argument;
   thread.width = width;
   thread.state = State::warp;
-  thread.place = place;
+  thread.where = where;
   ++waiting_in_warps_;
   // try_warp makes the other lanes ready; this one, the last to come, simply goes on.
-  if (try_warp(thread))
-    thread.state = State::running;
-  else
+  if (!try_warp(thread)) {
     thread.fiber->suspend();
+    return thread.result;
+  }
+  thread.state = State::running;
+#ifdef SIMT_CHECKED
+  refresh_moment();
+#endif
   return thread.result;
 }
 
@@ -91,13 +99,17 @@ bool Worker::try_warp(Thread& thread) {
   unsigned present = 0;  // lanes of the mask that take part: those that ended, or never were, do not
   for (int l = 0; l < std::min(32, size_ - first); ++l) {
     if (!(thread.mask >> l & 1)) continue;
-    if (first + l >= started_) return false;
+    if (!has_started(first + l)) return false;
     const Thread& other = lanes[l];
     if (other.state == State::done) continue;
     if (other.state != State::warp || other.op != thread.op || other.mask != thread.mask) return false;
     present |= 1u << l;
   }
 
+#ifdef SIMT_CHECKED
+  const int live = std::min(32, size_ - first);
+  order_.warp_operation(first, present, std::popcount(present) == live);
+#endif
   unsigned set = 0;  // lanes whose value is not 0
   bool have = false, all_equal = true;
   uint64_t combined = 0;
@@ -118,7 +130,7 @@ bool Worker::try_warp(Thread& thread) {
         fault(cudaErrorLaunchFailure,
               "a shuffle in which lane " + std::to_string(l) + " reads lane " + std::to_string(source) +
                   ", which takes no part in it: an undefined value",
-              other.place);
+              other.where);
       }
       other.result = lanes[source].value;
     } else if (thread.op == WarpOp::ballot) {
@@ -139,9 +151,9 @@ bool Worker::try_warp(Thread& thread) {
   return true;
 }
 
-unsigned Worker::active_mask(const void* place) {
+unsigned Worker::active_mask(std::source_location where) {
   Thread& thread = *current_;
-  wait(State::active_mask, place);
+  wait(State::active_mask, where);
   return unsigned(thread.result);
 }
 
@@ -154,7 +166,7 @@ bool Worker::release_active_mask() {
       if (threads_[i].state != State::active_mask) continue;
       unsigned together = 0;
       for (int j = i; j < end; ++j) {
-        if (threads_[j].state == State::active_mask && threads_[j].place == threads_[i].place)
+        if (threads_[j].state == State::active_mask && same_place(threads_[j].where, threads_[i].where))
           together |= 1u << (j - first);
       }
       for_each_lane(together, [&](int l) {

@@ -6,29 +6,51 @@
 #include <simt/host_api.h>
 #include <simt/runtime.h>
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <source_location>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fiber.hpp"
 #include "module.hpp"
+#include "races.hpp"
+#include "random.hpp"
 
 namespace simt {
 
 /// What all blocks of a running launch share.
 struct Launch {
-  explicit Launch(const KernelCall& c) : call(c), blocks(uint64_t(c.grid.x) * c.grid.y * c.grid.z) {}
+  explicit Launch(const KernelCall& c);
 
   const KernelCall& call;
   const uint64_t blocks;
+  const uint64_t seed;  ///< of the order of threads and blocks; 0: their own
+#ifdef SIMT_CHECKED
+  bool watches_races = false;
+  uint32_t first_run = 0;                     ///< races.hpp; given when the launch starts
+  std::atomic<uint64_t>* next_run = nullptr;  ///< where the runs of the next launch begin
+  races::Releases releases{blocks};
+#endif
   std::atomic<uint64_t> next_block = 0;
   std::atomic<bool> failed = false;
 
+  /// The block that is dealt out as number `i`.
+  uint64_t block(uint64_t i) const {
+    return seed == 0 ? i : uint64_t((static_cast<unsigned __int128>(i) * step_ + offset_) % blocks);
+  }
+  uint3 block_index(uint64_t block) const {
+    const dim3 grid = call.grid;
+    return {unsigned(block % grid.x), unsigned(block / grid.x % grid.y), unsigned(block / grid.x / grid.y)};
+  }
   /// Waits until every block of the grid has arrived. False where that cannot happen any more.
   bool arrive_at_grid_barrier();
   /// A block has ended: nobody may wait for it.
@@ -37,19 +59,21 @@ struct Launch {
   void fail();
 
  private:
+  uint64_t step_ = 1, offset_ = 0;  // step_ has no divisor in common with the number of blocks
+
   std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t arrived_ = 0, left_ = 0, generation_ = 0;
 };
 
-enum class State : uint8_t { running, block_barrier, grid_barrier, warp, active_mask, done };
+enum class State : uint8_t { unborn, running, block_barrier, grid_barrier, warp, active_mask, done };
 
 /// A thread of the block that is running.
 struct Thread {
   uint3 index = {};
   State state = State::running;
   Fiber* fiber = nullptr;
-  const void* place = nullptr;  ///< where in the program it waits
+  std::source_location where;  ///< the line at which it waits
   // What it waits with, and what it gets.
   WarpOp op = {};
   unsigned mask = 0;
@@ -71,16 +95,32 @@ class Worker {
 
   // ---- what device code asks; on a fiber
   void* dynamic_shared() { return dynamic_shared_; }
-  int block_barrier(int predicate, const void* place);
-  void grid_barrier(const void* place);
-  uint64_t warp(WarpOp op, unsigned mask, uint64_t value, int argument, int width, const void* place);
-  unsigned active_mask(const void* place);
-  /// Ends the launch; never returns. `what` begins a sentence that the kernel, block, thread and place end.
-  [[noreturn]] void fault(cudaError_t error, std::string what, const void* place);
+  int block_barrier(int predicate, std::source_location where);
+  void grid_barrier(std::source_location where);
+  uint64_t warp(WarpOp op, unsigned mask, uint64_t value, int argument, int width, std::source_location where);
+  unsigned active_mask(std::source_location where);
+  /// Ends the launch; never returns. `what` begins a sentence that the kernel, block, thread and line end.
+  [[noreturn]] void fault(cudaError_t error, std::string what, std::source_location where);
+  /// The same with a sentence of one's own, made up on a larger stack than a thread's.
+  [[noreturn]] void fault(cudaError_t error, std::function<std::string()> sentence);
+  /// "in kernel K, block (0, 0, 0), thread (0, 0, 0), at file.cu:12" of the thread that runs.
+  std::string in_this_thread(const std::string& line) const;
 
-  /// Why a kernel may not touch these bytes, or an empty string where it may. See check.cpp.
-  std::string refuse_access(const void* address, size_t bytes, bool write);
-  bool may_access(const void* address, size_t bytes, bool write);
+#ifndef SIMT_CHECKED
+  /// "kernel K, block (0, 0, 0), thread (0, 0, 0) touches memory ..." of the kernel that a signal has struck.
+  std::string describe_crash(int signal, const void* address) const;
+#endif
+
+#ifdef SIMT_CHECKED
+  // ---- the checked build, at each access of a kernel: check.cpp
+  enum class Touch { read, write, atomic };
+  void access(const void* address, size_t bytes, Touch touch, const void* place);
+  void fence() {
+    if (!launch_->watches_races) return;
+    find_unseen_writes();
+    order_.fence();
+  }
+#endif
 
   /// The worker whose kernel the calling OS thread is inside of, or null.
   static Worker* current() { return current_worker; }
@@ -89,26 +129,53 @@ class Worker {
   void begin(Launch& launch);
   void end();
   void run_block(uint64_t block);
+  /// The thread that is started next, as an index; and whether thread i has been started in this block.
+  int next_thread() const { return shuffled_ ? shuffled_order_[started_] : started_; }
+  bool has_started(int i) const { return shuffled_ ? threads_[i].state != State::unborn : i < started_; }
+  void shuffle_threads();
+  Thread* take_ready();
   /// The body of every fiber: starts threads of the block while there are any.
   void run_threads();
   void start_thread();
   void finish_thread();
   /// The current thread waits until something makes it ready.
-  void wait(State state, const void* place);
+  void wait(State state, std::source_location where);
   void make_ready(Thread& thread);
   void resume(Fiber& fiber);
   Fiber& idle_fiber();
   /// Nothing can run: lets a complete barrier or a group of converged lanes go. False: the block is stuck.
   bool release_waiting();
-  void release_block_barrier();
+  /// False where the threads wait at different barriers.
+  bool release_block_barrier();
   bool release_grid_barrier();
   bool release_active_mask();
   /// Finishes the warp operation that `thread` waits in, if all lanes are there.
   bool try_warp(Thread& thread);
   void report_stuck();
-  void report(cudaError_t error, const std::string& what, const Thread& thread, const void* place);
+  void report_divergent();
+  /// "200 wait at __syncthreads() at f.cu:54, 56 have ended", and the first thread of the largest group that waits.
+  std::pair<std::string, const Thread*> describe_threads() const;
+  void report(cudaError_t error, const std::string& sentence);
   void abandon_fibers();
+#ifdef SIMT_CHECKED
   void fill_shared_with_nonsense();
+  bool may_access(const void* address, size_t bytes, bool write);
+  /// Why a kernel may not touch these bytes.
+  std::string refuse_access(const void* address, size_t bytes, Touch touch);
+  /// The words that others may touch too, of an access that is allowed; null where nobody else can.
+  races::Cell* shared_cells(const void* address);
+  void watch(const void* address, size_t bytes, Touch touch, const void* place);
+  void find_unseen_writes();
+  void watch_words_of_small_variables();
+  void refresh_moment() {
+    watching_ = launch_->watches_races && !order_.is_over();
+    if (watching_) now_ = order_.access(rank(*current_));
+  }
+  [[noreturn]] void fail_by_race(const races::Access& before, const races::Access& now, const void* address,
+                                 size_t bytes);
+  std::string describe_race(const races::Access& before, const races::Access& now, const void* address, size_t bytes);
+  std::string describe_memory(const void* address) const;
+#endif
 
   int rank(const Thread& thread) const { return int(&thread - threads_.data()); }
   int lane(const Thread& thread) const { return rank(thread) % 32; }
@@ -126,10 +193,13 @@ class Worker {
   bool parked_ = false;  // the fiber that suspended last has no thread
   int waiting_in_warps_ = 0;
 
+  bool shuffled_ = false;
+  Random random_;
+  std::vector<uint16_t> shuffled_order_;
+
   struct Fault {
     cudaError_t error = cudaSuccess;
-    std::string what;
-    const void* place = nullptr;
+    std::function<std::string()> sentence;
   } fault_;
 
   char* stacks_ = nullptr;
@@ -137,14 +207,54 @@ class Worker {
   std::vector<Fiber*> idle_;
   /// Addresses on either side of dynamic shared memory that are nobody's: one of them was meant for it.
   static constexpr size_t shared_guard = 256 << 10;
-  char* dynamic_shared_ = nullptr;
-  std::vector<module::SharedVariable> shared_;  // of the kernel's module; known in a checked build only
+  char* dynamic_memory_ = nullptr;
+  char* dynamic_shared_ = nullptr;  // of the launch, in that memory
+#ifdef SIMT_CHECKED
+  std::vector<module::SharedVariable> shared_;  // of the kernel's module
+  races::Order order_;
+  races::Cell* dynamic_cells_ = nullptr;
+  const char *static_begin_ = nullptr, *static_end_ = nullptr;  // the bounds of shared_
+  std::vector<races::Cell> static_cells_;
+
+  // The compiler leaves out the call at a write where it has put one at a read of the same word just before (`x[i] +=
+  // y`), and at any access that is sure to be inside a __shared__ variable (a scalar by its name). Such writes are
+  // found by what they do: whenever another thread may run, or order something, the words are looked at again.
+  struct SeenRead {
+    const volatile uint32_t* word;
+    uint32_t value;
+    int32_t place;
+  };
+  std::array<SeenRead, 64> reads_;
+  size_t reads_count_ = 0;
+  struct SmallWord {
+    const volatile uint32_t* word;
+    uint32_t value;
+    races::Cell* cell;
+    bool seen;  ///< an access that was seen explains the next change
+  };
+  std::vector<SmallWord> small_words_;
+
+  bool watching_ = false;  // races are looked for, and the clocks have not run out
+  races::Access now_;      // of the running thread, until it orders something
+#endif
 };
 
 /// Runs a launch on the workers of this process; an error of the configuration, or of the run.
 cudaError_t run_launch(const KernelCall& call);
 
-/// "src/file.cu:12" of a return address in device code, or an empty string where that is not known.
+/// Whether two threads wait in the same place of the source; of one inlined twice there are two copies of its words.
+inline bool same_place(const std::source_location& a, const std::source_location& b) {
+  return a.line() == b.line() && a.column() == b.column() &&
+         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
+}
+
+/// "(1, 2, 3)".
+std::string text(uint3 v);
+/// "src/file.cu:12".
+std::string source_line(std::source_location where);
+#ifdef SIMT_CHECKED
+/// The same of a return address in device code.
 std::string source_line(const void* place);
+#endif
 
 }  // namespace simt

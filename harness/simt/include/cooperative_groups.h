@@ -6,7 +6,7 @@ namespace cooperative_groups {
 
 class grid_group {
  public:
-  static void sync() { simt_grid_barrier(); }
+  static void sync(simt::Where where = simt::Where::current()) { simt_grid_barrier(where); }
   static bool is_valid() { return true; }
   static unsigned long long size() { return num_blocks() * num_threads_of_block(); }
   static unsigned long long num_threads() { return size(); }
@@ -27,7 +27,7 @@ inline grid_group this_grid() { return {}; }
 
 class thread_block {
  public:
-  static void sync() { __syncthreads(); }
+  static void sync(simt::Where where = simt::Where::current()) { __syncthreads(where); }
   static unsigned thread_rank() { return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x; }
   static unsigned size() { return blockDim.x * blockDim.y * blockDim.z; }
   static unsigned num_threads() { return size(); }
@@ -49,29 +49,35 @@ class thread_block_tile {
   static unsigned meta_group_size() { return (thread_block::size() + N - 1) / N; }
   static constexpr unsigned size() { return N; }
   static constexpr unsigned num_threads() { return N; }
-  static void sync() { __syncwarp(mask()); }
+  static void sync(simt::Where where = simt::Where::current()) { __syncwarp(mask(), where); }
   template <class T>
-  T shfl(T value, int rank) const {
-    return __shfl_sync(mask(), value, rank, int(N));
+  T shfl(T value, int rank, simt::Where where = simt::Where::current()) const {
+    return __shfl_sync(mask(), value, rank, int(N), where);
   }
   template <class T>
-  T shfl_up(T value, unsigned delta) const {
-    return __shfl_up_sync(mask(), value, delta, int(N));
+  T shfl_up(T value, unsigned delta, simt::Where where = simt::Where::current()) const {
+    return __shfl_up_sync(mask(), value, delta, int(N), where);
   }
   template <class T>
-  T shfl_down(T value, unsigned delta) const {
-    return __shfl_down_sync(mask(), value, delta, int(N));
+  T shfl_down(T value, unsigned delta, simt::Where where = simt::Where::current()) const {
+    return __shfl_down_sync(mask(), value, delta, int(N), where);
   }
   template <class T>
-  T shfl_xor(T value, unsigned lane_mask) const {
-    return __shfl_xor_sync(mask(), value, int(lane_mask), int(N));
+  T shfl_xor(T value, unsigned lane_mask, simt::Where where = simt::Where::current()) const {
+    return __shfl_xor_sync(mask(), value, int(lane_mask), int(N), where);
   }
-  int any(int predicate) const { return __any_sync(mask(), predicate); }
-  int all(int predicate) const { return __all_sync(mask(), predicate); }
-  unsigned ballot(int predicate) const { return __ballot_sync(mask(), predicate) >> first_lane(); }
+  int any(int predicate, simt::Where where = simt::Where::current()) const {
+    return __any_sync(mask(), predicate, where);
+  }
+  int all(int predicate, simt::Where where = simt::Where::current()) const {
+    return __all_sync(mask(), predicate, where);
+  }
+  unsigned ballot(int predicate, simt::Where where = simt::Where::current()) const {
+    return __ballot_sync(mask(), predicate, where) >> first_lane();
+  }
   template <class T>
-  unsigned match_any(T value) const {
-    return __match_any_sync(mask(), value) >> first_lane();
+  unsigned match_any(T value, simt::Where where = simt::Where::current()) const {
+    return __match_any_sync(mask(), value, where) >> first_lane();
   }
 
  private:
@@ -84,8 +90,8 @@ thread_block_tile<N, Parent> tiled_partition(const Parent&) {
 }
 
 template <class Group>
-void sync(const Group& group) {
-  group.sync();
+void sync(const Group& group, simt::Where where = simt::Where::current()) {
+  group.sync(where);
 }
 
 }  // namespace cooperative_groups

@@ -7,6 +7,26 @@ extern "C" {
 /// cudaGetErrorString() gives the same sentence for the error that the launch left behind.
 const char* simt_last_fault();
 
+/// From the next launch on, threads of a block run in another order between barriers, and blocks in another order,
+/// drawn anew in each launch; the same each time for the same seed. 0: in their own order. Also SIMT_SHUFFLE=SEED.
+void simt_set_shuffle(unsigned long long seed);
+
+/// Whether a checked build fails a launch in which two threads touch the same bytes, at least one writing and not both
+/// atomically, with nothing that orders them. On at the start; SIMT_RACES=0 turns it off. Gives what it was.
+int simt_set_races(int on);
+
+/// Late streams: work in a stream other than the legacy one runs when something waits for it, not before; copies from
+/// pageable memory take their source at the call, as CUDA does. Gives what it was. Also SIMT_LATE_STREAMS=0 or 1; on at
+/// the start in a checked build.
+int simt_set_late_streams(int on);
+
+/// How many devices there are, from now on; gives what it was. Also SIMT_DEVICES=N. All are alike, and any of them may
+/// touch the memory of all.
+int simt_set_devices(int count);
+
+/// The most device memory that was allocated at once on `device`, in bytes, since the start or the last reset.
+unsigned long long simt_peak_bytes(int device, int reset);
+
 /// 1 where this library was built with AddressSanitizer and so checks each access of a kernel, else 0.
 int simt_is_checked();
 }

@@ -30,8 +30,8 @@ struct bit_xor {
 };
 
 template <unsigned N, class Parent, class T, class Op>
-T reduce(const thread_block_tile<N, Parent>& tile, T value, Op op) {
-  for (unsigned step = N / 2; step > 0; step /= 2) value = op(value, tile.shfl_xor(value, step));
+T reduce(const thread_block_tile<N, Parent>& tile, T value, Op op, simt::Where where = simt::Where::current()) {
+  for (unsigned step = N / 2; step > 0; step /= 2) value = op(value, tile.shfl_xor(value, step, where));
   return value;
 }
 

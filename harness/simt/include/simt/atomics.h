@@ -1,7 +1,17 @@
 // Atomics of CUDA, for the types that CUDA has them for. All are relaxed, as on a GPU.
-// One function holds every read-modify-write that the CPU has no single instruction for.
+// In a checked build each names itself to the runtime, at the line of the kernel, before its step: the calls that the
+// compiler would put there say nothing of atomics.
 #pragma once
 #include <type_traits>
+
+#include "qualifiers.h"
+#include "runtime.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define SIMT_STEP __attribute__((no_sanitize_address, noinline))
+#else
+#define SIMT_STEP inline
+#endif
 
 namespace simt {
 template <class T, class... Allowed>
@@ -11,9 +21,44 @@ concept atomic_integer = one_of<T, int, unsigned, unsigned long long>;
 template <class T>
 concept atomic_ordered = one_of<T, int, unsigned, long long, unsigned long long>;
 
-/// *address = change(*address) in one step; the value before it.
+template <class T>
+__forceinline__ T* announced(T* address) {
+#ifdef __SANITIZE_ADDRESS__
+  simt_atomic_access(address, sizeof(T));
+#endif
+  return address;
+}
+
+template <class T>
+SIMT_STEP T fetch_add(T* address, T value) {
+  return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
+}
+template <class T>
+SIMT_STEP T fetch_and(T* address, T value) {
+  return __atomic_fetch_and(address, value, __ATOMIC_RELAXED);
+}
+template <class T>
+SIMT_STEP T fetch_or(T* address, T value) {
+  return __atomic_fetch_or(address, value, __ATOMIC_RELAXED);
+}
+template <class T>
+SIMT_STEP T fetch_xor(T* address, T value) {
+  return __atomic_fetch_xor(address, value, __ATOMIC_RELAXED);
+}
+template <class T>
+SIMT_STEP T exchange(T* address, T value) {
+  T before;
+  __atomic_exchange(address, &value, &before, __ATOMIC_RELAXED);
+  return before;
+}
+template <class T>
+SIMT_STEP T compare_and_swap(T* address, T compare, T value) {
+  __atomic_compare_exchange_n(address, &compare, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return compare;
+}
+/// *address = change(*address) in one step, for what the CPU has no single instruction for; the value before it.
 template <class T, class Change>
-T atomic_update(T* address, Change change) {
+SIMT_STEP T update(T* address, Change change) {
   T before, after;
   __atomic_load(address, &before, __ATOMIC_RELAXED);
   do {
@@ -22,58 +67,56 @@ T atomic_update(T* address, Change change) {
   return before;
 }
 }  // namespace simt
+#undef SIMT_STEP
 
 template <class T>
-requires simt::one_of<T, int, unsigned, unsigned long long, float, double> T atomicAdd(T* address,
-                                                                                       std::type_identity_t<T> value) {
+requires simt::one_of<T, int, unsigned, unsigned long long, float, double> __forceinline__ T
+atomicAdd(T* address, std::type_identity_t<T> value) {
   if constexpr (std::is_floating_point_v<T>)
-    return simt::atomic_update(address, [=](T old) { return old + value; });
+    return simt::update(simt::announced(address), [=](T old) { return old + value; });
   else
-    return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
+    return simt::fetch_add(simt::announced(address), value);
 }
 template <class T>
-requires simt::one_of<T, int, unsigned> T atomicSub(T* address, std::type_identity_t<T> value) {
-  return __atomic_fetch_sub(address, value, __ATOMIC_RELAXED);
+requires simt::one_of<T, int, unsigned> __forceinline__ T atomicSub(T* address, std::type_identity_t<T> value) {
+  return simt::fetch_add(simt::announced(address), T(0u - unsigned(value)));
 }
 template <class T>
-requires simt::atomic_ordered<T> T atomicMin(T* address, std::type_identity_t<T> value) {
-  return simt::atomic_update(address, [=](T old) { return value < old ? value : old; });
+requires simt::atomic_ordered<T> __forceinline__ T atomicMin(T* address, std::type_identity_t<T> value) {
+  return simt::update(simt::announced(address), [=](T old) { return value < old ? value : old; });
 }
 template <class T>
-requires simt::atomic_ordered<T> T atomicMax(T* address, std::type_identity_t<T> value) {
-  return simt::atomic_update(address, [=](T old) { return old < value ? value : old; });
+requires simt::atomic_ordered<T> __forceinline__ T atomicMax(T* address, std::type_identity_t<T> value) {
+  return simt::update(simt::announced(address), [=](T old) { return old < value ? value : old; });
 }
 template <class T>
-requires simt::one_of<T, int, unsigned, unsigned long long, float> T atomicExch(T* address,
-                                                                                std::type_identity_t<T> value) {
-  T before;
-  __atomic_exchange(address, &value, &before, __ATOMIC_RELAXED);
-  return before;
+requires simt::one_of<T, int, unsigned, unsigned long long, float> __forceinline__ T
+atomicExch(T* address, std::type_identity_t<T> value) {
+  return simt::exchange(simt::announced(address), value);
 }
 template <class T>
-requires simt::one_of<T, int, unsigned, unsigned long long, unsigned short> T atomicCAS(T* address,
-                                                                                        std::type_identity_t<T> compare,
-                                                                                        std::type_identity_t<T> value) {
-  __atomic_compare_exchange_n(address, &compare, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  return compare;
+requires simt::one_of<T, int, unsigned, unsigned long long, unsigned short> __forceinline__ T
+atomicCAS(T* address, std::type_identity_t<T> compare, std::type_identity_t<T> value) {
+  return simt::compare_and_swap(simt::announced(address), compare, value);
 }
 template <class T>
-requires simt::atomic_integer<T> T atomicAnd(T* address, std::type_identity_t<T> value) {
-  return __atomic_fetch_and(address, value, __ATOMIC_RELAXED);
+requires simt::atomic_integer<T> __forceinline__ T atomicAnd(T* address, std::type_identity_t<T> value) {
+  return simt::fetch_and(simt::announced(address), value);
 }
 template <class T>
-requires simt::atomic_integer<T> T atomicOr(T* address, std::type_identity_t<T> value) {
-  return __atomic_fetch_or(address, value, __ATOMIC_RELAXED);
+requires simt::atomic_integer<T> __forceinline__ T atomicOr(T* address, std::type_identity_t<T> value) {
+  return simt::fetch_or(simt::announced(address), value);
 }
 template <class T>
-requires simt::atomic_integer<T> T atomicXor(T* address, std::type_identity_t<T> value) {
-  return __atomic_fetch_xor(address, value, __ATOMIC_RELAXED);
+requires simt::atomic_integer<T> __forceinline__ T atomicXor(T* address, std::type_identity_t<T> value) {
+  return simt::fetch_xor(simt::announced(address), value);
 }
 /// Counts up to `limit`, then starts again at 0.
-inline unsigned atomicInc(unsigned* address, unsigned limit) {
-  return simt::atomic_update(address, [=](unsigned old) { return old >= limit ? 0 : old + 1; });
+__forceinline__ unsigned atomicInc(unsigned* address, unsigned limit) {
+  return simt::update(simt::announced(address), [=](unsigned old) { return old >= limit ? 0 : old + 1; });
 }
 /// Counts down to 0, then starts again at `limit`.
-inline unsigned atomicDec(unsigned* address, unsigned limit) {
-  return simt::atomic_update(address, [=](unsigned old) { return old == 0 || old > limit ? limit : old - 1; });
+__forceinline__ unsigned atomicDec(unsigned* address, unsigned limit) {
+  return simt::update(simt::announced(address),
+                      [=](unsigned old) { return old == 0 || old > limit ? limit : old - 1; });
 }

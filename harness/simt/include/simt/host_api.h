@@ -1,5 +1,5 @@
-// The host side of the CUDA runtime, as far as the CPU device has it. Streams run in the order of the calls: whatever
-// an asynchronous call starts is done when it returns.
+// The host side of the CUDA runtime, as far as the CPU device has it. Streams run in the order of the calls, and
+// whatever an asynchronous call starts is done when it returns; unless streams are late (simt.h).
 #pragma once
 #include <cstddef>
 
@@ -18,6 +18,8 @@ enum cudaError_t {
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
   cudaErrorLaunchOutOfResources = 701,
+  cudaErrorPeerAccessAlreadyEnabled = 704,
+  cudaErrorPeerAccessNotEnabled = 705,
   cudaErrorHostMemoryAlreadyRegistered = 712,
   cudaErrorHostMemoryNotRegistered = 713,
   cudaErrorLaunchFailure = 719,
@@ -68,6 +70,7 @@ inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostRegisterDefault = 0;
 
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
+using cudaHostFn_t = void (*)(void* data);
 
 struct cudaDeviceProp {
   char name[256];
@@ -116,6 +119,9 @@ cudaError_t cudaDeviceSynchronize();
 /// Gives all device memory back and forgets all errors.
 cudaError_t cudaDeviceReset();
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config);
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+cudaError_t cudaDeviceDisablePeerAccess(int peer);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaDriverGetVersion(int* version);
 
@@ -139,6 +145,9 @@ cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t fro
                          size_t height, cudaMemcpyKind kind);
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width_bytes,
                               size_t height, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, size_t bytes);
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                                cudaStream_t stream = nullptr);
 cudaError_t cudaMemset(void* address, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t stream = nullptr);
 cudaError_t cudaMemset2D(void* address, size_t pitch, int value, size_t width_bytes, size_t height);
@@ -150,6 +159,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data);
 cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
@@ -160,7 +170,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 // ------------------------------------------------------------------------------------ what the templates below rest on
 cudaError_t simt_symbol_copy(const void* symbol, size_t symbol_bytes, size_t offset, void* to, const void* from,
-                             size_t bytes, cudaMemcpyKind kind);
+                             size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t simt_symbol_address(void** address, const void* symbol, size_t symbol_bytes);
 cudaError_t simt_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value);
 cudaError_t simt_function_name(const char** name, const void* kernel);
@@ -188,17 +198,17 @@ cudaError_t cudaHostAlloc(T** address, size_t bytes, unsigned flags) {
 template <class T>
 cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, size_t bytes, size_t offset = 0,
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
-  return simt_symbol_copy(&symbol, sizeof(T), offset, nullptr, from, bytes, kind);
+  return simt_symbol_copy(&symbol, sizeof(T), offset, nullptr, from, bytes, kind, nullptr);
 }
 template <class T>
 cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, size_t bytes, size_t offset = 0,
-                                    cudaMemcpyKind kind = cudaMemcpyHostToDevice, cudaStream_t = nullptr) {
-  return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
+                                    cudaMemcpyKind kind = cudaMemcpyHostToDevice, cudaStream_t stream = nullptr) {
+  return simt_symbol_copy(&symbol, sizeof(T), offset, nullptr, from, bytes, kind, stream);
 }
 template <class T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t bytes, size_t offset = 0,
                                  cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
-  return simt_symbol_copy(&symbol, sizeof(T), offset, to, nullptr, bytes, kind);
+  return simt_symbol_copy(&symbol, sizeof(T), offset, to, nullptr, bytes, kind, nullptr);
 }
 template <class T>
 cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {

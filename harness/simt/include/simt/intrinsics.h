@@ -134,7 +134,7 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 }
 
 // -------------------------------------------------------------------------------------------------------------- others
-inline void __trap() { simt_trap(); }
+inline void __trap(simt::Where where = simt::Where::current()) { simt_trap(where); }
 inline void __nanosleep(unsigned) {}
 /// Nanoseconds, not cycles.
 inline long long clock64() { return simt_clock(); }

@@ -3,8 +3,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <source_location>
 
 #include "vector_types.h"
+
+struct CUstream_st;
 
 namespace simt {
 
@@ -34,6 +37,7 @@ struct KernelCall {
   dim3 grid, block;
   size_t dynamic_shared_bytes = 0;
   bool cooperative = false;
+  CUstream_st* stream = nullptr;
   void (*body)(const void* arguments) = nullptr;
   const void* arguments = nullptr;
   size_t argument_bytes = 0;
@@ -46,17 +50,23 @@ extern "C" {
 __attribute__((const)) void* simt_dynamic_shared() noexcept;
 
 /// Waits for all threads of the block; the number of them whose predicate was not 0.
-int simt_block_barrier(int predicate);
+int simt_block_barrier(int predicate, std::source_location where);
 /// Waits for all threads of the grid; only in a cooperative launch.
-void simt_grid_barrier();
+void simt_grid_barrier(std::source_location where);
 /// Waits for the lanes of `mask`; what `op` makes of their values for this lane.
-uint64_t simt_warp(simt::WarpOp op, unsigned mask, uint64_t value, int argument, int width);
+uint64_t simt_warp(simt::WarpOp op, unsigned mask, uint64_t value, int argument, int width, std::source_location where);
 /// The lanes of this warp that have come to the same place of the program.
-unsigned simt_active_mask();
+unsigned simt_active_mask(std::source_location where);
 /// Ends the launch with cudaErrorLaunchFailure.
-void simt_trap();
+void simt_trap(std::source_location where);
 /// Nanoseconds of a steady clock.
 long long simt_clock();
+
+#ifdef __SANITIZE_ADDRESS__
+/// Before an atomic, which the compiler's own calls cannot tell from another access; and a fence. Checked build only.
+void simt_atomic_access(const void* address, size_t bytes);
+void simt_fence();
+#endif
 
 int simt_launch(const simt::KernelCall* call);  ///< a cudaError_t
 void simt_register_constants(const void* begin, const void* end);
@@ -67,6 +77,9 @@ extern char __stop_simt_constant[] __attribute__((weak, visibility("hidden")));
 }
 
 namespace simt {
+/// Where a barrier or a warp operation stands in the source: the default of its last parameter, never given.
+using Where = std::source_location;
+
 namespace {
 // Tells the runtime where this module's __constant__ variables are, for as long as the module is loaded.
 struct ConstantSection {
