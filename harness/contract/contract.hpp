@@ -220,14 +220,6 @@ inline std::vector<int> range(int from, int to, int step) {
   return values;
 }
 
-/// How `initialise` draws its centroids.
-enum class Draws {
-  nothing,   ///< there is no such phase
-  uniform,   ///< k random distinct points: those of the harness's own draw
-  kmeanspp,  ///< k-means++: each with a chance in proportion to its squared distance to the nearest one drawn before
-  afkmc2     ///< a Markov chain in the place of that chance
-};
-
 struct Card {
   std::string id = "";      ///< the file's name without its ending
   std::string base = "";    ///< the variant this one differs from by one idea; empty for a root

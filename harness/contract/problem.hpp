@@ -18,7 +18,9 @@ const char* to_string(Metric metric);
 Metric metric_named(const std::string& name);
 
 /// Kernel k-means: the function k(x, y) that stands for the scalar product of the points' images in a space that nobody
-/// enters. Its means have no coordinates; a solution is its labels. `none`: ordinary k-means.
+/// enters. Its means have no coordinates; a solution is its labels. In the first iteration the images of the initial
+/// centroids are the means; later a cluster's mean is that of its points' images, and one without points has none: it
+/// takes no points in the next iteration, nor ever again. Ties go to the lowest index. `none`: ordinary k-means.
 struct Kernel {
   enum class Form { none, linear, polynomial, gaussian } form = Form::none;
   double gamma = 1;  ///< polynomial: (gamma x.y + offset)^degree; gaussian: exp(-gamma |x - y|^2)
@@ -50,6 +52,14 @@ struct Stop {
 std::string to_string(const Stop& stop);
 /// The inverse; throws Error with the rule's grammar where the text is not one.
 Stop stop_rule(const std::string& text);
+
+/// How `initialise` draws its centroids. Which number picks which row: judge/initialise.hpp.
+enum class Draws {
+  nothing,   ///< there is no such phase
+  uniform,   ///< k random distinct points: those of the harness's own draw
+  kmeanspp,  ///< k-means++: each with a chance in proportion to its squared distance to the nearest one drawn before
+  afkmc2     ///< a Markov chain in the place of that chance
+};
 
 /// What a variant may look at before it agrees to run: sizes, not data.
 struct Shape {

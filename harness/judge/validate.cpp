@@ -2,105 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <unordered_set>
 
 #include "base/parallel.hpp"
 #include "base/philox.hpp"
+#include "judge/bounds.hpp"
 #include "judge/reference.hpp"
 
 namespace ladder {
 namespace {
-
-constexpr double reference_roundoff = 0x1p-53;
-
-template <class T>
-constexpr double roundoff = double(std::numeric_limits<T>::epsilon()) / 2;
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", value);
-  return text;
-}
-
-/// What m roundings in a row can add up to, relative: Higham, Accuracy and Stability, 2nd ed., lemma 3.1.
-double gamma(int64_t m, double u) {
-  const double mu = double(m) * u;
-  if (mu >= 0.5)
-    throw Error("distances over " + std::to_string(m - 2) + " features with a unit roundoff of " + number(u) +
-                " have no useful error bound: declare the roundoff of the sums' own arithmetic");
-  return mu / (1 - mu);
-}
-
-/// How far a label's fp64 distance may lie above the fp64 minimum.
-///
-/// Let D(c) be the true squared distance of x to c, V(c) what the variant computes and R(c) what the reference
-/// computes, u the variant's unit roundoff, g = gamma(d + 2, u) and r = gamma(d + 2, 2^-53).
-///
-/// Difference form. Each term (x - c)^2 carries two roundings from the difference (it is squared) and one from the
-/// product; the sum adds at most d - 1 more to each, in any order, with or without fused multiply-add. All terms are
-/// >= 0, so V = D (1 + t), |t| <= g. The variant preferred its label L to the reference's b, V(L) <= V(b), hence
-///     D(L) <= D(b) (1 + g) / (1 - g),   a regret of at most 2 g / (1 - g) D(b).
-///
-/// Expanded form. |x|^2, |c|^2 and x.c carry at most d roundings on terms that sum, in magnitude, to |x|^2, |c|^2 and
-/// |x| |c|; the two additions that join them add two more. So |V - D| <= g (|x| + |c|)^2 =: E(c), also where |x|^2 is
-/// left out since it is the same for all c, and
-///     D(L) <= D(b) + E(b) + E(L).
-///
-/// Exact. D(L) <= D(b).
-///
-/// The reference rounds too: R = D (1 + t), |t| <= r, so D(b) <= R(b) / (1 - r) and R(L) <= D(L) (1 + r).
-///
-/// Underflow adds an absolute error: a term or a partial sum below the smallest normal number may become 0 on a device
-/// that flushes subnormals; there are at most 8 d such operations per distance. Overflow has no allowance: a label
-/// chosen among infinities is right only where it is right by its fp64 distance. The range is taken to be that of T,
-/// whatever the roundoff.
-template <class T>
-class RegretBound {
- public:
-  RegretBound(const Arithmetic& arithmetic, int d)
-      : form_(arithmetic.form),
-        g_(form_ == Arithmetic::Form::exact
-               ? 0
-               : gamma(int64_t(d) + 2, arithmetic.distance_roundoff > 0 ? arithmetic.distance_roundoff : roundoff<T>)),
-        r_(gamma(int64_t(d) + 2, reference_roundoff)),
-        flushed_(form_ == Arithmetic::Form::exact ? 0 : 8.0 * d * double(std::numeric_limits<T>::min())),
-        reference_flushed_(8.0 * d * std::numeric_limits<double>::min()) {}
-
-  /// The largest R(L) that is right, where R(b) = `best` and |x|, |c_b|, |c_L| are the norms (used in expanded form).
-  double limit(double best, double x_norm, double best_norm, double label_norm) const {
-    double least = best / (1 - r_) + reference_flushed_;
-    if (form_ == Arithmetic::Form::difference) {
-      least = (least * (1 + g_) + 2 * flushed_) / (1 - g_);
-    } else if (form_ == Arithmetic::Form::expanded) {
-      const double to_best = x_norm + best_norm, to_label = x_norm + label_norm;
-      least += g_ * (1 + 2 * r_) * (to_best * to_best + to_label * to_label) + 2 * flushed_;
-    }
-    constexpr double evaluation = 1 + 16 * reference_roundoff;  // this formula's own roundings
-    return (least * (1 + r_) + reference_flushed_) * evaluation;
-  }
-  bool needs_norms() const { return form_ == Arithmetic::Form::expanded; }
-  bool exact() const { return form_ == Arithmetic::Form::exact; }
-
- private:
-  Arithmetic::Form form_;
-  double g_, r_, flushed_, reference_flushed_;
-};
-
-const char* name_of(Arithmetic::Form form) {
-  switch (form) {
-    case Arithmetic::Form::difference:
-      return "difference form";
-    case Arithmetic::Form::expanded:
-      return "expanded form";
-    case Arithmetic::Form::exact:
-      return "the exact minimum";
-  }
-  return "?";
-}
 
 /// A number of about 106 bits, as an unevaluated sum of two doubles. Source: Dekker, "A floating-point technique for
 /// extending the available precision", 1971; Hida, Li, Bailey, "Library for double-double arithmetic", 2000.
@@ -117,31 +31,68 @@ DoubleDouble add(DoubleDouble a, DoubleDouble b) {
   return two_sum(first.high, first.low + low.low);
 }
 
+DoubleDouble negative(DoubleDouble a) { return {-a.high, -a.low}; }
+DoubleDouble multiply(DoubleDouble a, DoubleDouble b) {
+  const double product = a.high * b.high;
+  const double rest = std::fma(a.high, b.high, -product) + (a.high * b.low + a.low * b.high);
+  return two_sum(product, rest);
+}
+DoubleDouble divide(DoubleDouble a, DoubleDouble b) {
+  DoubleDouble quotient;
+  for (int digit = 0; digit < 3; ++digit) {
+    const double next = a.high / b.high;
+    a = add(a, negative(multiply(b, {next, 0})));
+    quotient = add(quotient, {next, 0});
+  }
+  return quotient;
+}
+
 /// The squared distance to about 100 bits: it separates candidates that doubles cannot.
 template <class T>
 DoubleDouble precise_distance(const T* point, const T* centroid, int d) {
   DoubleDouble sum;
   for (int f = 0; f < d; ++f) {
     const DoubleDouble difference = two_sum(double(point[f]), -double(centroid[f]));
-    const double square = difference.high * difference.high;
-    const double rest = std::fma(difference.high, difference.high, -square) + 2 * difference.high * difference.low;
-    sum = add(sum, add({square, 0}, {rest, difference.low * difference.low}));
+    sum = add(sum, multiply(difference, difference));
   }
   return sum;
 }
 
-/// The true nearest centroid among those whose fp64 distance is at most `limit`, the lowest index where the distances
-/// agree to 95 bits.
+/// What the cosine of x and c grows with, to about 100 bits: (x.c)^2 / |c|^2 with the sign of x.c, x and c scaled by
+/// powers of two to about 1.
 template <class T>
-int32_t precise_nearest(const T* point, const T* centroids, int k, int d, double limit) {
+DoubleDouble precise_cosine(const T* point, const T* centroid, int d) {
+  const auto exponent = [d](const T* row) {
+    double largest = 0;
+    for (int f = 0; f < d; ++f) largest = std::max(largest, std::fabs(double(row[f])));
+    return std::ilogb(largest);
+  };
+  const int of_point = exponent(point), of_centroid = exponent(centroid);
+  DoubleDouble product, square;
+  for (int f = 0; f < d; ++f) {
+    const DoubleDouble x{std::scalbn(double(point[f]), -of_point), 0};
+    const DoubleDouble c{std::scalbn(double(centroid[f]), -of_centroid), 0};
+    product = add(product, multiply(x, c));
+    square = add(square, multiply(c, c));
+  }
+  const DoubleDouble score = divide(multiply(product, product), square);
+  return product.high < 0 ? negative(score) : score;
+}
+
+/// The true nearest centroid among those `near(j)` for which doubles cannot tell, the lowest index where they agree:
+/// distances to 95 bits, cosines to 90.
+template <class T, class Near>
+int32_t precise_nearest(const T* point, const T* centroids, int k, int d, Metric metric, const Near& near) {
   int32_t best = -1;
   DoubleDouble least;
   for (int j = 0; j < k; ++j) {
+    if (!near(j)) continue;
     const T* centroid = centroids + size_t(j) * d;
-    if (!(squared_distance(point, centroid, d) <= limit)) continue;
-    const DoubleDouble distance = precise_distance(point, centroid, d);
-    const DoubleDouble gain = add(least, {-distance.high, -distance.low});
-    if (best < 0 || gain.high > least.high * 0x1p-95) {
+    const bool cosine = metric == Metric::cosine;
+    const DoubleDouble distance =
+        cosine ? negative(precise_cosine(point, centroid, d)) : precise_distance(point, centroid, d);
+    const DoubleDouble gain = add(least, negative(distance));
+    if (best < 0 || gain.high > (cosine ? d * 0x1p-90 : least.high * 0x1p-95)) {
       best = j;
       least = distance;
     }
@@ -149,127 +100,148 @@ int32_t precise_nearest(const T* point, const T* centroids, int k, int d, double
   return best;
 }
 
-/// For each centroid the lowest index of one with equal coordinates.
-template <class T>
-std::vector<int32_t> lowest_equals(const T* centroids, int k, int d) {
-  const auto row = [&](int j) { return centroids + size_t(j) * d; };
-  std::vector<int32_t> order(k), lowest(k);
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int a, int b) {
-    for (int f = 0; f < d; ++f)
-      if (row(a)[f] != row(b)[f]) return row(a)[f] < row(b)[f];
-    return a < b;
-  });
-  for (int at = 0; at < k; ++at) {
-    const int j = order[at];
-    const bool repeats = at > 0 && std::equal(row(j), row(j) + d, row(order[at - 1]));
-    lowest[j] = repeats ? lowest[order[at - 1]] : j;
-  }
-  return lowest;
-}
-
-template <class T>
-double norm(const T* row, int d) {
+double norm(const double* row, int d) {
   double sum = 0;
-  for (int f = 0; f < d; ++f) sum += double(row[f]) * double(row[f]);
+  for (int f = 0; f < d; ++f) sum += row[f] * row[f];
   return std::sqrt(sum);
 }
+
+/// Why no label can be right for these centroids: one is not finite, or has no direction. Empty where all are.
+template <class T>
+std::string fault_of(const T* centroids, int k, int d, Metric metric) {
+  const std::string verdict = ": no label can be right";
+  for (size_t i = 0; i < size_t(k) * d; ++i)
+    if (!std::isfinite(centroids[i]))
+      return "centroid " + std::to_string(i / d) + " has " + number(double(centroids[i])) + " in feature " +
+             std::to_string(i % d) + verdict;
+  if (metric == Metric::cosine)
+    if (const int64_t j = find_zero_row(centroids, k, d); j >= 0)
+      return "centroid " + std::to_string(j) + " is the zero vector, which has no direction" + verdict;
+  return "";
+}
+
+/// A label against the fp64 minimum: one row's facts and the verdict on them.
+template <class T>
+class RowJudge {
+ public:
+  RowJudge(const Problem<T>& problem, const T* centroids, const Rules& rules)
+      : problem_(problem),
+        centroids_(centroids),
+        rules_(rules),
+        bound_(DistanceBound::of<T>(rules.arithmetic, problem.metric, problem.d)),
+        lowest_(lowest_equals(centroids, problem.k, problem.d)) {}
+
+  /// `x`: the point as the metric sees it; `best` at distance `least` is the fp64 minimum, `got` another label.
+  void judge(size_t row, const double* x, int32_t best, double least, int32_t got, LabelReport& report) const {
+    ++report.labels_differ;
+    const auto wrong = [&](const std::string& why) {
+      if (report.labels_wrong++ == 0)
+        report.first = "row " + std::to_string(row) + " has label " + std::to_string(got) + ", but " + why;
+    };
+    const int k = problem_.k, d = problem_.d;
+    if (got < 0 || got >= k)
+      return wrong("labels are 0 to " + std::to_string(k - 1) + "; " + std::to_string(best) + " is right, at " +
+                   shown(least));
+    std::vector<double> to_best(d), to_got(d);
+    as_seen(centroid(best), d, problem_.metric, to_best.data());
+    as_seen(centroid(got), d, problem_.metric, to_got.data());
+    const double distance = squared_distance(x, to_got.data(), d);
+    const double regret = distance - least;
+    report.worst_regret = std::max(report.worst_regret, least > 0 ? regret / least : regret);
+    const bool norms = bound_.needs_norms();
+    const double limit = norms ? bound_.limit(least, norm(x, d), norm(to_best.data(), d), norm(to_got.data(), d))
+                               : bound_.limit(least, 0, 0, 0);
+    need_finite(row, limit);
+    if (lowest_[got] != got)
+      return wrong("centroid " + std::to_string(lowest_[got]) + " has the same coordinates and a lower index");
+    const std::string comparison =
+        std::to_string(best) + " is right: " + shown(least) + " instead of " + value(distance);
+    if (!(distance <= limit))
+      return wrong(comparison + ", " + value(regret) + " more, where " + name_of(rules_.arithmetic.form) + " allows " +
+                   value(limit - least));
+    if (bound_.exact() && precise_best(row, x, limit) != got)
+      return wrong(comparison + ", equal to the accuracy of doubles, and " + std::to_string(got) +
+                   " is not the lowest index of the exact minimum");
+    ++report.ties;
+  }
+  static void need_finite(size_t row, double value) {
+    if (!std::isfinite(value))
+      throw Error("row " + std::to_string(row) +
+                  " has squared distances or norms that exceed a double: scale the points");
+  }
+
+ private:
+  const T* centroid(int j) const { return centroids_ + size_t(j) * problem_.d; }
+  int32_t precise_best(size_t row, const double* x, double limit) const {
+    const int d = problem_.d;
+    std::vector<double> candidate(d);
+    return precise_nearest(problem_.points + row * d, centroids_, problem_.k, d, problem_.metric, [&](int j) {
+      as_seen(centroid(j), d, problem_.metric, candidate.data());
+      return squared_distance(x, candidate.data(), d) <= limit;
+    });
+  }
+  /// A distance in the words and the units of the metric.
+  std::string value(double distance) const {
+    return number(problem_.metric == Metric::cosine ? distance / 2 : distance);
+  }
+  std::string shown(double distance) const {
+    return (problem_.metric == Metric::cosine ? "1 - cos " : "squared distance ") + value(distance);
+  }
+
+  const Problem<T>& problem_;
+  const T* centroids_;
+  const Rules& rules_;
+  DistanceBound bound_;
+  std::vector<int32_t> lowest_;
+};
 
 }  // namespace
 
 template <class T>
-LabelReport check_labels(const T* points, int n, int d, const T* centroids, int k, const int32_t* label,
-                         const Arithmetic& arithmetic, std::span<const int32_t> rows) {
-  const RegretBound<T> bound(arithmetic, d);
-  const size_t count = rows.empty() ? size_t(n) : rows.size();
+LabelReport check_labels(const Problem<T>& problem, const T* centroids, const int32_t* label, const Rules& rules,
+                         std::span<const int32_t> rows) {
+  const auto [k, d, metric] = std::tuple(problem.k, problem.d, problem.metric);
+  const size_t count = rows.empty() ? size_t(problem.n) : rows.size();
   LabelReport report;
   report.rows_checked = int64_t(count);
-  for (size_t i = 0; i < size_t(k) * d; ++i)
-    if (!std::isfinite(centroids[i])) {
-      report.labels_wrong = report.rows_checked;
-      report.worst_regret = std::numeric_limits<double>::infinity();
-      report.first = "centroid " + std::to_string(i / d) + " has " + number(double(centroids[i])) + " in feature " +
-                     std::to_string(i % d) + ": no label can be right";
-      return report;
-    }
+  report.first = fault_of(centroids, k, d, metric);
+  if (!report.first.empty()) {
+    report.labels_wrong = report.labels_differ = report.rows_checked;
+    report.worst_regret = std::numeric_limits<double>::infinity();
+    return report;
+  }
 
-  const CentroidPanels panels(centroids, k, d);
-  const std::vector<int32_t> lowest = lowest_equals(centroids, k, d);
+  const RowJudge<T> judge(problem, centroids, rules);
+  const CentroidPanels panels(centroids, k, d, metric);
   constexpr size_t grain = 64;  // rows whose doubles stay in cache while all panels go by
   std::vector<LabelReport> parts(pieces(count, grain));
   parallel_pieces(count, grain, [&](size_t piece, size_t begin, size_t end) {
-    LabelReport& part = parts[piece];
     const auto row_of = [&](size_t i) { return rows.empty() ? size_t(i) : size_t(rows[i]); };
-    std::vector<double> doubles((end - begin) * d);
+    std::vector<double> x((end - begin) * d);
     for (size_t i = begin; i < end; ++i)
-      std::copy_n(points + row_of(i) * d, d, doubles.begin() + std::ptrdiff_t((i - begin) * d));
+      if (!as_seen(problem.points + row_of(i) * d, d, metric, &x[(i - begin) * d]) && metric == Metric::cosine)
+        refuse_zero_row(int64_t(row_of(i)));
     CentroidPanels::Nearest nearest[grain];
-    panels.nearest(doubles.data(), int(end - begin), nearest);
-
+    panels.nearest(x.data(), int(end - begin), nearest);
     for (size_t i = begin; i < end; ++i) {
-      const size_t row = row_of(i);
       const auto [best, least] = nearest[i - begin];
-      const int32_t got = label[row];
-      const auto need_finite = [&](double value) {
-        if (!std::isfinite(value))
-          throw Error("row " + std::to_string(row) +
-                      " has squared distances or norms that exceed a double: scale the points");
-      };
-      need_finite(least);
-      const auto wrong = [&](const auto& why) {
-        if (part.labels_wrong++ == 0)
-          part.first = "row " + std::to_string(row) + " has label " + std::to_string(got) + ", but " + why();
-      };
-      if (got == best) continue;
-      if (got < 0 || got >= k) {
-        wrong([&] {
-          return "labels are 0 to " + std::to_string(k - 1) + "; " + std::to_string(best) +
-                 " is right, at squared distance " + number(least);
-        });
-        continue;
-      }
-      const T* x = points + row * d;
-      const auto centroid = [&](int32_t j) { return centroids + size_t(j) * d; };
-      const double distance = squared_distance(x, centroid(got), d);
-      const double regret = distance - least;
-      part.worst_regret = std::max(part.worst_regret, least > 0 ? regret / least : regret);
-      const double limit = bound.needs_norms()
-                               ? bound.limit(least, norm(x, d), norm(centroid(best), d), norm(centroid(got), d))
-                               : bound.limit(least, 0, 0, 0);
-      need_finite(limit);
-      const auto comparison = [&] {
-        return std::to_string(best) + " is right: squared distance " + number(least) + " instead of " +
-               number(distance);
-      };
-      if (lowest[got] != got) {
-        wrong(
-            [&] { return "centroid " + std::to_string(lowest[got]) + " has the same coordinates and a lower index"; });
-      } else if (!(distance <= limit)) {
-        wrong([&] {
-          return comparison() + ", " + number(regret) + " more, where " + name_of(arithmetic.form) + " allows " +
-                 number(limit - least);
-        });
-      } else if (bound.exact() && precise_nearest(x, centroids, k, d, limit) != got) {
-        wrong([&] {
-          return comparison() + ", equal to the accuracy of doubles, and " + std::to_string(got) +
-                 " is not the lowest index of the exact minimum";
-        });
-      } else {
-        ++part.ties;
-      }
+      RowJudge<T>::need_finite(row_of(i), least);
+      if (const int32_t got = label[row_of(i)]; got != best)
+        judge.judge(row_of(i), &x[(i - begin) * d], best, least, got, parts[piece]);
     }
   });
   for (const LabelReport& part : parts) {
     if (report.labels_wrong == 0) report.first = part.first;
     report.labels_wrong += part.labels_wrong;
+    report.labels_differ += part.labels_differ;
     report.ties += part.ties;
     report.worst_regret = std::max(report.worst_regret, part.worst_regret);
   }
   return report;
 }
-template LabelReport check_labels(const float*, int, int, const float*, int, const int32_t*, const Arithmetic&,
+template LabelReport check_labels(const Problem<float>&, const float*, const int32_t*, const Rules&,
                                   std::span<const int32_t>);
-template LabelReport check_labels(const double*, int, int, const double*, int, const int32_t*, const Arithmetic&,
+template LabelReport check_labels(const Problem<double>&, const double*, const int32_t*, const Rules&,
                                   std::span<const int32_t>);
 
 std::vector<int32_t> sample_rows(int n, int count, uint64_t seed) {
@@ -291,64 +263,155 @@ std::vector<int32_t> sample_rows(int n, int count, uint64_t seed) {
   return rows;
 }
 
+namespace {
+
+/// The mean of a cluster, or its direction, and how far the variant's may lie from it.
+///
+/// A sum of m values in any order errs by at most m u sum|x|, with no condition on m u (Jeannerod and Rump, "Improved
+/// error bounds for inner products in floating-point arithmetic", 2013); the reference's own sum likewise. Turning the
+/// sum into a mean of type T takes at most three roundings: of the sum, of 1 / m or m, of the result. A result below
+/// the smallest normal number may be flushed to 0.
+///
+/// Cosine. Each summed direction's component is off by s relative to it (DistanceBound::direction_error; the
+/// reference's by r), so the sum S_f by e_f = (s + r + m (u_sum + 2^-53) (1 + s)) sum|a_f|, and |S| by at most |e| plus
+/// the roundings of the norm itself, which are no more than those of a distance: N = |e| + (g + r) |S|. Then
+///     |S'_f / |S'| - S_f / |S|| <= (e_f + |S_f| N / |S|) / (|S| - N),
+/// and where N >= |S| the declared arithmetic cannot tell the mean from zero.
+class MeanBound {
+ public:
+  MeanBound(const Rules& rules, Metric metric, int d, double element_roundoff, double smallest)
+      : metric_(metric),
+        d_(d),
+        u_(element_roundoff),
+        sum_roundoff_((rules.arithmetic.sum_roundoff > 0 ? rules.arithmetic.sum_roundoff : element_roundoff) +
+                      reference_roundoff),
+        smallest_(smallest) {
+    if (metric != Metric::cosine) return;
+    // Directions are taken in the arithmetic of distances, whatever these are good for, and of points as they are.
+    Arithmetic arithmetic = rules.arithmetic;
+    arithmetic.form = Arithmetic::Form::difference;
+    arithmetic.input_roundoff = 0;
+    const DistanceBound bound(arithmetic, metric, d, element_roundoff, smallest);
+    const double r = gamma(int64_t(d) + 2, reference_roundoff);
+    direction_ = bound.direction_error() + r;
+    norm_ = bound.accumulation_error() + r;
+  }
+
+  /// From the sums over m points to `mean` and `allowed` (d each). False where cosine's mean may be zero.
+  bool of(const double* sum, const double* magnitude, double m, double* mean, double* allowed) const {
+    for (int f = 0; f < d_; ++f)
+      allowed[f] = metric_ == Metric::euclidean ? sum_roundoff_ * magnitude[f]
+                                                : (direction_ + m * sum_roundoff_ * (1 + direction_)) * magnitude[f];
+    double shrunk = m, relative = 0;
+    if (metric_ == Metric::cosine) {
+      const double length = norm(sum, d_), off = norm(allowed, d_) + norm_ * length;
+      if (!(off < length)) return false;
+      shrunk = length;
+      relative = off / (length - off);
+      for (int f = 0; f < d_; ++f) allowed[f] /= length - off;
+    }
+    for (int f = 0; f < d_; ++f) {
+      mean[f] = sum[f] / shrunk;
+      const double error = allowed[f] + relative * std::fabs(mean[f]);
+      allowed[f] =
+          error + 3.01 * u_ * (std::fabs(mean[f]) + error) + 2 * reference_roundoff * std::fabs(mean[f]) + smallest_;
+    }
+    return true;
+  }
+  /// How far a component of a unit vector of type T may lie from that of the true direction, relative and in all.
+  double direction() const { return direction_ + 3.01 * u_; }
+
+ private:
+  Metric metric_;
+  int d_;
+  double u_, sum_roundoff_, smallest_;
+  double direction_ = 0, norm_ = 0;
+};
+
+/// Does a centroid stay where it was: bit by bit, or, for cosine, as its direction?
 template <class T>
-CentroidReport check_centroids(const T* points, int n, int d, const T* before, const T* after, int k,
-                               const int32_t* label, const Arithmetic& arithmetic) {
+bool stays(const T* before, const T* after, int d, Metric metric, double direction_error) {
+  if (std::memcmp(before, after, d * sizeof(T)) == 0) return true;
+  std::vector<double> direction(d);
+  if (metric != Metric::cosine || !as_seen(before, d, metric, direction.data())) return false;
+  for (int f = 0; f < d; ++f)
+    if (!(std::fabs(double(after[f]) - direction[f]) <=
+          direction_error * std::fabs(direction[f]) + double(std::numeric_limits<T>::min())))
+      return false;
+  return true;
+}
+
+}  // namespace
+
+template <class T>
+CentroidReport check_centroids(const Problem<T>& problem, const T* before, const T* after, const int32_t* label,
+                               const Rules& rules) {
+  const auto [n, k, d, metric] = std::tuple(problem.n, problem.k, problem.d, problem.metric);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   CentroidReport report;
   report.values_checked = int64_t(k) * d;
-  for (int i = 0; i < n; ++i)
-    if (label[i] < 0 || label[i] >= k) {
-      report.values_wrong = report.values_checked;
-      report.worst_error = std::numeric_limits<double>::infinity();
-      report.first = "row " + std::to_string(i) + " has label " + std::to_string(label[i]) + ", not one of 0 to " +
-                     std::to_string(k - 1) + ": the means are not defined";
-      return report;
-    }
-  const Members clusters = members(label, n, k);
-  const Sums sums = sums_of(points, d, clusters, true);
-  const double sum_roundoff = arithmetic.sum_roundoff > 0 ? arithmetic.sum_roundoff : roundoff<T>;
-
-  // A sum of m values in any order errs by at most m u sum|x|, with no condition on m u (Jeannerod and Rump, "Improved
-  // error bounds for inner products in floating-point arithmetic", 2013); the reference's own sum likewise. Turning the
-  // sum into a mean of type T takes at most three roundings: of the sum, of 1 / m or m, of the result. A result below
-  // the smallest normal number may be flushed to 0.
-  constexpr double u = roundoff<T>;
+  Members clusters;
+  try {
+    clusters = members(label, n, k);
+  } catch (const Error& error) {
+    report.values_wrong = report.values_checked;
+    report.worst_error = infinity;
+    report.first = error.what() + std::string(": the means are not defined");
+    return report;
+  }
+  refuse_zero_rows(problem);
+  const ClusterSums sums = cluster_sums(problem.points, d, clusters, metric);
+  const MeanBound bound(rules, metric, d, roundoff<T>, double(std::numeric_limits<T>::min()));
+  std::vector<double> mean(d), allowed(d);
   for (int j = 0; j < k; ++j) {
-    const double m = clusters.begin[j + 1] - clusters.begin[j];
-    report.empty_clusters += m == 0;
-    for (int f = 0; f < d; ++f) {
-      const size_t at = size_t(j) * d + f;
-      const auto wrong = [&](const auto& why) {
-        if (report.values_wrong++ == 0)
-          report.first = "centroid " + std::to_string(j) + " has " + number(double(after[at])) + " in feature " +
-                         std::to_string(f) + ", " + why();
-      };
-      if (m == 0) {
-        if (std::memcmp(&after[at], &before[at], sizeof(T)) != 0) {
-          report.worst_error = std::numeric_limits<double>::infinity();
-          wrong([&] { return "where it should keep " + number(double(before[at])) + ": it has no points"; });
-        }
+    const size_t row = size_t(j) * d;
+    const auto wrong = [&](int f, const auto& why) {
+      if (report.values_wrong++ == 0)
+        report.first = "centroid " + std::to_string(j) + " has " + number(double(after[row + f])) + " in feature " +
+                       std::to_string(f) + ", " + why();
+    };
+    const int m = clusters.count(j);
+    if (m == 0) {
+      ++report.empty_clusters;
+      if (rules.moves_empty) {
+        report.values_checked -= d;
         continue;
       }
-      const double mean = sums.value[at] / m, magnitude = sums.magnitude[at] / m;
-      const double sum_error = m * (sum_roundoff + reference_roundoff) * magnitude;
-      const double bound = sum_error + 3.01 * u * (std::fabs(mean) + sum_error) +
-                           2 * reference_roundoff * std::fabs(mean) + double(std::numeric_limits<T>::min());
-      const double error = std::fabs(double(after[at]) - mean);
-      if (!(error <= bound))
-        wrong([&] {
-          return "where the mean of its " + std::to_string(int64_t(m)) + " points is " + number(mean) + ": off by " +
-                 number(error) + ", allowed is " + number(bound);
+      if (stays(before + row, after + row, d, metric, bound.direction())) continue;
+      report.worst_error = infinity;
+      for (int f = 0; f < d; ++f)
+        if (std::memcmp(&after[row + f], &before[row + f], sizeof(T)) != 0)
+          wrong(f, [&] { return "where it should keep " + number(double(before[row + f])) + ": it has no points"; });
+      continue;
+    }
+    if (!bound.of(&sums.value[row], &sums.magnitude[row], m, mean.data(), allowed.data())) {
+      ++report.undirected_clusters;
+      if (stays(before + row, after + row, d, metric, bound.direction())) continue;
+      const double length = norm(std::vector<double>(after + row, after + row + d).data(), d);
+      if (std::fabs(length - 1) <= bound.direction()) continue;
+      report.worst_error = infinity;
+      for (int f = 0; f < d; ++f)
+        wrong(f, [&] {
+          return "where it should stay or have length 1: the directions of its " + std::to_string(m) + " points cancel";
         });
-      report.worst_error =
-          std::max(report.worst_error, std::isnan(error) ? std::numeric_limits<double>::infinity() : error / bound);
+      continue;
+    }
+    for (int f = 0; f < d; ++f) {
+      const double error = std::fabs(double(after[row + f]) - mean[f]);
+      if (!(error <= allowed[f]))
+        wrong(f, [&] {
+          return (metric == Metric::cosine ? "where the direction of the mean of its " : "where the mean of its ") +
+                 std::to_string(m) + " points is " + number(mean[f]) + ": off by " + number(error) + ", allowed is " +
+                 number(allowed[f]);
+        });
+      report.worst_error = std::max(report.worst_error, std::isnan(error) ? infinity : error / allowed[f]);
     }
   }
   return report;
 }
-template CentroidReport check_centroids(const float*, int, int, const float*, const float*, int, const int32_t*,
-                                        const Arithmetic&);
-template CentroidReport check_centroids(const double*, int, int, const double*, const double*, int, const int32_t*,
-                                        const Arithmetic&);
+template CentroidReport check_centroids(const Problem<float>&, const float*, const float*, const int32_t*,
+                                        const Rules&);
+template CentroidReport check_centroids(const Problem<double>&, const double*, const double*, const int32_t*,
+                                        const Rules&);
 
 }  // namespace ladder

@@ -115,6 +115,7 @@ class Follower {
 
  private:
   const Problem<T>& problem() const { return run_.problem(); }
+  Rules rules() const { return {run_.card().arithmetic, run_.card().moves_empty}; }
   int unused_offset() const { return problem().k - 1; }
 
   // -------------------------------------------------------------------------------------------------------- verdicts
@@ -138,7 +139,7 @@ class Follower {
   }
   double inertia_of(const std::vector<T>& centroids, const std::vector<int32_t>& label) const {
     const Problem<T>& p = problem();
-    return inertia(p.points, p.n, p.d, centroids.data(), label.data());
+    return inertia(p.points, p.n, p.d, centroids.data(), p.k, label.data(), p.metric);
   }
   /// `label` for the centroids `before`; `after`, where it is given, are the means of `label`. `rows` points are looked
   /// at, others in each call.
@@ -146,16 +147,14 @@ class Follower {
                   const std::string& where, int rows) {
     const Problem<T>& p = problem();
     const std::vector<int32_t> chosen = sample_rows(p.n, rows, sample_seed + uint64_t(found_.steps_checked));
-    add(check_labels(p.points, p.n, p.d, before.data(), p.k, label.data(), run_.card().arithmetic, std::span(chosen)),
-        where);
+    add(check_labels(p, before.data(), label.data(), rules(), std::span<const int32_t>(chosen)), where);
     if (after) check_means(before, label, *after, where);
   }
   void check_means(const std::vector<T>& before, const std::vector<int32_t>& label, const std::vector<T>& after,
                    const std::string& where) {
     if (!ok()) return;  // means of labels that do not exist cannot be checked
     const Problem<T>& p = problem();
-    add(check_centroids(p.points, p.n, p.d, before.data(), after.data(), p.k, label.data(), run_.card().arithmetic),
-        where);
+    add(check_centroids(p, before.data(), after.data(), label.data(), rules()), where);
   }
   int64_t count_different(const std::vector<int32_t>& a, const std::vector<int32_t>& b) const {
     int64_t different = 0;

@@ -1,0 +1,13 @@
+// What the judge is told beside the problem: how exactly the variant counts, and which rules its card relaxes.
+#pragma once
+#include "contract/problem.hpp"
+
+namespace ladder {
+
+/// The metric and the kernel are the problem's own (Shape): one place says them.
+struct Rules {
+  Arithmetic arithmetic = {};
+  bool moves_empty = false;  ///< centroids of clusters without points are not looked at (Card::moves_empty)
+};
+
+}  // namespace ladder
