@@ -1,6 +1,7 @@
 # add_variants(FOLDER OUT): every FOLDER/*.cu and *.cpp becomes a loadable module of its own, with its card beside it as
 # JSON: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is there), OUT/cpu/ID.so. A new file needs no edit anywhere; one that
 # does not compile takes nothing else with it (build with --keep-going). A line `// link: NAME` in a file links it.
+# Every FOLDER/*.py is a peer: its module is the file itself, OUT/cpu/ID.py or OUT/cuda/ID.py or both, as its card says.
 set(link_openmp OpenMP::OpenMP_CXX)
 set(link_cublas CUDA::cublas)
 set(link_cusparse CUDA::cusparse)
@@ -46,6 +47,30 @@ function(add_variant file home out)
     VERBATIM)
 endfunction()
 
+# The module of a peer. Its card is read without the library that it calls and without a device, so any worker does.
+function(add_peer file home out)
+  cmake_path(GET file STEM id)
+  set(module ${out}/${home}/${id}.py)
+  add_custom_command(
+    OUTPUT ${module} ${out}/${home}/${id}.json
+    COMMAND ${CMAKE_COMMAND} -E copy ${file} ${module}
+    COMMAND ladder_worker_simt card ${module} ${home} ${out}/${home}/${id}.json
+    DEPENDS ${file} ladder_worker_simt ${PROJECT_SOURCE_DIR}/harness/worker/peer.py
+    VERBATIM)
+  add_custom_target(${home}_${id} ALL DEPENDS ${module} ${out}/${home}/${id}.json)
+endfunction()
+
+# The devices that a peer's card names, in its line `"devices": ["cpu", "cuda"],`.
+function(devices_of_peer file result)
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(STRINGS ${file} line REGEX "^ *\"devices\": *\\[.*\\],?$" LIMIT_COUNT 1)
+  string(REGEX MATCHALL "cpu|cuda" devices "${line}")
+  if(NOT devices)
+    message(WARNING "${file} is left out: its card needs a line \"devices\": [\"cpu\", \"cuda\"], or one of the two")
+  endif()
+  set(${result} ${devices} PARENT_SCOPE)
+endfunction()
+
 function(add_variants folder out)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cu ${folder}/*.cpp)
   set(expected "")
@@ -61,6 +86,15 @@ function(add_variants folder out)
     endif()
     foreach(home IN LISTS homes)
       add_variant(${file} ${home} ${out})
+      string(APPEND expected "${home}/${id}\n")
+    endforeach()
+  endforeach()
+  file(GLOB peers CONFIGURE_DEPENDS ${folder}/*.py)
+  foreach(file IN LISTS peers)
+    cmake_path(GET file STEM id)
+    devices_of_peer(${file} homes)
+    foreach(home IN LISTS homes)
+      add_peer(${file} ${home} ${out})
       string(APPEND expected "${home}/${id}\n")
     endforeach()
   endforeach()

@@ -22,20 +22,23 @@ std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
       const std::string id = line.substr(slash + 1);
       Variant& variant = found[id];
       variant.id = id;
-      const fs::path module = folder / line;
+      // A compiled module, or a peer's file: ID.so or ID.py.
+      fs::path module = folder / (line + ".so");
+      if (!fs::exists(module)) module.replace_extension(".py");
+      const fs::path card_file = fs::path(module).replace_extension(".json");
       json card;
-      if (fs::exists(module.string() + ".so") && fs::exists(module.string() + ".json")) {
-        card = json::parse(std::ifstream(module.string() + ".json"), nullptr, false);
+      if (fs::exists(module) && fs::exists(card_file)) {
+        card = json::parse(std::ifstream(card_file), nullptr, false);
       }
       if (!card.is_object()) {
         variant.broken[kind] = fmt::format("was not built for {}: see what the compiler said", to_string(kind));
       } else if (card.contains("error")) {
         variant.broken[kind] = card["error"];
       } else if (variant.modules.count(kind)) {
-        throw Error(fmt::format("variant '{}' is there twice: {} and {}.so", id, variant.modules[kind].string(),
-                                module.string()));
+        throw Error(
+            fmt::format("variant '{}' is there twice: {} and {}", id, variant.modules[kind].string(), module.string()));
       } else {
-        variant.modules[kind] = module.string() + ".so";
+        variant.modules[kind] = module;
         variant.base = card.value("base", "");
         variant.idea = card.value("idea", "");
         variant.card = std::move(card);

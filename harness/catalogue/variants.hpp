@@ -18,7 +18,7 @@ struct Variant {
   std::map<DeviceKind, std::string> broken;  ///< device kinds for which there is no usable module, and why
 };
 
-/// The variants below `folders`, ordered by id. Each folder holds simt/, cuda/, cpu/ with ID.so and ID.json, and
+/// The variants below `folders`, ordered by id. Each folder holds simt/, cuda/, cpu/ with ID.so (of a peer ID.py) and ID.json, and
 /// expected.txt with a line KIND/ID per module that ought to be there.
 std::vector<Variant> find_variants(const std::vector<std::filesystem::path>& folders);
 

@@ -221,12 +221,13 @@ inline std::vector<int> range(int from, int to, int step) {
 }
 
 struct Card {
-  std::string id = "";      ///< the file's name without its ending
-  std::string base = "";    ///< the variant this one differs from by one idea; empty for a root
-  std::string idea = "";    ///< that idea, in a line
-  std::string expect = "";  ///< what should change, and by how much, before anybody measures
-  std::string shows = "";   ///< the scope in which the change shows: assign, update, iteration, solve, end_to_end
-  std::string source = "";  ///< where the idea is from
+  std::string id = "";       ///< the file's name without its ending
+  std::string base = "";     ///< the variant this one differs from by one idea; empty for a root
+  std::string idea = "";     ///< that idea, in a line
+  std::string expect = "";   ///< what should change, and by how much, before anybody measures
+  std::string shows = "";    ///< the scope in which the change shows: assign, update, iteration, solve, end_to_end
+  std::string source = "";   ///< where the idea is from
+  std::string library = "";  ///< of a peer: what it calls, with versions ("scikit-learn 1.9.1, Python 3.11.7")
   Arithmetic arithmetic = {};
   std::vector<DeviceKind> devices = {DeviceKind::cuda, DeviceKind::simt};
   std::vector<Axis> axes = {};

@@ -12,6 +12,7 @@
 
 #include "worker/ceilings.hpp"
 #include "worker/module.hpp"
+#include "worker/peer.hpp"
 #include "worker/sampler.hpp"
 #include "worker/session.hpp"
 
@@ -126,7 +127,8 @@ int run(const fs::path& request_file, int events) {
   try {
     const Request request = json::parse(std::ifstream(request_file));
     start_benchmark(request.benchmark_flags);
-    const Device device = describe(request.device, request.ordinals.empty() ? 0 : request.ordinals[0]);
+    Device device = describe(request.device, request.ordinals.empty() ? 0 : request.ordinals[0]);
+    device.host_memory = device.host_memory || is_peer(request.module);
     if (request.device != DeviceKind::cpu) {
       check(cudaSetDevice(device.ordinals[0]),
             fmt::format("choosing {} device {}", to_string(request.device), device.ordinals[0]));

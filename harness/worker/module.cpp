@@ -2,15 +2,26 @@
 
 #include <dlfcn.h>
 
+#include "worker/peer.hpp"
+
 namespace ladder {
 
-const Card* load_card(const std::filesystem::path& module) {
+namespace {
+
+/// The card of a compiled module, which stays loaded for as long as the process lives.
+const Card* load_library(const std::filesystem::path& module) {
   void* handle = dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw Error("module " + module.string() + " does not load: " + dlerror());
   using Entry = const Card* (*)();
   const auto entry = reinterpret_cast<Entry>(dlsym(handle, "ladder_variant"));
   if (!entry) throw Error("module " + module.string() + " has no card: end the file with LADDER_VARIANT(...)");
-  const Card& card = *entry();
+  return entry();
+}
+
+}  // namespace
+
+const Card* load_card(const std::filesystem::path& module) {
+  const Card& card = *(is_peer(module) ? load_peer(module) : load_library(module));
   if (card.id != module.stem().string()) {
     throw Error("the card's id is '" + card.id + "', the file's name '" + module.stem().string() +
                 "': make them the same");
@@ -34,6 +45,7 @@ nlohmann::json to_json(const Card& card, DeviceKind home) {
           {"expect", card.expect},
           {"shows", card.shows},
           {"source", card.source},
+          {"library", card.library},
           {"device", to_string(home)},
           {"types", types},
           {"axes", axes},

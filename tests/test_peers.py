@@ -1,0 +1,380 @@
+"""Peers: a Python file as a variant, asked through a worker as a session asks. Each planted fault must be found."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import BUILD, ROOT
+
+WORKER = BUILD / "ladder_worker_simt"
+SCOPES = ["iteration", "solve", "end_to_end"]
+
+CARD = """\
+CARD = {{"id": "{name}", "idea": "NumPy", "devices": ["cpu"], "arithmetic": {{"form": "difference"}}, {more}}}
+"""
+LLOYD = """
+import numpy as np
+
+def nearest(s, c):
+    return ((s.points[:, None, :] - c[None, :, :]) ** 2).sum(2).argmin(1)
+
+def means(s, label, c):
+    c = c.copy()
+    for j in range(s.k):
+        if (label == j).any():
+            c[j] = s.points[label == j].mean(0, dtype=np.float64)
+    return c
+"""
+STEPS = """
+def assign(s):
+    s.label[:] = nearest(s, s.c)
+
+def update(s):
+    s.c[:] = means(s, s.label, s.c)
+"""
+# A whole solve as libraries do it: labels for the centroids that it ends with, and no count of those that changed.
+LAST = """
+def solve(s):
+    c, before = s.centroids, None
+    for done in range(1, s.stop.most + 1):
+        label = nearest(s, c)
+        c = means(s, label, c)
+        if before is not None and (label == before).all():
+            break
+        before = label
+    s.c[:], s.label[:] = c, nearest(s, c)
+    s.reassigned += [-1] * done
+"""
+
+
+def points(n: int = 400, d: int = 5) -> np.ndarray:
+    rng = np.random.default_rng(11)
+    return (rng.normal(size=(9, d))[rng.integers(9, size=n)] * 2 + rng.normal(size=(n, d))).astype(np.float32)
+
+
+class Asked:
+    """One session of a worker on a peer's file: what it reports, event by event."""
+
+    def __init__(self, folder: Path, module: Path, python: str = sys.executable, **more: object) -> None:
+        x = points()
+        np.save(folder / "points.npy", x)
+        np.save(folder / "centroids.npy", x[:9])
+        request = {
+            "variant": module.stem,
+            "workload": "test",
+            "module": str(module),
+            "device": "cpu",
+            "ordinals": [],
+            "points": str(folder / "points.npy"),
+            "centroids": str(folder / "centroids.npy"),
+            "csr": "",
+            "type": "f32",
+            "stop": "exact",
+            "metric": "euclidean",
+            "kernel": "none",
+            "seed": 1,
+            "scopes": SCOPES,
+            "axes": {},
+            "time_limit": 60,
+            "warm_up_seconds": 0,
+            "sustained_seconds": 0,
+            "min_seconds": 0,
+            "max_seconds": 0.05,
+            "validation_budget": 2e9,
+            "cold": False,
+            "check_only": False,
+            "dump": "",
+            "benchmark_flags": [],
+        }
+        assert not set(more) - set(request)
+        (folder / "request.json").write_text(json.dumps(request | more))
+        out, end = os.pipe()
+        self.worker = subprocess.Popen(
+            [str(WORKER), "run", str(folder / "request.json"), str(end)],
+            pass_fds=[end],
+            env=os.environ | {"LADDER_PYTHON": python},
+        )
+        os.close(end)
+        self.lines: Iterator[str] = os.fdopen(out)
+
+    def all(self) -> list[dict[str, Any]]:
+        events = [json.loads(line) for line in self.lines]
+        self.worker.wait(60)
+        return events
+
+
+class Told:
+    """The same session, once it is over."""
+
+    def __init__(self, events: list[dict[str, Any]]) -> None:
+        of = {name: [e for e in events if e["event"] == name] for name in ("timed", "refused", "error", "result")}
+        self.timed = {event["scope"]: event for event in of["timed"]}
+        self.refused = "".join(event["reason"] for event in of["refused"])
+        self.error = "".join(event["reason"] for event in of["error"])
+        self.result = of["result"][0] if of["result"] else None
+        self.fault = self.result["fault"] if self.result else None
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:  # noqa: ANN401
+    if not WORKER.exists():
+        pytest.fail(f"{WORKER} is not built: cmake --build build, or set LADDER_BUILD to the folder that holds it")
+
+    def file(name: str, *parts: str, more: str = "") -> Path:
+        path = tmp_path / f"{name}.py"
+        path.write_text(CARD.format(name=name, more=more) + "".join(parts))
+        return path
+
+    return file
+
+
+def ask(module: Path, **more: Any) -> Told:  # noqa: ANN401
+    return Told(Asked(module.parent, module, **more).all())
+
+
+# ----------------------------------------------------------------------------------------------- right ones, wrong ones
+
+
+def test_a_right_peer_is_ok(write: Any) -> None:  # noqa: ANN401
+    told = ask(write("right", LLOYD, STEPS))
+    assert (told.refused, told.error, told.fault) == ("", "", "")
+    assert told.result["validation"]["labels_wrong"] == 0
+    assert told.result["validation"]["rows_checked"] > 0
+    assert told.result["reassigned"][0] == 400
+    assert told.result["reassigned"][-1] == 0
+    for scope in SCOPES:
+        assert told.timed[scope]["status"] == "ok", told.timed[scope]
+        assert told.timed[scope]["median_ms"] > 0
+
+
+@pytest.mark.parametrize("stop", ["exact", "fixed:3", "fixed:200"])
+def test_a_right_solve_that_ends_with_an_assignment_is_ok(write: Any, stop: str) -> None:  # noqa: ANN401
+    told = ask(write("last", LLOYD, LAST, more='"labels_last": True'), stop=stop)
+    assert (told.refused, told.error, told.fault) == ("", "", "")
+    assert told.result["iterations"] > 1
+    assert told.result["reassigned"] == []  # counts that nobody knows are not made up
+    assert told.timed["solve"]["status"] == "ok"
+
+
+def test_iterations_and_a_loop_of_its_own_agree(write: Any) -> None:  # noqa: ANN401
+    step = "def iterate(s):\n    s.label[:] = nearest(s, s.c)\n    s.c[:] = means(s, s.label, s.c)\n"
+    told = ask(write("fused", LLOYD, step))
+    assert (told.error, told.fault) == ("", "")
+    assert told.result["iterations"] == ask(write("right", LLOYD, STEPS)).result["iterations"]
+
+
+WRONG = {
+    "stale labels": (
+        STEPS.replace("s.label[:] = nearest(s, s.c)", "s.label[:] = s.kept = getattr(s, 'kept', nearest(s, s.c))"),
+        "",
+        "labels are wrong",
+    ),
+    "a wrong mean": (STEPS.replace("means(s, s.label, s.c)", "means(s, s.label, s.c) * 1.001"), "", "centroid"),
+    "labels not written": (STEPS.replace("s.label[:] = nearest(s, s.c)", "nearest(s, s.c)"), "", "label -1"),
+    "labels of the centroids before": (
+        LAST.replace("c, nearest(s, c)", "c, label").replace("s.stop.most + 1", "min(s.stop.most, 2) + 1"),
+        '"labels_last": True',
+        "labels are wrong",
+    ),
+    "a last assignment left out of the card": (LAST, "", ""),
+    "centroids of its own to begin with": (
+        LAST.replace("c, before = s.centroids", "c, before = s.points[-s.k:]"),
+        '"labels_last": True',
+        "solve did not begin with the centroids that it was given",
+    ),
+    "the first solve kept": (
+        LAST.replace("def solve(s):", "def again(s):")
+        + """
+def solve(s):
+    if s.stop.rule != "exact":
+        return again(s)
+    if not hasattr(s, "kept"):
+        again(s)
+        s.kept = s.c.copy(), s.label.copy(), list(s.reassigned)
+    s.c[:], s.label[:], s.reassigned = s.kept
+""",
+        '"labels_last": True',
+        "a centroid is wrong in the last timed",
+    ),
+    "an end before the stop rule's": (
+        LAST.replace("s.stop.most + 1", "min(s.stop.most, 2) + 1"),
+        '"labels_last": True',
+        "which ended where labels still change",
+    ),
+    "no iteration told": (LAST.replace("[-1] * done", "[]"), '"labels_last": True', "reported no iteration"),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_a_wrong_peer_is_rejected_for_its_reason(write: Any, fault: str) -> None:  # noqa: ANN401
+    text, more, words = WRONG[fault]
+    told = ask(write("wrong", LLOYD, text, more=more))
+    assert (told.refused, told.error) == ("", "")
+    assert told.fault
+    assert words in told.fault
+
+
+# ------------------------------------------------------------------------------------------------ refusals and failures
+
+
+def test_a_missing_library_is_a_refusal_and_the_card_is_there(write: Any) -> None:  # noqa: ANN401
+    module = write("absent", LLOYD, STEPS, more='"library": {"module": "no_such.part", "package": "no-such"}')
+    assert (
+        ask(module).refused == f"no-such is not installed for {sys.executable}: {sys.executable} -m pip install no-such"
+    )
+    out = module.with_suffix(".json")
+    subprocess.run([str(WORKER), "card", str(module), "cpu", str(out)], check=True)
+    card = json.loads(out.read_text())
+    assert card["id"] == "absent"
+    assert card["library"].startswith("no-such (not installed), Python 3.")
+
+
+def test_a_python_without_numpy_is_a_refusal(tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # -S: no site-packages
+    bare.chmod(0o755)
+    module = tmp_path / "p_scipy.py"
+    module.write_text((ROOT / "variants" / module.name).read_text())
+    # sys.executable, as Python itself tells it: the script hands over to the real one.
+    assert ask(module, python=str(bare)).refused.startswith(f"numpy is not installed for {sys.executable}: ")
+
+
+def test_a_peers_own_refusal_is_passed_on(write: Any) -> None:  # noqa: ANN401
+    own = "def refuse(shape, device, axes):\n    return f'{shape.n} {shape.k} {shape.stop.rule} {device.kind}'\n"
+    assert ask(write("refuses", LLOYD, STEPS, own)).refused == "400 9 exact cpu"
+
+
+def test_what_a_peer_raises_names_its_line(write: Any) -> None:  # noqa: ANN401
+    module = write("raises", LLOYD, STEPS.replace("s.c[:] = means(s, s.label, s.c)", "s.c[:] = 1 / 0"))
+    line = module.read_text().splitlines().index("    s.c[:] = 1 / 0") + 1
+    assert ask(module).error == f"update raised ZeroDivisionError: division by zero (raises.py:{line})"
+
+
+def test_shared_memory_is_filled_and_not_replaced(write: Any) -> None:  # noqa: ANN401
+    told = ask(write("rebinds", LLOYD, STEPS.replace("s.label[:] = nearest", "s.label = nearest")))
+    assert "s.label is shared memory and stays where it is: fill it, s.label[:] = ..." in told.error
+
+
+def test_a_python_that_dies_is_named(write: Any) -> None:  # noqa: ANN401
+    text = "import os, signal\ndef update(s):\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
+    told = ask(write("dies", LLOYD, STEPS.partition("def update")[0], text))
+    assert told.error == "Python ended in update of dies.py (signal 11)"
+
+
+def test_no_python_is_said(write: Any) -> None:  # noqa: ANN401
+    told = ask(write("right", LLOYD, STEPS), python="/no/such/python")
+    assert "right.py needs Python, and '/no/such/python' does not start" in told.error
+
+
+BAD_CARDS = {
+    "an unknown key": ('"pruned": True', STEPS, "the card has 'pruned', which no card has"),
+    "half of an iteration": ("", STEPS.partition("def update")[0], "there is assign without update"),
+    "no phase": ("", "", "there is no phase that does anything"),
+    "a type of no meaning": ('"types": ["f16"]', STEPS, "the card's 'types' has 'f16'"),
+    "a value of the wrong kind": ('"prunes": "yes"', STEPS, "has a value of the wrong kind"),
+    "a syntax error": ("", "def assign(s)\n", "SyntaxError: expected ':' (bad.py:"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_CARDS)
+def test_a_bad_card_is_told_when_it_is_built(write: Any, what: str) -> None:  # noqa: ANN401
+    more, text, words = BAD_CARDS[what]
+    module = write("bad", text, more=more)
+    out = module.with_suffix(".json")
+    done = subprocess.run(
+        [str(WORKER), "card", str(module), "cpu", str(out)], capture_output=True, text=True, check=True
+    )
+    assert words in json.loads(out.read_text())["error"]
+    assert words in done.stderr
+
+
+# --------------------------------------------------------------------------------------------------------- its process
+
+
+def alive(process: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def test_a_peer_that_hangs_ends_with_its_worker(write: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    text = f"""
+import os, pathlib, time
+def update(s):
+    pathlib.Path({str(tmp_path / "process")!r}).write_text(str(os.getpid()))
+    time.sleep(600)
+"""
+    asked = Asked(tmp_path, write("hangs", LLOYD, STEPS.partition("def update")[0], text))
+    file = tmp_path / "process"
+    deadline = time.monotonic() + 30
+    while not (file.exists() and file.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process = int(file.read_text())
+    assert alive(process)
+    # What the run does when the session's time is over; the events' pipe must then be seen to end.
+    asked.worker.send_signal(signal.SIGKILL)
+    assert not any(json.loads(line)["event"] == "result" for line in asked.lines)
+    asked.worker.wait(10)
+    while alive(process) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(process)
+
+
+def test_a_phase_costs_little_beside_its_work(write: Any) -> None:  # noqa: ANN401
+    """What harness/worker/peer.hpp says of the round trip, by an empty phase."""
+    ours, theirs = socket.socketpair()
+    script = ROOT / "harness" / "worker" / "peer.py"
+    module = write("right", LLOYD, STEPS)
+    with subprocess.Popen([sys.executable, script, module, str(theirs.fileno())], pass_fds=[theirs.fileno()]) as peer:
+        theirs.close()
+        lines = ours.makefile("rw")
+
+        def call(**request: object) -> dict[str, Any]:
+            lines.write(json.dumps(request) + "\n")
+            lines.flush()
+            return json.loads(lines.readline())
+
+        assert call(call="card")["phases"] == ["assign", "update"]
+        times = []
+        for _ in range(2000):
+            begin = time.perf_counter()
+            assert call(call="release", run=0) == {}
+            times.append(time.perf_counter() - begin)
+        lines.close()
+        ours.close()
+        assert peer.wait(10) == 0  # a closed socket ends it
+    median = sorted(times)[len(times) // 2]
+    print(f"a round trip takes {median * 1e6:.0f} us")
+    assert median < 2e-3
+
+
+# -------------------------------------------------------------------------------------- the libraries that are here
+
+
+INSTALLED = {"p_sklearn_lloyd", "p_sklearn_elkan", "p_scipy"}  # by requirements.txt: a skip for want of them is none
+
+
+@pytest.mark.parametrize("stop", ["exact", "fixed:4", "reassigned:0.01"])
+@pytest.mark.parametrize("module", sorted((ROOT / "variants").glob("*.py")), ids=lambda path: path.stem)
+def test_each_peer_of_the_ladder_is_right_or_refuses(module: Path, stop: str, tmp_path: Path) -> None:
+    own = tmp_path / module.name
+    own.write_text(module.read_text())
+    told = ask(own, stop=stop)
+    if told.refused:
+        assert module.stem not in INSTALLED or "installed" not in told.refused
+        pytest.skip(told.refused)
+    assert (told.error, told.fault) == ("", "")
+    assert told.result["validation"]["labels_wrong"] == 0
+    assert told.timed["solve"]["status"] == "ok"

@@ -1,0 +1,69 @@
+"""cuVS's kmeans (RAPIDS): a fused kernel for distances and their minimum, points in the GPU's memory.
+
+fit() gives centroids, no labels: predict() does one more assignment, so that labels belong to the final centroids. It
+stops by its cost and by how far the centroids moved, not by labels, so that a fixed number of iterations is all that
+can be asked of it; where the cost, in the points' own type, does not fall it ends early all the same, and that is an
+error here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peer import Device, Shape, State
+
+CARD = {
+    "id": "p_cuvs",
+    "idea": "cuVS's kmeans.fit on points in the GPU's memory, then predict",
+    "expect": "no N x K distances in memory: where D is small, ahead of all that write them",
+    "shows": "solve",
+    "source": "cuVS, cuvs.cluster.kmeans",
+    "devices": ["cuda"],
+    "arithmetic": {"form": "expanded", "sum_roundoff": 0},
+    "labels_last": True,
+    "library": {"module": "cuvs.cluster.kmeans", "package": "cuvs-cu13"},
+}
+
+
+def refuse(shape: Shape, device: Device, axes: dict[str, int]) -> str:
+    if shape.stop.rule != "fixed":
+        return "cuVS stops by its cost, by how far centroids moved, or after a number of iterations: not by labels"
+    try:
+        import cupy
+
+        return "" if cupy.cuda.runtime.getDeviceCount() > 0 else "CuPy finds no GPU"
+    except ImportError as error:
+        return f"cuVS takes its points from CuPy, which does not load: {error}"
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CuPy finds no GPU: {error}"
+
+
+def prepare(s: State) -> None:
+    import cupy
+    from cuvs.cluster import kmeans
+    from cuvs.common import Resources
+
+    cupy.cuda.Device(s.gpu).use()
+    s.cupy, s.kmeans, s.resources = cupy, kmeans, Resources()
+
+
+def upload(s: State) -> None:
+    s.x = s.cupy.asarray(s.points)
+    s.resources.sync()
+
+
+def solve(s: State) -> None:
+    # 1e-30: it refuses a tolerance of 0.
+    how = s.kmeans.KMeansParams(n_clusters=s.k, init_method="Array", max_iter=s.stop.most, tol=1e-30, n_init=1)
+    s.means, _, done = s.kmeans.fit(how, s.x, centroids=s.cupy.asarray(s.centroids), resources=s.resources)
+    s.now, _ = s.kmeans.predict(how, s.x, s.means, resources=s.resources)
+    s.resources.sync()
+    if int(done) < s.stop.most:  # it counts one more where nothing ended it
+        raise RuntimeError(f"cuVS ended by itself after {done} of {s.stop.most} iterations")
+    s.reassigned += [-1] * s.stop.most  # it does not tell how many labels changed
+
+
+def download(s: State) -> None:
+    s.label[:] = s.cupy.asarray(s.now).get()
+    s.c[:] = s.cupy.asarray(s.means).get()
