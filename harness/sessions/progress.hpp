@@ -1,0 +1,27 @@
+// How far a run is: a line that is rewritten on a terminal; elsewhere a plain line per session.
+#pragma once
+#include <unistd.h>
+
+#include <cstddef>
+#include <string>
+
+#include "base/clock.hpp"
+
+namespace ladder {
+
+class Progress {
+ public:
+  explicit Progress(size_t sessions) : sessions_(sessions), terminal_(isatty(STDERR_FILENO)) {}
+  void doing(const std::string& what);
+  void session_done(const std::string& what);
+  /// That many sessions need not run: they take no time, and count no more.
+  void not_to_do(size_t sessions, const std::string& why);
+
+ private:
+  std::string head() const;
+  size_t sessions_, done_ = 0;
+  bool terminal_;
+  double begin_ = now_seconds();
+};
+
+}  // namespace ladder
