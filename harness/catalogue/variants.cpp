@@ -3,10 +3,23 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <iterator>
+
+#include "base/npy.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+namespace {
+
+std::string hash_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  return hash64(bytes.data(), bytes.size());
+}
+
+}  // namespace
 
 fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
@@ -22,20 +35,21 @@ std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
       const std::string id = line.substr(slash + 1);
       Variant& variant = found[id];
       variant.id = id;
-      const fs::path module = folder / line;
+      const std::string stem = (folder / line).string();
+      const fs::path module = fs::exists(stem + ".py") ? stem + ".py" : stem + ".so";
       json card;
-      if (fs::exists(module.string() + ".so") && fs::exists(module.string() + ".json")) {
-        card = json::parse(std::ifstream(module.string() + ".json"), nullptr, false);
-      }
+      if (fs::exists(module) && fs::exists(stem + ".json"))
+        card = json::parse(std::ifstream(stem + ".json"), nullptr, false);
       if (!card.is_object()) {
         variant.broken[kind] = fmt::format("was not built for {}: see what the compiler said", to_string(kind));
       } else if (card.contains("error")) {
         variant.broken[kind] = card["error"];
       } else if (variant.modules.count(kind)) {
-        throw Error(fmt::format("variant '{}' is there twice: {} and {}.so", id, variant.modules[kind].string(),
-                                module.string()));
+        throw Error(
+            fmt::format("variant '{}' is there twice: {} and {}", id, variant.modules[kind].string(), module.string()));
       } else {
-        variant.modules[kind] = module.string() + ".so";
+        variant.modules[kind] = module;
+        variant.module_hash[kind] = hash_of(module);
         variant.base = card.value("base", "");
         variant.idea = card.value("idea", "");
         variant.card = std::move(card);

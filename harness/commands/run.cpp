@@ -1,13 +1,16 @@
 // ladder run: validates and times variants on workloads, and writes a record.
 #include <ctime>
 #include <memory>
+#include <set>
 
+#include "base/text.hpp"
 #include "commands/commands.hpp"
 #include "sessions/devices.hpp"
 #include "sessions/run.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
+using nlohmann::json;
 
 namespace {
 
@@ -15,7 +18,7 @@ namespace {
 struct Words {
   RunOptions options;
   std::string device = "auto", variants = "*", workloads = "*_tiny", scopes, stop_text, type, cache = "warm", own_data,
-              init;
+              init, metric = "euclidean", kernel = "none";
   std::vector<std::string> axes, folders, remaining;
   int k = 0;
   uint64_t seed = 1;
@@ -42,6 +45,35 @@ std::map<std::string, int> axis_values(const std::vector<std::string>& wishes) {
   return values;
 }
 
+/// Throws Error where no chosen variant has an axis, or none takes the value.
+void require_axes(const std::map<std::string, int>& wishes, const std::vector<Variant>& variants) {
+  for (const auto& [name, value] : wishes) {
+    std::map<std::string, std::set<int>> known;  // of all chosen variants
+    for (const Variant& v : variants) {
+      for (const json& axis : v.card.is_object() ? v.card.value("axes", json::array()) : json::array()) {
+        for (const int possible : axis.at("values")) known[axis.at("name")].insert(possible);
+      }
+    }
+    if (!known.count(name)) {
+      std::string names;
+      for (const auto& [axis, values] : known) names += (names.empty() ? "" : ", ") + axis;
+      throw Error(fmt::format("--axis {}: no chosen variant has such an axis; {}", name,
+                              names.empty() ? "they have none" : "they have " + names));
+    }
+    if (!known[name].count(value))
+      throw Error(fmt::format("--axis {}={}: no chosen variant takes that; {} can be {}", name, value, name,
+                              listed(known[name])));
+  }
+}
+
+/// Marks the workloads that a word without wildcards asks for.
+void mark_named(std::vector<Workload>& workloads, const std::string& patterns) {
+  for (const std::string& pattern : split(patterns)) {
+    if (pattern.find_first_of("*?[") != std::string::npos) continue;
+    for (Workload& w : workloads) w.named = w.named || w.name == pattern || w.family == pattern;
+  }
+}
+
 int run(Words words) {
   RunOptions& o = words.options;
   for (const std::string& word : words.remaining) {
@@ -53,19 +85,29 @@ int run(Words words) {
   for (const std::string& scope : o.scopes) scope_named(scope);
   o.axes = axis_values(words.axes);
   // Asked only where it matters: to find a GPU takes the driver a while.
-  if (words.device != "simt" && words.device != "cpu") o.gpu = choose_gpu(find_devices(), o.ordinal);
+  if (words.device != "simt" && words.device != "cpu") {
+    const json devices = find_devices();
+    for (int gpu = 0; gpu < o.gpus; ++gpu) {
+      const json chosen = choose_gpu(devices, o.ordinal + gpu);
+      if (gpu == 0) o.gpu = chosen;
+    }
+  }
   const std::vector<DeviceKind> kinds = device_kinds(words.device, !o.gpu.is_null());
   const std::vector<Variant> chosen = choose_variants(find_variants(module_folders(words.folders)), words.variants);
+  require_axes(o.axes, chosen);
   std::vector<Workload> problems;
   if (!words.own_data.empty()) {
     problems.push_back(own_workload(words.own_data, words.k, words.init, words.type,
                                     words.stop_text.empty() ? Stop() : stop_rule(words.stop_text), words.seed));
+    problems[0].metric = metric_named(words.metric);
+    problems[0].kernel = kernel_named(words.kernel);
     if (words.k > problems[0].n) {
       throw Error(fmt::format("K = {} is more than N = {} points: choose K of at most {}", words.k, problems[0].n,
                               problems[0].n));
     }
   } else {
     problems = choose_workloads(load_catalogue(), words.workloads);
+    mark_named(problems, words.workloads);
   }
   o.cold = words.cache == "cold";
   o.insist = !words.own_data.empty();
@@ -88,11 +130,19 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
   auto* workloads_option =
       run->add_option("--workloads", words->workloads, "Globs over names and families, with commas between them")
           ->capture_default_str();
-  run->add_option("--scopes", words->scopes, "Of assign,update,iteration,solve,end_to_end (default: all)");
+  run->add_option("--scopes", words->scopes, fmt::format("Of {} (default: all)", listed(scope_names())));
   run->add_option("--time-limit", words->options.time_limit,
-                  "Seconds per session (a variant on a workload); then it is stopped")
-      ->check(CLI::PositiveNumber)
+                  "Seconds per session (a variant on a workload); then it is stopped. Default: from the problem's size")
+      ->check(CLI::PositiveNumber);
+  run->add_option("--warm-up", words->options.warm_up_seconds,
+                  "Seconds of a scope's own work before its first sample, on a GPU")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  run->add_option("--sustained", words->options.sustained_seconds,
+                  "Seconds of work right before each batch of samples: for kernels that a power limit slows")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  run->add_flag("--check", words->options.check_only, "Validate, and time nothing");
   run->add_option("--min-time", words->options.min_seconds, "Seconds of samples per scope, at least")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -108,11 +158,17 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       ->capture_default_str();
   run->add_option("--axis", words->axes, "NAME=VALUE for a tuning axis of the variants that have it");
   run->add_option("--gpu", words->options.ordinal, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
+  run->add_option("--gpus", words->options.gpus, "How many GPUs a variant gets that can use so many, --gpu the first")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   run->add_option("--out", words->options.out, "The record (default: results/local/record-TIME.json)");
   run->add_flag("--resume", words->options.resume, "Keep what is in --out, and do the rest");
   run->add_option(
       "--dump", words->options.dump,
       "Folder for labels.npy, centroids.npy, initial_centroids.npy and inertia.txt, by workload and variant");
+  run->add_flag("--show-output", words->options.show_output, "Show all that sessions write, not only its end");
+  run->add_flag("!--no-keep", words->options.keep_generated, "Delete generated points from the cache after their use");
+  run->add_flag("--measure-ceilings", words->options.renew_ceilings, "Measure anew what the devices can do at most");
   run->add_option("--modules", words->folders, "More folders with built variants");
   auto* data = run->add_option("--data", words->own_data, "A .npy file of one's own, N x D, instead of the catalogue");
   run->add_option("--k", words->k, "Clusters, for --data")->needs(data);
@@ -123,6 +179,11 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       ->needs(data);
   run->add_option("--stop", words->stop_text, "For --data: exact (default), reassigned:FRACTION or fixed:ITERATIONS")
       ->needs(data);
+  run->add_option("--metric", words->metric, "For --data: euclidean or cosine")->needs(data)->capture_default_str();
+  run->add_option("--kernel", words->kernel,
+                  "For --data, kernel k-means: linear, polynomial:GAMMA,OFFSET,DEGREE or gaussian:GAMMA")
+      ->needs(data)
+      ->capture_default_str();
   run->add_option("--seed", words->seed, "Of the random initial centroids, for --data")
       ->needs(data)
       ->capture_default_str();
@@ -130,7 +191,8 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
   run->footer(
       "Flags that begin with --benchmark_ go to Google Benchmark: --benchmark_filter=REGEX (over\n"
       "VARIANT/WORKLOAD/SCOPE/..., it appends its own words), --benchmark_repetitions=N (exactly N samples).\n"
-      "Exit status: 0 all rows ok or refused, 1 some row invalid or failed, 2 bad usage.");
+      "Exit status: 0 all rows ok or refused, 1 some row invalid or failed, or a workload\n"
+      "asked for by its name was not run, 2 bad usage.");
   return {run, [words, command = run] {
             words->remaining = command->remaining();
             return ladder::run(*words);

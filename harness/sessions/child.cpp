@@ -104,7 +104,8 @@ End run_child(const fs::path& program, const fs::path& request, double time_limi
   if (end.timed_out || end.interrupted) kill(-child, SIGKILL);
   waitpid(child, &end.status, 0);
   kill(-child, SIGKILL);  // whatever it started
-  end.last_words = tail(log, 1500);
+  end.output = tail(log, size_t(1) << 20);
+  end.last_words = end.output.substr(end.output.size() - std::min<size_t>(end.output.size(), 1500));
   return end;
 }
 

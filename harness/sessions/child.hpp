@@ -25,7 +25,8 @@ struct Scratch {
 struct End {
   bool timed_out = false, interrupted = false;
   int status = 0;
-  std::string last_words;  ///< end of what it wrote to its standard error
+  std::string output;      ///< what it wrote, the last MiB of it
+  std::string last_words;  ///< the end of that
 };
 
 /// Starts a worker on a request, hands each event it reports to `on_event`, and kills it, with all that it started,

@@ -17,17 +17,20 @@ namespace {
 json ask_devices(DeviceKind kind) {
   const fs::path program = worker(kind);
   if (!fs::exists(program)) return json::array();
-  FILE* pipe = popen(fmt::format("'{}' devices 2>/dev/null", program.string()).c_str(), "r");
-  if (!pipe) return json::array();
-  std::string text;
-  char buffer[4096];
-  while (const size_t count = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, count);
-  pclose(pipe);
-  const json found = json::parse(text, nullptr, false);
+  const json found = json::parse(output_of(fmt::format("'{}' devices", program.string())), nullptr, false);
   return found.is_array() ? found : json::array();
 }
 
 }  // namespace
+
+std::string output_of(const std::string& command) {
+  FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
+  if (!pipe) return "";
+  std::string text;
+  char buffer[4096];
+  while (const size_t count = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, count);
+  return pclose(pipe) == 0 ? text : "";
+}
 
 fs::path worker(DeviceKind kind) {
   return program_folder() / (kind == DeviceKind::cuda ? "ladder_worker_cuda" : "ladder_worker_simt");

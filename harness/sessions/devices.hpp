@@ -12,6 +12,9 @@ namespace ladder {
 /// The program that runs sessions on devices of this kind.
 std::filesystem::path worker(DeviceKind kind);
 
+/// What a command of the shell prints; nothing where it fails.
+std::string output_of(const std::string& command);
+
 /// The devices of this machine: {"kind", "ordinal", "name", ...}; cpu and simt always, cuda where a GPU works.
 nlohmann::json find_devices();
 

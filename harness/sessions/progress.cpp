@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <sstream>
+#include <utility>
 
 namespace ladder {
 namespace {
@@ -22,11 +24,15 @@ void Progress::doing(const std::string& what) {
 void Progress::session_done(const std::string& what) {
   ++done_;
   fmt::print(stderr, "{}{} {}\n", terminal_ ? "\r\033[K" : "", head(), what);
+  std::istringstream lines(std::exchange(output_, ""));
+  for (std::string line; std::getline(lines, line);) fmt::print(stderr, "    | {}\n", line);
 }
+
+void Progress::say(const std::string& what) { fmt::print(stderr, "{}{}\n", terminal_ ? "\r\033[K" : "", what); }
 
 void Progress::not_to_do(size_t sessions, const std::string& why) {
   sessions_ -= sessions;
-  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\033[K" : "", why);
+  say(why);
 }
 
 std::string Progress::head() const {

@@ -13,7 +13,11 @@ class Progress {
  public:
   explicit Progress(size_t sessions) : sessions_(sessions), terminal_(isatty(STDERR_FILENO)) {}
   void doing(const std::string& what);
+  /// What a session wrote, under a bar: it comes with the line of the session that is done next.
+  void output(const std::string& text) { output_ = text; }
   void session_done(const std::string& what);
+  /// A line of its own.
+  void say(const std::string& what);
   /// That many sessions need not run: they take no time, and count no more.
   void not_to_do(size_t sessions, const std::string& why);
 
@@ -21,6 +25,7 @@ class Progress {
   std::string head() const;
   size_t sessions_, done_ = 0;
   bool terminal_;
+  std::string output_;
   double begin_ = now_seconds();
 };
 

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
+#include "base/files.hpp"
 #include "records/record.hpp"
+#include "records/table.hpp"
+#include "sessions/ceilings.hpp"
 #include "sessions/child.hpp"
 #include "sessions/progress.hpp"
 
@@ -14,111 +16,234 @@ namespace ladder {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+namespace {
+
+/// A variant on one of the devices that it is for.
+struct Pair {
+  const Variant* variant;
+  Setting setting;
+  bool alone;  ///< the variant meets no other device in this run
+};
+
+std::vector<Pair> pairs_of(const RunOptions& o, const std::vector<DeviceKind>& kinds,
+                           const std::vector<Variant>& variants) {
+  std::vector<Pair> pairs;
+  for (const Variant& v : variants) {
+    const auto is_for = [&](DeviceKind kind) { return v.modules.count(kind) || v.broken.count(kind); };
+    for (const DeviceKind kind : kinds) {
+      if (!is_for(kind)) continue;
+      const int usable = v.card.is_object() ? v.card.value("gpus", 1) : 1;
+      pairs.push_back({&v,
+                       {.device = kind,
+                        .gpus = kind == DeviceKind::cuda && usable >= o.gpus ? o.gpus : 1,
+                        .axes = axes_of(v, o.axes),
+                        .cold = o.cold,
+                        .sustained_seconds = o.sustained_seconds},
+                       std::count_if(kinds.begin(), kinds.end(), is_for) == 1});
+    }
+  }
+  return pairs;
+}
+
+/// The record while it grows: which rows it has, and which it may take.
+class Growing {
+ public:
+  Growing(const RunOptions& o) : out_(o.out) {
+    record_ = {{"schema_version", record_version},
+               {"context", context(o.argv, o.gpu)},
+               {"workloads", json::array()},
+               {"rows", json::array()}};
+    if (!o.resume || !fs::exists(out_)) return;
+    const json old = read_record(out_);
+    if (old["schema_version"] != record_version)
+      throw Error(
+          fmt::format("{} is a record of schema version {}, which can be shown but not added to: choose another --out",
+                      out_.string(), old["schema_version"].dump()));
+    if (const std::string why = why_not_together(old.at("context"), record_["context"]); !why.empty())
+      throw Error(fmt::format("{} was {}: choose another --out", out_.string(), why));
+    record_["workloads"] = old.at("workloads");
+    record_["rows"] = old.at("rows");
+  }
+
+  json& context_entry(const char* key) { return record_["context"][key]; }
+  const json& record() const { return record_; }
+
+  /// What the record says of a workload of this name; null where nothing.
+  json described(const std::string& name) const {
+    for (const json& known : record_["workloads"]) {
+      if (known["name"] == name) return known;
+    }
+    return nullptr;
+  }
+  /// Why the workload cannot be the one of this name in the record; empty where it can.
+  std::string other_problem(const Workload& w) const {
+    const json known = described(w.name), mine = describe(w);
+    if (known.is_null()) return "";
+    for (const char* key :
+         {"n", "d", "k", "type", "metric", "kernel", "stop", "seed", "made_by", "data_hash", "init_hash"}) {
+      if ((w.data_hash.empty() && (key == std::string("data_hash") || key == std::string("init_hash"))) ||
+          known[key] == mine[key])
+        continue;
+      return fmt::format("{} holds another problem of the name {} ({} is {} there, {} now): choose another --out",
+                         out_.string(), w.name, key, known[key].dump(), mine[key].dump());
+    }
+    return "";
+  }
+  void list(const Workload& w) {
+    if (described(w.name).is_null()) record_["workloads"].push_back(describe(w));
+  }
+
+  /// Of `scopes`, those that have no row yet that need not be measured again.
+  std::vector<std::string> missing(const Pair& pair, const Workload& w, const std::vector<std::string>& scopes,
+                                   bool timed) const {
+    std::set<std::string> done;
+    for (const json& row : record_["rows"]) {
+      if (row["status"] != "failed" && (row["status"] != "checked" || !timed)) done.insert(row["key"]);
+    }
+    std::vector<std::string> wanted;
+    for (const std::string& scope : scopes) {
+      if (!done.count(row_key(*pair.variant, w, scope, pair.setting))) wanted.push_back(scope);
+    }
+    return wanted;
+  }
+
+  /// Puts rows in the place of those with the same keys. Rows that another build of the variant made there go: one
+  /// record holds one. Returns how many of these.
+  size_t put(const Pair& pair, const Workload& w, std::vector<json> rows) {
+    std::set<std::string> keys;
+    for (const json& row : rows) keys.insert(row["key"]);
+    size_t of_another_build = 0;
+    json kept = json::array();
+    for (json& row : record_["rows"]) {
+      if (keys.count(row["key"])) continue;
+      if (row["variant"] == pair.variant->id && row["workload"] == w.name && row["device"] == rows[0]["device"] &&
+          row["module_hash"] != rows[0]["module_hash"]) {
+        ++of_another_build;
+        continue;
+      }
+      kept.push_back(std::move(row));
+    }
+    for (json& row : rows) kept.push_back(std::move(row));
+    record_["rows"] = std::move(kept);
+    return of_another_build;
+  }
+
+  void write() const { write_record(record_, out_); }
+
+ private:
+  fs::path out_;
+  json record_;
+};
+
+std::map<DeviceKind, Limits> limits_of(const RunOptions& o, const std::vector<DeviceKind>& kinds, Growing& record,
+                                       Progress& progress) {
+  std::map<DeviceKind, Limits> limits;
+  for (const DeviceKind kind : kinds) {
+    progress.doing(fmt::format("what {} can do at most", to_string(kind)));
+    const bool gpu = kind == DeviceKind::cuda;
+    const json device = gpu ? o.gpu : json{{"name", record.context_entry("host")["cpu"]}};
+    Limits& l = limits[kind];
+    l.ceilings = ceilings_of(kind, o.ordinal, device, o.renew_ceilings);
+    // 256 KiB of registers and as much shared memory and first-level cache in each multiprocessor.
+    l.kept_bytes = double(l.ceilings.l2_bytes.value_or(0)) + (gpu ? device.value("multiprocessors", 0) * 524288.0 : 0);
+    record.context_entry("ceilings")[to_string(kind)] = l.ceilings;
+    json& floor = record.context_entry("floor_us");
+    if (floor.is_null() && l.ceilings.empty_event_us) {
+      floor = {{"empty_event_us", l.ceilings.empty_event_us}, {"empty_launch_us", l.ceilings.empty_launch_us}};
+    }
+  }
+  return limits;
+}
+
+}  // namespace
+
 int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const std::vector<Variant>& variants,
                std::vector<Workload> workloads) {
   catch_interrupts();
-
-  json record = {{"schema_version", 1},
-                 {"context", context(o.argv, o.gpu)},
-                 {"workloads", json::array()},
-                 {"rows", json::array()}};
-  if (o.resume && fs::exists(o.out)) {
-    const json old = read_record(o.out);
-    // One record, one machine, one state of the sources: otherwise its rows could not be compared.
-    const json &was = old.at("context"), &is = record["context"];
-    for (const char* key : {"git_sha", "host", "gpu", "compiler"}) {
-      if (was.at(key) == is[key]) continue;
-      throw Error(fmt::format("{} was begun with another '{}' ({}, now {}): choose another --out", o.out.string(), key,
-                              was.at(key).dump(), is[key].dump()));
-    }
-    record["workloads"] = old.at("workloads");
-    record["rows"] = old.at("rows");
+  std::string holder;
+  const auto alone = FileLock::take(o.out, holder);
+  if (!alone)
+    throw Error(fmt::format("{} is being written by {}: wait for it, or choose another --out", o.out.string(), holder));
+  Growing record(o);
+  for (const Workload& w : workloads) {
+    if (const std::string other = record.other_problem(w); !other.empty()) throw Error(other);
   }
-  const auto is_for = [&](const Variant& v, DeviceKind kind) { return v.modules.count(kind) || v.broken.count(kind); };
 
-  struct Session {
-    const Variant* variant;
-    DeviceKind kind;
-    bool alone;  ///< its variant meets no other device in this run
-  };
-  std::vector<Session> all;
-  for (const Variant& v : variants) {
-    const auto meets = std::count_if(kinds.begin(), kinds.end(), [&](DeviceKind kind) { return is_for(v, kind); });
-    for (const DeviceKind kind : kinds) {
-      if (is_for(v, kind)) all.push_back({&v, kind, meets == 1});
-    }
-  }
-  const auto is_of = [](const json& row, const Session& s, const Workload& w) {
-    return row["variant"] == s.variant->id && row["workload"] == w.name && row["device"] == to_string(s.kind);
-  };
-  // What an earlier, interrupted run finished need not be done again.
-  const auto done_before = [&](const Session& s, const Workload& w) {
-    std::set<std::string> scopes;
-    for (const json& row : record["rows"]) {
-      if (is_of(row, s, w) && row["status"] != "failed") scopes.insert(row["scope"]);
-    }
-    return std::all_of(o.scopes.begin(), o.scopes.end(),
-                       [&](const std::string& scope) { return scopes.count(scope) > 0; });
-  };
-  const auto forget = [&](const Session& s, const Workload& w) {
-    json kept = json::array();
-    for (json& row : record["rows"]) {
-      if (!is_of(row, s, w)) kept.push_back(std::move(row));
-    }
-    record["rows"] = std::move(kept);
-  };
-  Progress progress(all.size() * workloads.size());
+  const std::vector<Pair> pairs = pairs_of(o, kinds, variants);
+  Progress progress(pairs.size() * workloads.size());
+  std::map<DeviceKind, Limits> limits = limits_of(o, kinds, record, progress);
   const Scratch scratch;
+  bool named_left_out = false;
   for (Workload& w : workloads) {
     if (interrupted()) break;
-    std::vector<Session> sessions;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(sessions),
-                 [&](const Session& s) { return !done_before(s, w); });
-    if (const size_t kept = all.size() - sessions.size(); kept > 0)
-      progress.not_to_do(kept, fmt::format("{}: {} of {} sessions kept from before", w.name, kept, all.size()));
-    if (sessions.empty()) continue;
-    progress.doing(w.name + ": getting the data ready");
-    try {
-      make_ready(w, scratch.path);
-    } catch (const std::exception& error) {
-      if (o.insist) throw;
-      progress.not_to_do(sessions.size(), fmt::format("{} is left out: {}", w.name, error.what()));
-      record["context"]["left_out"].push_back({{"workload", w.name}, {"reason", error.what()}});
+    // What an earlier, interrupted run finished need not be done again; where the data need not be looked at to say so,
+    // they need not even be made.
+    const auto to_do = [&] {
+      std::vector<std::pair<const Pair*, std::vector<std::string>>> open;
+      for (const Pair& pair : pairs) {
+        std::vector<std::string> scopes = record.missing(pair, w, o.scopes, !o.check_only);
+        if (!scopes.empty()) open.emplace_back(&pair, std::move(scopes));
+      }
+      return open;
+    };
+    const auto say_kept = [&](size_t sessions) {
+      if (sessions < pairs.size())
+        progress.not_to_do(pairs.size() - sessions, fmt::format("{}: {} of {} sessions kept from before", w.name,
+                                                                pairs.size() - sessions, pairs.size()));
+    };
+    if (w.missing.empty() && know(w, record.described(w.name)) && record.other_problem(w).empty() && to_do().empty()) {
+      say_kept(0);
       continue;
     }
-    const bool listed = std::any_of(record["workloads"].begin(), record["workloads"].end(),
-                                    [&](const json& known) { return known["name"] == w.name; });
-    if (!listed) record["workloads"].push_back(describe(w));
-    for (const Session& session : sessions) {
+    progress.doing(w.name + ": getting the data ready");
+    const Workload in_catalogue = w;
+    try {
+      for (const std::string& done : make_ready(w, scratch.path)) progress.say(done);
+      if (const std::string other = record.other_problem(w); !other.empty()) throw Error(other);
+    } catch (const std::exception& error) {
+      if (o.insist) throw;
+      progress.not_to_do(pairs.size(), fmt::format("{} is left out: {}", w.name, error.what()));
+      record.context_entry("left_out").push_back({{"workload", w.name}, {"reason", error.what()}});
+      named_left_out = named_left_out || w.named;
+      continue;
+    }
+    record.list(w);
+    const auto sessions = to_do();
+    say_kept(sessions.size());
+    for (const auto& [pair, scopes] : sessions) {
       if (interrupted()) break;
-      const auto& [variant, kind, alone] = session;
-      const Variant& v = *variant;
-      forget(session, w);
+      const Variant& v = *pair->variant;
+      const std::string kind = to_string(pair->setting.device);
       // A folder of one's own for each device only where one variant meets several.
       const fs::path dump =
-          o.dump.empty() ? fs::path() : o.dump / w.name / (alone ? v.id : v.id + "@" + to_string(kind));
-      std::vector<json> rows =
-          rows_of_session(v, w, kind, o, scratch.path, dump.empty() ? dump : fs::absolute(dump), progress);
-      progress.session_done(fmt::format("{:<20} {:<14} {}", v.id, w.name, to_string(kind)) + summary(rows));
-      for (json& row : rows) record["rows"].push_back(std::move(row));
-      write_record(record, o.out);
+          o.dump.empty() ? fs::path() : fs::absolute(o.dump / w.name / (pair->alone ? v.id : v.id + "@" + kind));
+      Limits& l = limits[pair->setting.device];
+      l.gpus = pair->setting.gpus;
+      std::vector<json> rows = rows_of_session({&v, pair->setting, scopes}, w, o, l, scratch.path, dump, progress);
+      progress.session_done(fmt::format("{:<20} {:<14} {}", v.id, w.name, kind) + summary(rows));
+      if (const size_t gone = record.put(*pair, w, std::move(rows)); gone > 0)
+        progress.say(fmt::format("{} was built anew: {} rows of its former build are taken out", v.id, gone));
+      record.write();
     }
     // Initial centroids and converted points of this workload are not needed any more.
     for (const fs::path& file : {w.points, w.centroids}) {
       if (file.parent_path() == scratch.path) fs::remove(file);
     }
+    if (!o.keep_generated) delete_generated(in_catalogue);
   }
-  record["context"]["complete"] = !interrupted();
-  write_record(record, o.out);
-  fmt::print("\n{}\nrecord: {}\n", table(record), o.out.string());
+  record.context_entry("complete") = !interrupted();
+  record.write();
+  fmt::print("\n{}\nrecord: {}\n", table(record.record()), o.out.string());
   if (interrupted()) {
     fmt::print(stderr, "interrupted: what is done is kept; the same command with --resume goes on\n");
     return 130;
   }
+  if (named_left_out) fmt::print(stderr, "a workload was named, but not run: see 'left out' above\n");
   // Rows that were kept count too: the status is the record's.
-  const bool bad = std::any_of(record["rows"].begin(), record["rows"].end(),
+  const json& rows = record.record()["rows"];
+  const bool bad = std::any_of(rows.begin(), rows.end(),
                                [](const json& row) { return row["status"] == "invalid" || row["status"] == "failed"; });
-  return bad ? 1 : 0;
+  return bad || named_left_out ? 1 : 0;
 }
 
 }  // namespace ladder
