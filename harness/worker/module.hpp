@@ -12,7 +12,7 @@ namespace ladder {
 /// it does not load, where it has no card, or where the card's id is not the file's name.
 const Card* load_card(const std::filesystem::path& module);
 
-/// {"id", "base", "idea", "expect", "shows", "source", "device", "types", "axes", "arithmetic"}
+/// The card as `ladder list --json` has it, but for its phases: {"id", "base", "idea", ..., "gpus", "draws"}.
 nlohmann::json to_json(const Card& card, DeviceKind home);
 
 }  // namespace ladder
