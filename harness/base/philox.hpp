@@ -27,7 +27,7 @@ constexpr Words philox(Words counter, std::array<uint32_t, 2> key) {
 }
 
 /// Independent streams of one seed: one per purpose, so that no two purposes share a draw.
-enum class Stream : uint32_t { noise = 1, zeros, cluster, centre, factor, mixing, centroids, rows, bootstrap };
+enum class Stream : uint32_t { noise = 1, zeros, cluster, centre, factor, mixing, centroids, rows };
 
 /// Block `block` of row `row` of a stream: the words behind elements 4 * block .. 4 * block + 3 of that row.
 constexpr Words draw(uint64_t seed, Stream stream, uint64_t row, uint32_t block) {
