@@ -1,6 +1,8 @@
 #include "commands/commands.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <set>
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -19,6 +21,38 @@ std::vector<fs::path> module_folders(const std::vector<std::string>& more) {
   std::vector<fs::path> folders = {program_folder() / "variants"};
   folders.insert(folders.end(), more.begin(), more.end());
   return folders;
+}
+
+fs::path source_folder() {
+  const char* other = std::getenv("LADDER_SOURCE");
+  return other && *other ? other : LADDER_SOURCE_DIR;
+}
+
+fs::path source_of(const std::string& id, const fs::path& folder) {
+  for (const char* ending : {".cu", ".cpp", ".py"}) {
+    if (const fs::path file = folder / (id + ending); fs::exists(file)) return file;
+  }
+  return {};
+}
+
+std::vector<std::string> targets_of(const fs::path& source) {
+  const std::string id = source.stem().string(), ending = source.extension().string();
+  if (ending == ".cpp") return {"cpu_" + id};
+  if (ending == ".py") return {};
+  std::vector<std::string> targets = {"simt_" + id};
+  if (fs::exists(program_folder() / "ladder_worker_cuda")) targets.push_back("cuda_" + id);
+  return targets;
+}
+
+void need_bases(std::vector<Variant>& variants) {
+  std::set<std::string> ids;
+  for (const Variant& v : variants) ids.insert(v.id);
+  for (Variant& v : variants) {
+    if (v.base.empty() || ids.count(v.base)) continue;
+    for (const auto& [kind, module] : v.modules)
+      v.broken[kind] = fmt::format("its card names the base '{}', and there is no such variant: correct .base", v.base);
+    v.modules.clear();
+  }
 }
 
 std::vector<Variant> choose_variants(const std::vector<Variant>& all, const std::string& patterns) {

@@ -21,7 +21,10 @@ struct Command {
   std::function<int()> run;
 };
 
+Command check_command(CLI::App& app);
+Command compare_command(CLI::App& app);
 Command list_command(CLI::App& app);
+Command new_command(CLI::App& app);
 /// `argv` goes into the record.
 Command run_command(CLI::App& app, const std::vector<std::string>& argv);
 Command show_command(CLI::App& app);
@@ -57,6 +60,16 @@ std::vector<Item> choose(const std::vector<Item>& all, const std::string& patter
 /// Variants by their ids, workloads by their names and families.
 std::vector<Variant> choose_variants(const std::vector<Variant>& all, const std::string& patterns);
 std::vector<Workload> choose_workloads(const std::vector<Workload>& all, const std::string& patterns);
+
+/// The checkout that this program was built from; LADDER_SOURCE names another.
+std::filesystem::path source_folder();
+/// The file of a variant in a folder of sources (.cu, .cpp or .py); empty where there is none.
+std::filesystem::path source_of(const std::string& id, const std::filesystem::path& folder);
+/// What CMake calls the modules of a variant's file in this build.
+std::vector<std::string> targets_of(const std::filesystem::path& source);
+
+/// Variants whose card names a base that does not exist cannot be placed on the ladder: they become broken, and say so.
+void need_bases(std::vector<Variant>& variants);
 
 /// The folders that hold built variants: the program's own, and those of --modules.
 std::vector<std::filesystem::path> module_folders(const std::vector<std::string>& more);

@@ -1,5 +1,7 @@
 // ladder list: which variants, workloads (and where their data is) and devices there are.
+#include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 
 #include "commands/commands.hpp"
@@ -49,7 +51,65 @@ json workloads_as_json(const std::vector<Workload>& workloads) {
   return list;
 }
 
-void print_list(const json& all) {
+std::string one_or_range(std::vector<int64_t> values) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return *least == *most ? fmt::format("{}", *least) : fmt::format("{}..{}", *least, *most);
+}
+
+/// What all begin with, up to the end of a word.
+std::string common_beginning(const std::vector<std::string>& texts) {
+  size_t length = texts.front().size();
+  for (const std::string& text : texts) {
+    const auto differs = std::mismatch(text.begin(), text.end(), texts.front().begin(), texts.front().end()).first;
+    length = std::min(length, size_t(differs - text.begin()));
+  }
+  std::string beginning = texts.front().substr(0, length);
+  if (length < texts.front().size()) beginning = beginning.substr(0, beginning.find_last_of(" ,"));
+  while (!beginning.empty() && (beginning.back() == ' ' || beginning.back() == ',')) beginning.pop_back();
+  return beginning.empty() ? texts.front() : beginning;
+}
+
+/// A line for those that are drawn together (all of one family, or a single one), and one where data is missing.
+void print_family(const std::vector<json>& members) {
+  std::vector<int64_t> n, d, k;
+  std::vector<std::string> titles;
+  std::map<std::string, std::vector<std::string>> reasons;
+  for (const json& w : members) {
+    n.push_back(w["n"]), d.push_back(w["d"]), k.push_back(w["k"]);
+    titles.push_back(w["title"]);
+    if (!w["available"])
+      reasons["not here: " + w["reason"].get<std::string>()].push_back(w["name"]);
+    else if (w["reason"] != "")
+      reasons[w["reason"]].push_back(w["name"]);
+  }
+  const json& first = members.front();
+  const std::string size = fmt::format("{} x {}, {}", one_or_range(n), one_or_range(d), one_or_range(k));
+  const std::string count = members.size() == 1 ? "" : fmt::format("{} of them", members.size());
+  fmt::print("  {:<18} {:<11} {:<24} {:<17} {}\n",
+             (members.size() == 1 ? first["name"] : first["family"]).get<std::string>(), count, size,
+             first["stop"].get<std::string>(), common_beginning(titles));
+  for (const auto& [reason, names] : reasons) {
+    const std::string which = names.size() == members.size() ? "" : fmt::format("{} of them ", names.size());
+    fmt::print("    {}{}\n", which, reason);
+  }
+}
+
+void print_workloads(const json& workloads, bool every) {
+  fmt::print("\nworkloads{:24}N x D, K\n", "");
+  std::vector<std::vector<json>> families;
+  for (const json& w : workloads) {
+    const auto known = std::find_if(families.begin(), families.end(), [&](const std::vector<json>& family) {
+      return !every && family.front()["family"] == w["family"];
+    });
+    if (known == families.end())
+      families.push_back({w});
+    else
+      known->push_back(w);
+  }
+  for (const std::vector<json>& family : families) print_family(family);
+}
+
+void print_list(const json& all, bool every) {
   fmt::print("variants\n");
   for (const json& v : all["variants"]) {
     std::string devices;
@@ -59,16 +119,7 @@ void print_list(const json& all) {
     if (!v.contains("broken")) continue;
     for (const auto& [kind, why] : v["broken"].items()) fmt::print("    {}: {}\n", kind, why.get<std::string>());
   }
-  fmt::print("\nworkloads            N x D, K\n");
-  for (const json& w : all["workloads"]) {
-    const std::string size =
-        fmt::format("{} x {}, {}", w["n"].get<int64_t>(), w["d"].get<int64_t>(), w["k"].get<int>());
-    fmt::print("  {:<18} {:<24} {:<17} {}\n", w["name"].get<std::string>(), size, w["stop"].get<std::string>(),
-               w["title"].get<std::string>());
-    if (w["reason"] != "") {
-      fmt::print("    {}{}\n", w["available"] ? "" : "not here: ", w["reason"].get<std::string>());
-    }
-  }
+  print_workloads(all["workloads"], every);
   fmt::print("\ndevices\n");
   for (const json& d : all["devices"]) {
     fmt::print("  {:<5} {} ({} multiprocessors or cores, {:.1f} GiB)\n", d["kind"].get<std::string>(),
@@ -81,21 +132,24 @@ void print_list(const json& all) {
 
 Command list_command(CLI::App& app) {
   struct Options {
-    bool as_json = false;
+    bool as_json = false, every = false;
     std::vector<std::string> folders;
   };
   const auto o = std::make_shared<Options>();
   auto* list = app.add_subcommand("list", "Show variants, workloads (and where their data is) and devices");
   list->add_flag("--json", o->as_json, "For programs");
+  list->add_flag("--all", o->every, "A line for every workload, not only for each family");
   list->add_option("--modules", o->folders, "More folders with built variants");
   return {list, [o] {
-            const json all = {{"variants", variants_as_json(find_variants(module_folders(o->folders)))},
+            std::vector<Variant> variants = find_variants(module_folders(o->folders));
+            need_bases(variants);
+            const json all = {{"variants", variants_as_json(variants)},
                               {"workloads", workloads_as_json(load_catalogue())},
                               {"devices", find_devices()}};
             if (o->as_json)
               std::cout << all.dump(1) << "\n";
             else
-              print_list(all);
+              print_list(all, o->every);
             return 0;
           }};
 }

@@ -1,11 +1,14 @@
 // ladder run: validates and times variants on workloads, and writes a record.
+#include <algorithm>
 #include <ctime>
 #include <memory>
 #include <set>
 
+#include "base/statistics.hpp"
 #include "base/text.hpp"
 #include "commands/commands.hpp"
 #include "sessions/devices.hpp"
+#include "sessions/interleave.hpp"
 #include "sessions/run.hpp"
 
 namespace ladder {
@@ -20,6 +23,8 @@ struct Words {
   std::string device = "auto", variants = "*", workloads = "*_tiny", scopes, stop_text, type, cache = "warm", own_data,
               init, metric = "euclidean", kernel = "none";
   std::vector<std::string> axes, folders, remaining;
+  std::string compare;
+  int sessions = fewest_sessions;
   int k = 0;
   uint64_t seed = 1;
 };
@@ -74,6 +79,22 @@ void mark_named(std::vector<Workload>& workloads, const std::string& patterns) {
   }
 }
 
+/// The variants of --compare: by their ids, the base first.
+std::vector<Variant> in_this_order(const std::vector<Variant>& all, const std::string& list) {
+  std::vector<Variant> chosen;
+  for (const std::string& id : split(list)) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Variant& v) { return v.id == id; });
+    if (found == all.end())
+      throw Error(fmt::format("--compare: there is no variant '{}': `ladder list` shows them", id));
+    for (const Variant& other : chosen) {
+      if (other.id == id) throw Error(fmt::format("--compare: '{}' is there twice: name different variants", id));
+    }
+    chosen.push_back(*found);
+  }
+  if (chosen.size() < 2) throw Error(fmt::format("--compare '{}': name a base and at least one other", list));
+  return chosen;
+}
+
 int run(Words words) {
   RunOptions& o = words.options;
   for (const std::string& word : words.remaining) {
@@ -93,7 +114,10 @@ int run(Words words) {
     }
   }
   const std::vector<DeviceKind> kinds = device_kinds(words.device, !o.gpu.is_null());
-  const std::vector<Variant> chosen = choose_variants(find_variants(module_folders(words.folders)), words.variants);
+  std::vector<Variant> variants = find_variants(module_folders(words.folders));
+  need_bases(variants);
+  const std::vector<Variant> chosen =
+      words.compare.empty() ? choose_variants(variants, words.variants) : in_this_order(variants, words.compare);
   require_axes(o.axes, chosen);
   std::vector<Workload> problems;
   if (!words.own_data.empty()) {
@@ -113,6 +137,8 @@ int run(Words words) {
   o.insist = !words.own_data.empty();
   if (o.out.empty()) o.out = default_record();
   if (!o.dump.empty()) fs::create_directories(o.dump);
+  if (!words.compare.empty())
+    return run_interleaved(o, kinds, chosen, std::move(problems), words.sessions, standard_margin);
   return run_ladder(o, kinds, chosen, std::move(problems));
 }
 
@@ -127,6 +153,13 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       ->check(CLI::IsMember({"auto", "cuda", "simt", "cpu", "all"}))
       ->capture_default_str();
   run->add_option("--variants", words->variants, "Globs, with commas between them")->capture_default_str();
+  auto* compare = run->add_option("--compare", words->compare,
+                                  "BASE,VARIANT[,...] instead of --variants: sessions in turns, and a verdict for each")
+                      ->excludes("--variants");
+  run->add_option("--sessions", words->sessions, "Of each variant, with --compare")
+      ->check(CLI::Range(fewest_sessions, 1000))
+      ->needs(compare)
+      ->capture_default_str();
   auto* workloads_option =
       run->add_option("--workloads", words->workloads, "Globs over names and families, with commas between them")
           ->capture_default_str();
@@ -162,10 +195,11 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   run->add_option("--out", words->options.out, "The record (default: results/local/record-TIME.json)");
-  run->add_flag("--resume", words->options.resume, "Keep what is in --out, and do the rest");
+  run->add_flag("--resume", words->options.resume, "Keep what is in --out, and do the rest")->excludes(compare);
   run->add_option(
-      "--dump", words->options.dump,
-      "Folder for labels.npy, centroids.npy, initial_centroids.npy and inertia.txt, by workload and variant");
+         "--dump", words->options.dump,
+         "Folder for labels.npy, centroids.npy, initial_centroids.npy and inertia.txt, by workload and variant")
+      ->excludes(compare);
   run->add_flag("--show-output", words->options.show_output, "Show all that sessions write, not only its end");
   run->add_flag("!--no-keep", words->options.keep_generated, "Delete generated points from the cache after their use");
   run->add_flag("--measure-ceilings", words->options.renew_ceilings, "Measure anew what the devices can do at most");

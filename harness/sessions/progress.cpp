@@ -35,6 +35,10 @@ void Progress::not_to_do(size_t sessions, const std::string& why) {
   say(why);
 }
 
+void Progress::clear() {
+  if (terminal_) fmt::print(stderr, "\r\033[K");
+}
+
 std::string Progress::head() const {
   const double elapsed = now_seconds() - begin_;
   const std::string to_go = done_ == 0 || done_ == sessions_

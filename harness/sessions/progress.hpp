@@ -20,6 +20,10 @@ class Progress {
   void say(const std::string& what);
   /// That many sessions need not run: they take no time, and count no more.
   void not_to_do(size_t sessions, const std::string& why);
+  /// The same, without a word.
+  void skip(size_t sessions) { sessions_ -= sessions; }
+  /// Takes the line of `doing` away.
+  void clear();
 
  private:
   std::string head() const;

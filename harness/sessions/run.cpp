@@ -32,14 +32,7 @@ std::vector<Pair> pairs_of(const RunOptions& o, const std::vector<DeviceKind>& k
     const auto is_for = [&](DeviceKind kind) { return v.modules.count(kind) || v.broken.count(kind); };
     for (const DeviceKind kind : kinds) {
       if (!is_for(kind)) continue;
-      const int usable = v.card.is_object() ? v.card.value("gpus", 1) : 1;
-      pairs.push_back({&v,
-                       {.device = kind,
-                        .gpus = kind == DeviceKind::cuda && usable >= o.gpus ? o.gpus : 1,
-                        .axes = axes_of(v, o.axes),
-                        .cold = o.cold,
-                        .sustained_seconds = o.sustained_seconds},
-                       std::count_if(kinds.begin(), kinds.end(), is_for) == 1});
+      pairs.push_back({&v, setting_of(v, kind, o), std::count_if(kinds.begin(), kinds.end(), is_for) == 1});
     }
   }
   return pairs;
@@ -50,7 +43,7 @@ class Growing {
  public:
   Growing(const RunOptions& o) : out_(o.out) {
     record_ = {{"schema_version", record_version},
-               {"context", context(o.argv, o.gpu)},
+               {"context", ladder::context(o.argv, o.gpu)},
                {"workloads", json::array()},
                {"rows", json::array()}};
     if (!o.resume || !fs::exists(out_)) return;
@@ -65,6 +58,7 @@ class Growing {
     record_["rows"] = old.at("rows");
   }
 
+  json& context() { return record_["context"]; }
   json& context_entry(const char* key) { return record_["context"][key]; }
   const json& record() const { return record_; }
 
@@ -135,27 +129,36 @@ class Growing {
   json record_;
 };
 
-std::map<DeviceKind, Limits> limits_of(const RunOptions& o, const std::vector<DeviceKind>& kinds, Growing& record,
+}  // namespace
+
+Setting setting_of(const Variant& v, DeviceKind kind, const RunOptions& o) {
+  const int usable = v.card.is_object() ? v.card.value("gpus", 1) : 1;
+  return {.device = kind,
+          .gpus = kind == DeviceKind::cuda && usable >= o.gpus ? o.gpus : 1,
+          .axes = axes_of(v, o.axes),
+          .cold = o.cold,
+          .sustained_seconds = o.sustained_seconds};
+}
+
+std::map<DeviceKind, Limits> limits_of(const RunOptions& o, const std::vector<DeviceKind>& kinds, json& context,
                                        Progress& progress) {
   std::map<DeviceKind, Limits> limits;
   for (const DeviceKind kind : kinds) {
     progress.doing(fmt::format("what {} can do at most", to_string(kind)));
     const bool gpu = kind == DeviceKind::cuda;
-    const json device = gpu ? o.gpu : json{{"name", record.context_entry("host")["cpu"]}};
+    const json device = gpu ? o.gpu : json{{"name", context["host"]["cpu"]}};
     Limits& l = limits[kind];
     l.ceilings = ceilings_of(kind, o.ordinal, device, o.renew_ceilings);
     // 256 KiB of registers and as much shared memory and first-level cache in each multiprocessor.
     l.kept_bytes = double(l.ceilings.l2_bytes.value_or(0)) + (gpu ? device.value("multiprocessors", 0) * 524288.0 : 0);
-    record.context_entry("ceilings")[to_string(kind)] = l.ceilings;
-    json& floor = record.context_entry("floor_us");
+    context["ceilings"][to_string(kind)] = l.ceilings;
+    json& floor = context["floor_us"];
     if (floor.is_null() && l.ceilings.empty_event_us) {
       floor = {{"empty_event_us", l.ceilings.empty_event_us}, {"empty_launch_us", l.ceilings.empty_launch_us}};
     }
   }
   return limits;
 }
-
-}  // namespace
 
 int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const std::vector<Variant>& variants,
                std::vector<Workload> workloads) {
@@ -171,7 +174,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
 
   const std::vector<Pair> pairs = pairs_of(o, kinds, variants);
   Progress progress(pairs.size() * workloads.size());
-  std::map<DeviceKind, Limits> limits = limits_of(o, kinds, record, progress);
+  std::map<DeviceKind, Limits> limits = limits_of(o, kinds, record.context(), progress);
   const Scratch scratch;
   bool named_left_out = false;
   for (Workload& w : workloads) {

@@ -195,7 +195,8 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
   write_whole(request_file, json(request).dump(1));
   Heard heard;
   const std::string label = fmt::format("{} {} on {}", v.id, w.name, to_string(session.setting.device));
-  const End end = run_child(worker(session.setting.device), request_file, request.time_limit, [&](const json& event) {
+  const fs::path program = session.worker.empty() ? worker(session.setting.device) : session.worker;
+  const End end = run_child(program, request_file, request.time_limit, [&](const json& event) {
     heard.take(event);
     if (event.value("event", "") == "scope") progress.doing(label + ": " + heard.doing);
   });

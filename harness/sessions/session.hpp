@@ -42,6 +42,7 @@ struct Session {
   const Variant* variant = nullptr;
   Setting setting;
   std::vector<std::string> scopes;
+  std::filesystem::path worker = {};  ///< the program that runs it, where it is not the one beside this program
 };
 
 /// Seconds that a session may take where nobody says otherwise: what it must do at rates that even a slow variant
