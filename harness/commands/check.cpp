@@ -167,10 +167,12 @@ int check(const Words& words) {
     }
     for (const auto& [tool, program] : programs) {
       progress.doing(w.name);
-      const Session session{.variant = &variant,
-                            .setting = {.device = built.device, .axes = axes_of(variant, {})},
-                            .scopes = o.scopes,
-                            .worker = program};
+      Session session;
+      session.variant = &variant;
+      session.setting.device = built.device;
+      session.setting.axes = axes_of(variant, {});
+      session.scopes = o.scopes;
+      session.worker = program;
       const Finding finding = try_on(w, o, session, scratch.path, progress);
       progress.clear();
       right += finding.what == Finding::right;
