@@ -23,6 +23,10 @@ from record import Record, RecordError, from_document, read_json
 SCHEMA = Path(__file__).resolve().parent.parent / "harness" / "records" / "record.schema.json"
 # Samples and quartiles may be written with fewer digits than they were computed with.
 RELATIVE_TOLERANCE = 1e-6
+# With fewer samples a quartile is one of them, or nearly.
+QUARTILES_FROM = 5
+# Records of the schema's first version, which had fewer fields: they are read as they are.
+OLDER_VERSIONS = (1,)
 
 
 def items(
@@ -71,14 +75,38 @@ def schema_violations(document: dict[str, Any]) -> list[str]:
 
 def quartile_violations(name: str, row: dict[str, Any]) -> list[str]:
     stated = {key: row[key] for key in ("q1_ms", "median_ms", "q3_ms")}
-    if not row["samples_ms"]:
+    count = len(row["samples_ms"])
+    if count == 0:
         wrong = [key for key, value in stated.items() if value is not None]
         return [f"{name}: {', '.join(wrong)} stated without a sample."] if wrong else []
+    found = []
+    for key in ("q1_ms", "q3_ms"):
+        if (stated[key] is None) != (count < QUARTILES_FROM):
+            found.append(f"{name}: {key} is {stated[key]} with {count} samples; quartiles begin at {QUARTILES_FROM}.")
     computed = np.percentile(row["samples_ms"], [25, 50, 75], method="linear")
-    return [
-        f"{name}: {key} is {value:.9g}, but its {len(row['samples_ms'])} samples give {right:.9g}."
+    return found + [
+        f"{name}: {key} is {value:.9g}, but its {count} samples give {right:.9g}."
         for (key, value), right in zip(stated.items(), computed, strict=True)
         if value is not None and abs(value - right) > RELATIVE_TOLERANCE * right
+    ]
+
+
+def sample_violations(name: str, row: dict[str, Any]) -> list[str]:
+    """What stands beside each sample, and what follows from the median."""
+    found = []
+    for key in ("sm_mhz", "solve_iterations"):
+        if row[key] and len(row[key]) != len(row["samples_ms"]):
+            found.append(f"{name}: {len(row['samples_ms'])} samples, but {len(row[key])} entries in {key}.")
+    if row["median_ms"] is None:
+        wrong = [key for key in ("gflops", "gbs", "roof_percent", "per_iteration_ms") if row[key] is not None]
+        return [*found, f"{name}: {', '.join(wrong)} stated without a time."] if wrong else found
+    expected = {"gflops": row["flop"] / row["median_ms"] * 1e-6, "gbs": row["bytes"] / row["median_ms"] * 1e-6}
+    if row["floor_ms"] is not None:
+        expected["roof_percent"] = 100 * row["floor_ms"] / row["median_ms"]
+    return found + [
+        f"{name}: {key} is {row[key]:.9g}, but its median gives {right:.9g}."
+        for key, right in expected.items()
+        if row[key] is not None and abs(row[key] - right) > RELATIVE_TOLERANCE * right
     ]
 
 
@@ -105,18 +133,17 @@ def semantic_violations(document: dict[str, Any]) -> list[str]:
     sizes = {entry["name"]: entry["n"] for entry in document["workloads"]}
     names = [entry["name"] for entry in document["workloads"]]
     found += [f"workload {name}: listed {names.count(name)} times." for name in sizes if names.count(name) > 1]
-    keys: set[tuple[Any, ...]] = set()
+    keys: set[str] = set()
     for index, row in enumerate(document["rows"]):
         name = row_name(index, row)
         if row["workload"] not in sizes:
             found.append(f"{name}: workload {row['workload']} is not in workloads.")
         if row["device"] == "cuda" and row["status"] != "refused" and document["context"]["gpu"] is None:
             found.append(f"{name}: ran on cuda, but context.gpu is null.")
-        key = (*(row[k] for k in ("variant", "workload", "device", "scope", "cache")), *sorted(row["axes"].items()))
-        if key in keys:
-            found.append(f"{name}: repeats an earlier row with the same axes and cache state.")
-        keys.add(key)
-        found += quartile_violations(name, row)
+        if row["key"] in keys:
+            found.append(f"{name}: repeats an earlier row, {row['key']}.")
+        keys.add(row["key"])
+        found += quartile_violations(name, row) + sample_violations(name, row)
         if row["status"] in ("ok", "unstable") and row["reassigned"]:
             if row["reassigned"][0] != sizes.get(row["workload"], row["reassigned"][0]):
                 found.append(f"{name}: reassigned starts with {row['reassigned'][0]}, not with all points.")
@@ -127,8 +154,25 @@ def semantic_violations(document: dict[str, Any]) -> list[str]:
     return found + base_violations(document["rows"])
 
 
+def older_violations(document: dict[str, Any]) -> list[str]:
+    """An older record cannot be held against today's schema: whether its rows can be read at all."""
+    needed = {"variant", "base", "workload", "device", "scope", "status", "reason", "samples_ms", "median_ms"}
+    if not isinstance(document.get("context"), dict) or not isinstance(document.get("workloads"), list):
+        return ["the record has no context or no workloads."]
+    rows = document.get("rows")
+    if not isinstance(rows, list):
+        return ["the record has no rows."]
+    return [
+        f"{row_name(index, row)}: lacks {', '.join(sorted(needed - set(row)))}."
+        for index, row in enumerate(rows)
+        if not needed <= set(row)
+    ]
+
+
 def violations(document: dict[str, Any]) -> list[str]:
     """One sentence per violation; the meaning is only looked at once the form is right."""
+    if document.get("schema_version") in OLDER_VERSIONS:
+        return older_violations(document)
     return schema_violations(document) or semantic_violations(document)
 
 

@@ -14,8 +14,19 @@ from typing import Any
 
 import numpy as np
 
+SCHEMA = json.loads((Path(__file__).resolve().parent.parent / "harness" / "records" / "record.schema.json").read_text())
 SCOPES = ("assign", "update", "iteration", "solve", "end_to_end")
 ITERATIONS = 12
+
+
+def ceilings(gpu: bool) -> dict[str, Any]:
+    """Round numbers of a device that is nobody's."""
+    names = SCHEMA["$defs"]["ceilings"]["required"]
+    if not gpu:
+        return dict.fromkeys(names) | {"copy_gbs": 20.0, "read_gbs": 18.0, "fp32_gflops": 900.0, "fp64_gflops": 450.0}
+    rates = {"copy_gbs": 4200.0, "read_gbs": 4300.0, "fp32_gflops": 60e3, "fp64_gflops": 30e3, "tensor_gflops": None}
+    link = {"pinned_h2d_gbs": 55.0, "pinned_d2h_gbs": 55.0, "pageable_h2d_gbs": 6.5, "pageable_d2h_gbs": 6.5}
+    return rates | link | {"empty_event_us": 1.0, "empty_launch_us": 2.0, "l2_bytes": 50_000_000}
 
 
 def context(gpu: bool = True) -> dict[str, Any]:
@@ -40,6 +51,9 @@ def context(gpu: bool = True) -> dict[str, Any]:
         }
         if gpu
         else None,
+        "ceilings": ({"cuda": ceilings(True)} if gpu else {}) | {"simt": ceilings(False), "cpu": ceilings(False)},
+        "floor_us": {"empty_event_us": 1.0, "empty_launch_us": 2.0} if gpu else None,
+        "left_out": [],
     }
 
 
@@ -52,8 +66,14 @@ def workload(name: str, family: str, n: int, d: int, k: int, stop: str = "exact"
         "d": d,
         "k": k,
         "type": "f32",
+        "metric": "euclidean",
+        "kernel": "none",
         "stop": stop,
+        "seed": 1,
         "data_hash": "sha256:00",
+        "init_hash": None,
+        "nonzeros": n * d,
+        "made_by": None,
         "source": family,
     }
 
@@ -75,26 +95,46 @@ def row(
     samples = [ms * (1 + spread * noise.random()) for _ in range(10)] if timed else []
     q1, median, q3 = (float(q) for q in np.percentile(samples, [25, 50, 75])) if timed else (None, None, None)
     n = workload["n"]
+    whole = scope in ("solve", "end_to_end")
+    flop = 2.0 * n * workload["k"] * workload["d"] * (ITERATIONS if whole else 1)
+    moved = 4.0 * n * workload["d"] * (ITERATIONS if whole else 1)
+    gpu = device == "cuda"
+    floor = max(flop / 60e9, max(0.0, moved - 50e6) / 4300e6) if gpu else None
     made = {
+        "key": "",
         "variant": variant,
+        "module_hash": f"{variant}-{device}",
         "base": base,
         "idea": f"the idea of {variant}",
         "shows": "assign",
         "workload": workload["name"],
+        "metric": "euclidean",
         "device": device,
+        "gpus": 1,
         "scope": scope,
         "status": status,
         "reason": "",
         "axes": {},
         "cache": "warm",
+        "sustained_seconds": 0.0,
         "samples_ms": samples,
         "median_ms": median,
         "q1_ms": q1,
         "q3_ms": q3,
+        "per_iteration_ms": median / ITERATIONS if median and whole else None,
+        "verdict": "settled" if timed else "",
+        "warm_up_seconds": 1.0 if gpu and timed else 0.0,
+        "sm_mhz": [1980.0] * len(samples) if gpu else [],
+        "median_mhz": 1980.0 if gpu and timed else None,
+        "settled_mhz": 1980.0 if gpu and timed else None,
+        "retries": 0,
+        "solve_iterations": [ITERATIONS] * len(samples) if whole else [],
+        "labels_differ": 0,
         "validation": {
             "rows_checked": n,
             "labels_wrong": 0,
             "ties": 0,
+            "labels_differ": 0,
             "worst_regret": 0.0,
             "centroid_error": 1e-7,
             "inertia": 10.0,
@@ -106,12 +146,23 @@ def row(
         "reassigned": [n] + [int(n * 0.5**i) for i in range(1, ITERATIONS - 1)] + [0] if timed else [],
         "inertia": [10.0 + 90.0 * 0.6**i for i in range(ITERATIONS)] if timed else [],
         "peak_device_bytes": 1 << 20 if device == "cuda" and timed else None,
-        "sm_mhz": 1980.0 if device == "cuda" and timed else None,
-        "flop": 2.0 * n * workload["k"] * workload["d"],
-        "bytes": 4.0 * n * workload["d"],
+        "iteration_ms": [ms / ITERATIONS] * ITERATIONS if timed and scope == "solve" else [],
+        "counters": {},
+        "prepare_ms": 1.0 if timed else 0.0,
+        "flop": flop,
+        "bytes": moved,
+        "gflops": flop / median * 1e-6 if median else None,
+        "gbs": moved / median * 1e-6 if median else None,
+        "floor_ms": floor,
+        "bound_by": "flop" if gpu else None,
+        "roof_percent": 100 * floor / median if floor and median else None,
+        "launch_bound": bool(gpu and median and median < 0.01),
         "dump": None,
     }
-    return made | fields
+    made |= fields
+    settings = [f"{name}={value}" for name, value in made["axes"].items()]
+    made["key"] = " ".join([variant, workload["name"], device, scope, made["cache"], *settings])
+    return made
 
 
 def session(
@@ -160,7 +211,7 @@ def make(gpu: bool = True) -> dict[str, Any]:
             rows += session("h3_crash", "h2_tiles", w, device, ms, **(crash if w in sweep else {}))
         rows += session("s1_serial", "", w, "cpu", work / 1e6)
         rows += session("s2_threads", "s1_serial", w, "cpu", work / 13e6, fused=True, shows="iteration")
-    return {"schema_version": 1, "context": context(gpu), "workloads": workloads, "rows": rows}
+    return {"schema_version": 2, "context": context(gpu), "workloads": workloads, "rows": rows}
 
 
 def tall(variants: int = 40) -> dict[str, Any]:
@@ -175,7 +226,7 @@ def tall(variants: int = 40) -> dict[str, Any]:
                 fields = {"status": "refused", "reason": f"needs {i} KB of shared memory per block, 48 KB are there."}
             ms = w["k"] / 100 * math.exp(-i / 8)
             rows += session(name, names[i - 1] if i else "", w, "cuda", ms, fused=i % 4 == 3, **fields)
-    return {"schema_version": 1, "context": context(), "workloads": sweep, "rows": rows}
+    return {"schema_version": 2, "context": context(), "workloads": sweep, "rows": rows}
 
 
 def write(document: dict[str, Any], path: Path) -> Path:

@@ -85,46 +85,244 @@ TEST(StopRule, CapsSamplesAndTime) {
   EXPECT_STREQ(to_string(Verdict::capped), "capped");
 }
 
-TEST(MannWhitney, KnownValues) {
-  // scipy.stats.mannwhitneyu(a, b, method="asymptotic").pvalue
-  const Samples a{19, 22, 16, 29, 24}, b{20, 11, 17, 12};
-  EXPECT_NEAR(mann_whitney_p(a, b), 0.11134688653314041, 1e-12);
-  EXPECT_NEAR(mann_whitney_p(b, a), 0.11134688653314041, 1e-12);
-  const Samples tied_a{1, 2, 2, 3, 3, 3, 4}, tied_b{2, 3, 4, 4, 5, 5};
-  EXPECT_NEAR(mann_whitney_p(tied_a, tied_b), 0.07826242947714618, 1e-12);
-  EXPECT_EQ(mann_whitney_p(Samples(5, 1.0), Samples(6, 1.0)), 1);
+TEST(StudentT, KnownValues) {
+  // 2 * scipy.stats.t.sf(t, freedom)
+  EXPECT_NEAR(student_p(2, 1), 0.29516723530086653, 1e-12);
+  EXPECT_NEAR(student_p(2, 2), 0.18350341907227397, 1e-12);
+  EXPECT_NEAR(student_p(-2.5, 7), 0.04099221858575289, 1e-12);
+  EXPECT_NEAR(student_p(1, 30), 0.3253086154260302, 1e-12);
+  EXPECT_EQ(student_p(0, 7), 1);
+  // scipy.stats.t.ppf(0.975, freedom)
+  EXPECT_NEAR(student_t(0.05, 4), 2.7764451051977987, 1e-9);
+  EXPECT_NEAR(student_t(0.05, 7), 2.3646242510102993, 1e-9);
+  EXPECT_NEAR(student_t(0.5, 4), 0.7406970841, 1e-9) << "what scatter_of_repeats and scatter_of_pairs divide by";
 }
 
-TEST(Compare, FasterSlowerSame) {
-  const Samples base = times(10, 0.01, 30, 1);
-  const Comparison faster = compare(base, times(8, 0.01, 30, 2));
-  EXPECT_EQ(faster.verdict, Comparison::Verdict::faster);
-  EXPECT_NEAR(faster.ratio, 0.8, 0.01);
-  EXPECT_LT(faster.low, faster.ratio);
-  EXPECT_GT(faster.high, faster.ratio);
-  EXPECT_LT(faster.p, 1e-6);
-  EXPECT_EQ(compare(times(8, 0.01, 30, 2), base).verdict, Comparison::Verdict::slower);
-  EXPECT_EQ(compare(base, times(10, 0.01, 30, 3)).verdict, Comparison::Verdict::same);
+// ------------------------------------------------------------------------------- comparisons, tried on made-up
+// machines
+
+using Says = Comparison::Verdict;
+
+/// How the sessions of a machine differ, on the scale of logarithms.
+struct Machine {
+  double scatter = 0.01;     ///< standard deviation of a session
+  double strays = 0;         ///< share of sessions that are slower by far: 2 to 20 %
+  double drift = 0;          ///< from a run's first session to its last
+  double within = 0.01;      ///< standard deviation of a sample in its session
+  size_t samples = 20;       ///< of a session
+  double row_scatter = 0.5;  ///< how unlike the rows of one record are: of the logarithm of their own scatter
+};
+
+class Draws {
+ public:
+  explicit Draws(uint64_t seed) : sequence_(seed, Stream::noise) {}
+  double normal() { return ladder::normal(sequence_.next()); }
+  double uniform() { return ladder::uniform(sequence_.next()); }
+
+ private:
+  Sequence sequence_;
+};
+
+double session_effect(const Machine& machine, double scatter, Draws& draws) {
+  const double stray = draws.uniform() < machine.strays ? 0.02 + 0.18 * draws.uniform() : 0;
+  return scatter * draws.normal() + stray;
 }
 
-TEST(Compare, ADifferenceBelowTheMarginIsNone) {
-  const Samples base = times(10, 0.001, 100, 1), candidate = times(10.1, 0.001, 100, 2);
-  EXPECT_EQ(compare(base, candidate).verdict, Comparison::Verdict::same);
-  EXPECT_EQ(compare(base, candidate, 0.005).verdict, Comparison::Verdict::slower);
+std::vector<SessionMedian> interleaved(const Machine& machine, int a_side, double difference, Draws& draws) {
+  std::vector<SessionMedian> sessions;
+  for (int i = 0; i < 2 * a_side; ++i) {
+    const bool candidate = i % 4 == 1 || i % 4 == 2;  // A B B A A B B A ...
+    const double at = double(i) / (2 * a_side - 1);
+    const double log_time =
+        session_effect(machine, machine.scatter, draws) + machine.drift * at + difference * candidate;
+    sessions.push_back({i, candidate, 3 * std::exp(log_time)});
+  }
+  return sessions;
 }
 
-TEST(Compare, UnsureWhereNoiseHidesTheDifferenceOrSamplesAreFew) {
-  EXPECT_EQ(compare(times(10, 0.3, 10, 1), times(9.5, 0.3, 10, 2)).verdict, Comparison::Verdict::unsure);
-  EXPECT_EQ(compare(Samples{10, 10, 10, 10}, Samples{5, 5, 5, 5, 5}).verdict, Comparison::Verdict::unsure);
-  EXPECT_THROW(compare(Samples{0, 0}, Samples{1}), Error);
-  EXPECT_THROW(compare(Samples{}, Samples{1}), Error);
+struct Rates {
+  double same = 0, faster = 0, slower = 0, unsure = 0;
+  void add(Says verdict, double share) {
+    (verdict == Says::same     ? same
+     : verdict == Says::faster ? faster
+     : verdict == Says::slower ? slower
+                               : unsure) += share;
+  }
+};
+
+Rates tried_interleaved(const Machine& machine, int a_side, double difference, int trials = 4000) {
+  Draws draws(uint64_t(a_side) + 17);
+  Rates rates;
+  for (int t = 0; t < trials; ++t)
+    rates.add(compare_interleaved(interleaved(machine, a_side, difference, draws)).verdict, 1.0 / trials);
+  return rates;
 }
 
-TEST(Compare, TheSameVerdictEveryTime) {
-  const Samples a = times(10, 0.1, 20, 1), b = times(9, 0.1, 20, 2);
-  const Comparison first = compare(a, b), second = compare(a, b);
-  EXPECT_EQ(first.low, second.low);
-  EXPECT_EQ(first.high, second.high);
+const std::vector<std::pair<const char*, Machine>> machines = {
+    {"quiet", {.scatter = 0.002}},
+    {"usual", {.scatter = 0.01}},
+    {"noisy", {.scatter = 0.03}},
+    {"strays", {.scatter = 0.01, .strays = 0.08}},
+    {"noisy with strays", {.scatter = 0.03, .strays = 0.08}},
+    {"warming up", {.scatter = 0.005, .drift = 0.05}},
+    {"noisy, settling, strays", {.scatter = 0.02, .strays = 0.05, .drift = -0.04}},
+    {"usual, a stray now and then", {.scatter = 0.01, .strays = 0.01}},
+};
+
+TEST(CompareInterleaved, EqualCodeIsRarelyCalledFasterOrSlower) {
+  for (const auto& [name, machine] : machines) {
+    for (const int a_side : {5, 6, 10}) {
+      const Rates rates = tried_interleaved(machine, a_side, 0);
+      EXPECT_LE(rates.faster + rates.slower, 0.03) << name << ", " << a_side << " sessions a side";
+      if (machine.scatter < 0.003) {
+        EXPECT_GE(rates.same, 0.99) << name;
+      }
+    }
+  }
+}
+
+TEST(CompareInterleaved, ThreePercentAreSeenInFiveSessionsASide) {
+  EXPECT_GE(tried_interleaved({.scatter = 0.005}, 5, 0.03).slower, 0.99);
+  EXPECT_GE(tried_interleaved({.scatter = 0.01}, 5, 0.03).slower, 0.9);
+  EXPECT_GE(tried_interleaved({.scatter = 0.01}, 5, -0.03).faster, 0.9);
+  EXPECT_GE(tried_interleaved({.scatter = 0.005, .drift = 0.05}, 5, 0.03).slower, 0.95) << "drift is not scatter";
+  for (const auto& [name, machine] : machines) {
+    const Rates rates = tried_interleaved(machine, 5, 0.03);
+    EXPECT_LE(rates.faster, 0.005) << name;
+    EXPECT_LE(rates.same, 0.005) << name;
+  }
+}
+
+TEST(CompareInterleaved, AsALeastSquaresProgramHasIt) {
+  // numpy.linalg.lstsq of log(time) on [1, candidate, position]; the interval by scipy.stats.t.ppf(0.975, 7).
+  const std::vector<double> times{10, 10.3, 10.5, 10.1, 10.2, 10.6, 10.4, 10.3, 10.1, 10.7};
+  std::vector<SessionMedian> sessions;
+  for (int i = 0; i < 10; ++i) sessions.push_back({i, i % 4 == 1 || i % 4 == 2, times[size_t(i)]});
+  const Comparison c = compare_interleaved(sessions);
+  EXPECT_NEAR(c.ratio, 1.0348746948876524, 1e-9);
+  EXPECT_NEAR(c.low, 1.0189667475154702, 1e-9);
+  EXPECT_NEAR(c.high, 1.0510309946130523, 1e-9);
+  EXPECT_NEAR(c.p, 0.0012089398893078732, 1e-9);
+}
+
+TEST(CompareInterleaved, EvenDriftIsNoDifference) {
+  std::vector<SessionMedian> sessions;
+  for (int i = 0; i < 10; ++i) sessions.push_back({i, i % 4 == 1 || i % 4 == 2, 7 * std::exp(0.01 * i)});
+  const Comparison c = compare_interleaved(sessions);
+  EXPECT_NEAR(c.ratio, 1, 1e-12);
+  EXPECT_EQ(c.verdict, Says::same);
+}
+
+TEST(CompareInterleaved, ADifferenceBelowTheMarginIsNone) {
+  Draws draws(3);
+  const std::vector<SessionMedian> sessions = interleaved({.scatter = 0.001}, 5, 0.01, draws);
+  EXPECT_EQ(compare_interleaved(sessions).verdict, Says::same);
+  EXPECT_EQ(compare_interleaved(sessions, 0.005).verdict, Says::slower);
+}
+
+TEST(CompareInterleaved, NeedsFiveSessionsASideThatAlternate) {
+  Draws draws(4);
+  EXPECT_THROW(compare_interleaved(interleaved({}, 4, 0, draws)), Error);
+  std::vector<SessionMedian> sessions = interleaved({}, 5, 0, draws);
+  sessions[2].median_ms = 0;
+  EXPECT_THROW(compare_interleaved(sessions), Error);
+  for (SessionMedian& s : sessions) s.median_ms = 1, s.position = 0;
+  EXPECT_THROW(compare_interleaved(sessions), Error) << "no order";
+}
+
+TEST(Estimate, OfSamplesAndOfSessions) {
+  const Estimate steady = estimate_of_samples(times(10, 0.01, 400, 1));
+  EXPECT_NEAR(steady.median_ms, 10, 0.01);
+  // Of the median of n normal deviates: sigma * sqrt(pi / 2 / n).
+  EXPECT_NEAR(steady.error, 0.01 * std::sqrt(1.5708 / 400), 2e-4);
+  EXPECT_NEAR(estimate_of_samples(Samples{1, 1.1}).error, std::log(1.1) / 2, 1e-12);
+  EXPECT_EQ(estimate_of_samples(Samples{4}).error, 0);
+  EXPECT_THROW(estimate_of_samples(Samples{}), Error);
+  EXPECT_THROW(estimate_of_samples(Samples{0, 1}), Error);
+  const Estimate sessions = estimate_of_sessions(Samples{1, 4});
+  EXPECT_NEAR(sessions.median_ms, 2, 1e-12);
+  EXPECT_NEAR(sessions.error, std::log(2), 1e-12);
+}
+
+/// Two runs of `rows` rows, one session each; `changed` of them run other code in the second.
+std::vector<std::pair<Estimate, Estimate>> two_runs(const Machine& machine, int rows, int changed, double difference,
+                                                    Draws& draws) {
+  std::vector<std::pair<Estimate, Estimate>> pairs;
+  for (int r = 0; r < rows; ++r) {
+    const double scatter = machine.scatter * std::exp(machine.row_scatter * draws.normal());
+    const auto one = [&](double more) {
+      const double log_time = session_effect(machine, scatter, draws) + more;
+      Samples samples(machine.samples);
+      for (double& s : samples) s = 5 * std::exp(log_time + machine.within * draws.normal());
+      return estimate_of_samples(samples);
+    };
+    const Estimate base = one(0), candidate = one(r < changed ? difference : 0);
+    pairs.push_back({base, candidate});
+  }
+  return pairs;
+}
+
+TEST(CompareApart, EqualCodeIsRarelyCalledFasterOrSlowerInTwoRuns) {
+  for (const auto& [name, machine] : machines) {
+    Draws draws(5);
+    Rates rates;
+    constexpr int runs = 40, rows = 100;
+    for (int run = 0; run < runs; ++run) {
+      const auto pairs = two_runs(machine, rows, 0, 0, draws);
+      const double scatter = *scatter_of_pairs(pairs);
+      for (const auto& [base, candidate] : pairs)
+        rates.add(compare_apart(base, candidate, scatter).verdict, 1.0 / runs / rows);
+    }
+    // Where each side has one session, a stray one looks like a difference, and nothing in two records can tell: at
+    // most every pair that holds one (two sessions a pair) comes on top. One in twenty is the promise where strays are
+    // rare.
+    EXPECT_LE(rates.faster + rates.slower, machine.strays > 0.01 ? 0.05 + 2 * machine.strays : 0.05) << name;
+  }
+}
+
+TEST(CompareApart, WhatReallyChangedIsSeenAndDoesNotHideInTheScatter) {
+  Draws draws(6);
+  Rates rates;
+  for (int run = 0; run < 40; ++run) {
+    const auto pairs = two_runs({.scatter = 0.01}, 100, 20, 0.15, draws);
+    const double scatter = *scatter_of_pairs(pairs);
+    for (int r = 0; r < 20; ++r)
+      rates.add(compare_apart(pairs[size_t(r)].first, pairs[size_t(r)].second, scatter).verdict, 1.0 / 800);
+  }
+  EXPECT_GE(rates.slower, 0.9);
+  EXPECT_EQ(rates.faster, 0);
+}
+
+TEST(CompareApart, TheScatterWidensWhatTheSamplesSay) {
+  const Estimate base{10, 0.001}, candidate{10.4, 0.001};
+  EXPECT_EQ(compare_apart(base, candidate, 0).verdict, Says::slower) << "as if sessions did not scatter";
+  const Comparison c = compare_apart(base, candidate, assumed_scatter);
+  EXPECT_EQ(c.verdict, Says::unsure);
+  EXPECT_NEAR(c.ratio, 1.04, 1e-12);
+  EXPECT_NEAR(std::log(c.high / c.low), 2 * 2.7764451 * std::sqrt(2 * (0.03 * 0.03 + 1e-6)), 1e-6);
+  EXPECT_THROW(compare_apart({0, 0}, candidate, 0.01), Error);
+}
+
+TEST(Scatter, OfPairsAndOfRepeatsFindsTheMachines) {
+  Draws draws(7);
+  const Machine machine{.scatter = 0.04, .within = 0.05, .samples = 30, .row_scatter = 0};
+  // Normal deviates' middle half is 0.6745 wide, a t's with four degrees of freedom 0.7407.
+  const double expected = 0.04 * 0.6745 / 0.7407;
+  EXPECT_NEAR(*scatter_of_pairs(two_runs(machine, 2000, 0, 0, draws)), expected, 0.003);
+  EXPECT_NEAR(*scatter_of_pairs(two_runs(machine, 2000, 400, 0.5, draws)), expected, 0.014) << "a fifth really changed";
+  std::vector<std::vector<double>> repeats(400);
+  for (auto& row : repeats)
+    for (int s = 0; s < 6; ++s) row.push_back(2 * std::exp(0.04 * draws.normal()));
+  EXPECT_NEAR(*scatter_of_repeats(repeats), expected, 0.003);
+}
+
+TEST(Scatter, HasAFloorAndNeedsTenRows) {
+  const std::vector<std::pair<Estimate, Estimate>> equal(10, {Estimate{1, 0}, Estimate{1, 0}});
+  EXPECT_EQ(scatter_of_pairs(equal), least_scatter);
+  EXPECT_EQ(scatter_of_pairs(std::span(equal).first(9)), std::nullopt);
+  const std::vector<std::vector<double>> steady(2, std::vector<double>(6, 1.0));
+  EXPECT_EQ(scatter_of_repeats(steady), least_scatter);
+  EXPECT_EQ(scatter_of_repeats(std::span(steady).first(1)), std::nullopt);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/files.hpp"
 #include "base/parallel.hpp"
 
 namespace ladder {
@@ -224,7 +225,7 @@ const char* descr(ElementType type) {
 // --------------------------------------------------------------------------------------------------------------
 // reading
 
-NpyFile::NpyFile(const std::string& path) : path_(path) {
+NpyFile::NpyFile(const std::string& path, Order accepted) : path_(path) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.fd < 0) fail_on_system(path, "opening it");
   struct stat status {};
@@ -255,7 +256,9 @@ NpyFile::NpyFile(const std::string& path) : path_(path) {
     type_ = type_of(path, header.descr);
     shape_ = header.shape;
     // A one-dimensional array is in both orders at once, and NumPy says C for it.
-    if (header.fortran_order) throw Error(path + " is in Fortran order: save it with numpy.ascontiguousarray(array)");
+    fortran_order_ = header.fortran_order;
+    if (fortran_order_ && accepted == Order::c)
+      throw Error(path + " is in Fortran order: save it with numpy.ascontiguousarray(array)");
     const size_t offset = before + header_bytes;
     size_t data_bytes = 0;
     if (!count_bytes(shape_, element_bytes(type_), size_, data_bytes) || offset > size_t(PTRDIFF_MAX) - data_bytes)
@@ -283,6 +286,7 @@ NpyFile::NpyFile(NpyFile&& other) noexcept
     : path_(std::move(other.path_)),
       type_(other.type_),
       shape_(std::move(other.shape_)),
+      fortran_order_(other.fortran_order_),
       size_(std::exchange(other.size_, 0)),
       mapping_(std::exchange(other.mapping_, nullptr)),
       mapping_bytes_(std::exchange(other.mapping_bytes_, 0)),
@@ -293,6 +297,7 @@ NpyFile& NpyFile::operator=(NpyFile&& other) noexcept {
   std::swap(path_, taken.path_);
   std::swap(type_, taken.type_);
   std::swap(shape_, taken.shape_);
+  std::swap(fortran_order_, taken.fortran_order_);
   std::swap(size_, taken.size_);
   std::swap(mapping_, taken.mapping_);
   std::swap(mapping_bytes_, taken.mapping_bytes_);
@@ -331,9 +336,7 @@ NpyWriter::NpyWriter(const std::string& path, ElementType type, const std::vecto
   size_t count = 0, data_bytes = 0;
   if (!count_bytes(shape, element_bytes(type), count, data_bytes) || data_bytes > size_t(PTRDIFF_MAX) - header.size())
     throw Error(path + " was to hold " + name_of(shape) + " elements, more than memory can address: ask for fewer");
-  // Two writers of one path, in one process or two, must not share a temporary file.
-  static std::atomic<unsigned> writers = 0;
-  const std::string temporary = path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(writers++);
+  const std::string temporary = temporary_beside(path).string();
   const Descriptor file{::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
   if (file.fd < 0) fail_on_system(temporary, "creating it");
   temporary_ = temporary;
@@ -393,6 +396,41 @@ template void write_npy(const std::string&, const double*, const std::vector<siz
 template void write_npy(const std::string&, const int32_t*, const std::vector<size_t>&);
 template void write_npy(const std::string&, const int64_t*, const std::vector<size_t>&);
 
+namespace {
+
+template <class T>
+void transpose(const NpyFile& matrix, NpyWriter& writer) {
+  const T* from = matrix.data<T>();
+  T* to = writer.data<T>();
+  const size_t n = matrix.rows(), d = matrix.columns();
+  // A block of rows at a time: reads run along the columns, writes stay within the block.
+  parallel_pieces(n, 1024, [&](size_t, size_t begin, size_t end) {
+    for (size_t f = 0; f < d; ++f)
+      for (size_t i = begin; i < end; ++i) to[i * d + f] = from[f * n + i];
+  });
+}
+
+}  // namespace
+
+void write_in_c_order(const NpyFile& matrix, const std::string& path) {
+  NpyWriter writer(path, matrix.type(), {matrix.rows(), matrix.columns()});
+  switch (matrix.type()) {
+    case ElementType::f32:
+      transpose<float>(matrix, writer);
+      break;
+    case ElementType::f64:
+      transpose<double>(matrix, writer);
+      break;
+    case ElementType::i32:
+      transpose<int32_t>(matrix, writer);
+      break;
+    case ElementType::i64:
+      transpose<int64_t>(matrix, writer);
+      break;
+  }
+  writer.commit();
+}
+
 // --------------------------------------------------------------------------------------------------- looking at the
 // data
 
@@ -422,6 +460,19 @@ std::optional<Nonfinite> find_nonfinite(const T* points, size_t n, size_t d) {
 }
 template std::optional<Nonfinite> find_nonfinite(const float*, size_t, size_t);
 template std::optional<Nonfinite> find_nonfinite(const double*, size_t, size_t);
+
+template <class T>
+size_t count_nonzero(const T* values, size_t count) {
+  std::atomic<size_t> nonzero = 0;
+  parallel_pieces(count, size_t(1) << 18, [&](size_t, size_t begin, size_t end) {
+    size_t mine = 0;
+    for (size_t i = begin; i < end; ++i) mine += values[i] != 0;
+    nonzero += mine;
+  });
+  return nonzero;
+}
+template size_t count_nonzero(const float*, size_t);
+template size_t count_nonzero(const double*, size_t);
 
 namespace {
 

@@ -36,8 +36,9 @@ inline constexpr ElementType element_type<int64_t> = ElementType::i64;
 /// A .npy file mapped read-only. Pages come from the file on first touch and are shared by all processes that map it.
 class NpyFile {
  public:
-  /// Maps `path`; throws Error where the file is not an array that the harness can read.
-  explicit NpyFile(const std::string& path);
+  enum class Order { c, any };
+  /// Maps `path`; throws Error where the file is not an array that the harness can read, or not in an accepted order.
+  explicit NpyFile(const std::string& path, Order accepted = Order::c);
   ~NpyFile();
   NpyFile(NpyFile&& other) noexcept;
   NpyFile& operator=(NpyFile&& other) noexcept;
@@ -45,13 +46,15 @@ class NpyFile {
   const std::string& path() const { return path_; }
   ElementType type() const { return type_; }
   const std::vector<size_t>& shape() const { return shape_; }
+  /// Are the elements in Fortran order (column by column)? Never, but where any order was accepted.
+  bool fortran_order() const { return fortran_order_; }
   /// Elements: the product of the shape.
   size_t size() const { return size_; }
   /// Of a matrix (n x d): its extents. Throws Error where the file holds no matrix.
   size_t rows() const;
   size_t columns() const;
 
-  /// The elements, in C order. Throws Error where the file holds another type.
+  /// The elements, in the file's order. Throws Error where the file holds another type.
   template <class T>
   const T* data() const {
     require(element_type<T>);
@@ -68,6 +71,7 @@ class NpyFile {
   std::string path_;
   ElementType type_ = ElementType::f32;
   std::vector<size_t> shape_;
+  bool fortran_order_ = false;
   size_t size_ = 0;
   void* mapping_ = nullptr;
   size_t mapping_bytes_ = 0;
@@ -107,6 +111,9 @@ class NpyWriter {
 template <class T>
 void write_npy(const std::string& path, const T* data, const std::vector<size_t>& shape);
 
+/// Writes a matrix in Fortran order to `path` in C order.
+void write_in_c_order(const NpyFile& matrix, const std::string& path);
+
 /// Row and column of a value that is NaN or infinite.
 struct Nonfinite {
   size_t row, column;
@@ -115,6 +122,10 @@ struct Nonfinite {
 /// The first such value of points (n x d): lowest row, then lowest column.
 template <class T>
 std::optional<Nonfinite> find_nonfinite(const T* points, size_t n, size_t d);
+
+/// Of `count` values, those that are not zero.
+template <class T>
+size_t count_nonzero(const T* values, size_t count);
 
 /// A fingerprint of the data, as 16 hexadecimal digits: XXH64 (seed 0) over the little-endian XXH64 values (seed 0) of
 /// each MiB of `data`, the last one being shorter. Not cryptographic: it tells data sets apart, not friend from foe.

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
-
-#include "base/philox.hpp"
 
 namespace ladder {
 namespace {
@@ -20,12 +19,33 @@ double quantile_of_sorted(std::span<const double> sorted, double q) {
   return sorted[below] + (at - double(below)) * (sorted[below + 1] - sorted[below]);
 }
 
-/// Moves the median's neighbours into place and no more: a bootstrap takes thousands of medians.
-double median_in_place(std::vector<double>& values) {
-  const size_t half = values.size() / 2;
-  const auto middle = values.begin() + std::ptrdiff_t(half);
-  std::nth_element(values.begin(), middle, values.end());
-  return values.size() % 2 ? *middle : (*std::max_element(values.begin(), middle) + *middle) / 2;
+double median(std::vector<double> values) { return summarise(values).median; }
+
+/// The middle half of Student's t with four degrees of freedom ends here: what a median absolute deviation estimates.
+constexpr double quartile_of_t4 = 0.7406971;
+constexpr int tail_freedom = 4;        // of compare_apart
+constexpr double significance = 0.02;  // FASTER and SLOWER need a smaller p
+constexpr size_t fewest_rows = 10;     // that tell a scatter
+
+double log_of(double median_ms) {
+  if (!(median_ms > 0))
+    throw Error("a median of " + std::to_string(median_ms) + " ms cannot be compared: time it again");
+  return std::log(median_ms);
+}
+
+Comparison judge(double log_ratio, double error, int freedom, double margin) {
+  Comparison c;
+  const double reach = student_t(0.05, freedom) * error;
+  c.ratio = std::exp(log_ratio);
+  c.low = std::exp(log_ratio - reach);
+  c.high = std::exp(log_ratio + reach);
+  c.p = error > 0 ? student_p(log_ratio / error, freedom) : log_ratio == 0 ? 1 : 0;
+  using Verdict = Comparison::Verdict;
+  if (c.low >= 1 - margin && c.high <= 1 + margin)
+    c.verdict = Verdict::same;
+  else if (c.p < significance)
+    c.verdict = c.ratio < 1 ? Verdict::faster : Verdict::slower;
+  return c;
 }
 
 }  // namespace
@@ -88,68 +108,128 @@ const char* to_string(Comparison::Verdict verdict) {
   return "?";
 }
 
-double mann_whitney_p(std::span<const double> a, std::span<const double> b) {
-  need_samples(a);
-  need_samples(b);
-  struct Ranked {
-    double value;
-    bool from_a;
-  };
-  std::vector<Ranked> all;
-  for (const double v : a) all.push_back({v, true});
-  for (const double v : b) all.push_back({v, false});
-  std::sort(all.begin(), all.end(), [](const Ranked& x, const Ranked& y) { return x.value < y.value; });
-  const double m = double(a.size()), n = double(b.size()), total = m + n;
-  double rank_sum = 0, tie_term = 0;
-  for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
-    while (end < all.size() && all[end].value == all[begin].value) ++end;
-    const double rank = double(begin + end + 1) / 2, tied = double(end - begin);  // ranks count from 1; ties share
-    for (size_t i = begin; i < end; ++i) rank_sum += all[i].from_a ? rank : 0;
-    tie_term += tied * tied * tied - tied;
+double student_p(double t, int freedom) {
+  // Abramowitz and Stegun, 26.7.3 and 26.7.4: a finite sum for whole degrees of freedom.
+  const double angle = std::atan(std::fabs(t) / std::sqrt(double(freedom)));
+  const double sine = std::sin(angle), cosine = std::cos(angle);
+  const bool odd = freedom % 2;
+  double term = odd ? cosine : 1, sum = 0;
+  for (int i = odd ? 3 : 2; i <= freedom; i += 2) {
+    sum += term;
+    term *= cosine * cosine * (i - 1) / i;
   }
-  const double u = rank_sum - m * (m + 1) / 2;
-  const double variance = m * n / 12 * (total + 1 - tie_term / (total * (total - 1)));
-  if (!(variance > 0)) return 1;  // all values equal
-  const double z = std::max(0.0, std::fabs(u - m * n / 2) - 0.5) / std::sqrt(variance);
-  return std::erfc(z / std::sqrt(2.0));
+  const double inside = odd ? (angle + sine * sum) * 2 / std::numbers::pi : sine * sum;
+  return std::max(0.0, 1 - inside);
 }
 
-Comparison compare(std::span<const double> base, std::span<const double> candidate, double margin) {
-  constexpr int resamples = 2000;
-  constexpr size_t fewest = 5;
-  Comparison result;
-  const double base_median = summarise(base).median;
-  if (!(base_median > 0))
-    throw Error("a base with a median of " + std::to_string(base_median) + " ms is no base: time it again");
-  result.ratio = summarise(candidate).median / base_median;
-  result.p = mann_whitney_p(base, candidate);
+double student_t(double p, int freedom) {
+  double low = 0, high = 1;
+  while (student_p(high, freedom) > p) high *= 2;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (student_p(middle, freedom) > p ? low : high) = middle;
+  }
+  return high;
+}
 
-  std::vector<double> ratios(resamples), drawn;
-  Sequence random(1, Stream::bootstrap);
-  const auto resampled_median = [&](std::span<const double> samples) {
-    drawn.clear();
-    for (size_t i = 0; i < samples.size(); ++i) drawn.push_back(samples[random.below(uint32_t(samples.size()))]);
-    return median_in_place(drawn);
+Comparison compare_interleaved(std::span<const SessionMedian> sessions, double margin) {
+  const auto candidates = std::count_if(sessions.begin(), sessions.end(), [](const auto& s) { return s.candidate; });
+  const auto bases = std::ptrdiff_t(sessions.size()) - candidates;
+  if (std::min(bases, candidates) < fewest_sessions) {
+    throw Error("to compare takes " + std::to_string(fewest_sessions) + " sessions a side, there are " +
+                std::to_string(bases) + " of the base and " + std::to_string(candidates) + " of the candidate");
+  }
+  // Least squares with two regressors: both centred, then the side is freed of what it shares with the position.
+  const double count = double(sessions.size());
+  double mean_side = 0, mean_position = 0, mean_value = 0;
+  for (const SessionMedian& s : sessions) {
+    mean_side += s.candidate / count;
+    mean_position += s.position / count;
+    mean_value += log_of(s.median_ms) / count;
+  }
+  double ss = 0, sp = 0, pp = 0, sv = 0, pv = 0, vv = 0;
+  for (const SessionMedian& row : sessions) {
+    const double s = row.candidate - mean_side, p = row.position - mean_position;
+    const double v = log_of(row.median_ms) - mean_value;
+    ss += s * s, sp += s * p, pp += p * p, sv += s * v, pv += p * v, vv += v * v;
+  }
+  if (!(pp > 0)) throw Error("sessions of an interleaved run need positions: all have the same one");
+  const double free = ss - sp * sp / pp;
+  if (!(free > 1e-9 * ss))
+    throw Error("sessions of the two sides did not alternate: no drift can be told from an effect");
+  const double effect = (sv - sp * pv / pp) / free;
+  const double residue = std::max(0.0, vv - pv * pv / pp - effect * effect * free);
+  const int freedom = int(sessions.size()) - 3;
+  return judge(effect, std::sqrt(residue / freedom / free), freedom, margin);
+}
+
+Estimate estimate_of_samples(std::span<const double> samples_ms) {
+  need_samples(samples_ms);
+  std::vector<double> sorted(samples_ms.begin(), samples_ms.end());
+  std::sort(sorted.begin(), sorted.end());
+  log_of(sorted.front());
+  const double middle = quantile_of_sorted(sorted, 0.5), count = double(sorted.size());
+  if (sorted.size() < 6) return {middle, std::log(sorted.back() / sorted.front()) / 2};
+  constexpr double z = 1.959964;  // of a 95 % interval
+  const double reach = z * std::sqrt(count) / 2;
+  const auto low = size_t(std::max(0.0, std::floor(count / 2 - reach)));
+  const auto high = size_t(std::min(count - 1, std::ceil(count / 2 + reach)));
+  return {middle, std::log(sorted[high] / sorted[low]) / (2 * z)};
+}
+
+Estimate estimate_of_sessions(std::span<const double> medians_ms) {
+  need_samples(medians_ms);
+  const double count = double(medians_ms.size());
+  double mean = 0, squares = 0;
+  for (const double m : medians_ms) mean += log_of(m) / count;
+  for (const double m : medians_ms) squares += std::pow(std::log(m) - mean, 2);
+  return {std::exp(mean), medians_ms.size() > 1 ? std::sqrt(squares / (count - 1) / count) : 0};
+}
+
+Comparison compare_apart(const Estimate& base, const Estimate& candidate, double scatter, double margin) {
+  const double variance = base.error * base.error + candidate.error * candidate.error + 2 * scatter * scatter;
+  return judge(log_of(candidate.median_ms) - log_of(base.median_ms), std::sqrt(variance), tail_freedom, margin);
+}
+
+std::optional<double> scatter_of_repeats(std::span<const std::vector<double>> rows_ms) {
+  std::vector<double> deviations;
+  size_t repeats = 0;
+  for (const std::vector<double>& row : rows_ms) {
+    if (row.size() < 2) continue;
+    repeats += row.size() - 1;
+    std::vector<double> logs;
+    for (const double m : row) logs.push_back(log_of(m));
+    // About the mean, not the median: of an odd number, one would deviate by nothing.
+    const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / double(logs.size());
+    const double lost = std::sqrt(double(logs.size()) / double(logs.size() - 1));  // to the mean, from the same data
+    for (const double value : logs) deviations.push_back(std::fabs(value - mean) * lost);
+  }
+  if (repeats < fewest_rows) return {};
+  return std::max(least_scatter, median(deviations) / quartile_of_t4);
+}
+
+std::optional<double> scatter_of_pairs(std::span<const std::pair<Estimate, Estimate>> rows) {
+  if (rows.size() < fewest_rows) return {};
+  std::vector<double> ratios, within;
+  for (const auto& [base, candidate] : rows) {
+    ratios.push_back(log_of(candidate.median_ms) - log_of(base.median_ms));
+    within.push_back(base.error * base.error + candidate.error * candidate.error);
+  }
+  const double centre = median(ratios);
+  // The scatter for which the middle one of the deviations is where Student's t has it.
+  const auto too_small = [&](double scatter) {
+    std::vector<double> deviations;
+    for (size_t i = 0; i < ratios.size(); ++i)
+      deviations.push_back(std::fabs(ratios[i] - centre) / std::sqrt(within[i] + 2 * scatter * scatter));
+    return median(deviations) > quartile_of_t4;
   };
-  for (double& ratio : ratios) {
-    const double denominator = resampled_median(base);
-    ratio = resampled_median(candidate) / denominator;
+  double low = least_scatter, high = least_scatter;
+  while (too_small(high)) low = high, high *= 2;
+  for (int i = 0; i < 40 && low < high; ++i) {
+    const double middle = (low + high) / 2;
+    (too_small(middle) ? low : high) = middle;
   }
-  std::sort(ratios.begin(), ratios.end());
-  result.low = quantile_of_sorted(ratios, 0.025);
-  result.high = quantile_of_sorted(ratios, 0.975);
-
-  using Verdict = Comparison::Verdict;
-  if (std::min(base.size(), candidate.size()) < fewest) {
-    result.verdict = Verdict::unsure;
-  } else if (result.low >= 1 - margin && result.high <= 1 + margin) {
-    result.verdict = Verdict::same;
-  } else if (result.p < 0.01 && result.high < 1) {
-    result.verdict = Verdict::faster;
-  } else if (result.p < 0.01 && result.low > 1) {
-    result.verdict = Verdict::slower;
-  }
-  return result;
+  return high;
 }
 
 }  // namespace ladder

@@ -1,9 +1,27 @@
-// From samples to statements: when enough of them are taken, what they say in one line, and which of two sets is
+// From samples to statements: when enough of them are taken, what they say in one line, and which of two variants is
 // faster.
+//
+// Samples of one process are not independent: where its memory lies, which clock the GPU settled at, how the code was
+// placed, moves all of them together. So a session (a process) counts as one observation, the logarithm of its median
+// time, whatever the number of its samples. (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013;
+// Mytkowicz et al., "Producing wrong data without doing anything obviously wrong!", ASPLOS 2009.) Two methods follow:
+//
+// compare_interleaved, at least five sessions a side in the order A B B A A B B A ...: least squares of
+//   log(median) = level + drift * position + effect * (is it the candidate?)
+// so that what warms up or slows down evenly during the run is no effect of either side; interval and p from Student's
+// t with one degree of freedom for each session beyond three. A stray session widens the interval: UNSURE, not wrong.
+//
+// compare_apart, fewer sessions, or sessions of two runs: the samples say nothing of how far two sessions of the same
+// code lie apart, so that scatter comes from outside (scatter_of_repeats, scatter_of_pairs, or assumed_scatter), is
+// added to each side's own error, and the sum is held against Student's t with four degrees of freedom: rows do not all
+// scatter alike, and a few are far noisier than the rest. One stray session on a side still looks like a difference
+// there, and no method can tell: what matters is worth an interleaved run.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -41,19 +59,59 @@ const char* to_string(StopRule::Verdict verdict);
 /// Of a candidate's times against a base's.
 struct Comparison {
   enum class Verdict { same, faster, slower, unsure } verdict = Verdict::unsure;
-  double ratio = 0;          ///< median of the candidate / median of the base: below 1 is faster
+  double ratio = 1;          ///< of the candidate's time to the base's: below 1 is faster
   double low = 0, high = 0;  ///< 95 % confidence interval of the ratio
-  double p = 1;              ///< two-sided, that such a difference in ranks is chance
+  double p = 1;              ///< two-sided, that equal code shows a ratio as far from 1
 };
 const char* to_string(Comparison::Verdict verdict);
 
-/// SAME: the interval of the ratio lies within 1 +- `margin`: any difference is too small to matter. FASTER and SLOWER:
-/// it excludes 1, and the rank test has p < 0.01. UNSURE: else, and with fewer than 5 samples on a side.
-/// The test is Mann and Whitney's U with its normal approximation, corrected for ties and continuity; the interval is
-/// the percentile bootstrap of the ratio of medians (2000 resamples, drawn by Philox: the same verdict every time).
-Comparison compare(std::span<const double> base, std::span<const double> candidate, double margin = 0.02);
+/// SAME: the interval of the ratio lies within 1 +- margin; any difference is too small to matter. FASTER and SLOWER:
+/// p < 0.02, so that the interval excludes 1. UNSURE: else. (Not 0.05: a table has many rows, each a chance to be
+/// wrong.)
+inline constexpr double standard_margin = 0.02;
 
-/// The two-sided p of Mann and Whitney's U test that the two sets come from one distribution.
-double mann_whitney_p(std::span<const double> a, std::span<const double> b);
+/// A session of an interleaved run.
+struct SessionMedian {
+  int position;  ///< among the sessions of both sides, in the order in which they ran
+  bool candidate;
+  double median_ms;
+};
+inline constexpr int fewest_sessions = 5;  ///< a side, for compare_interleaved
+
+/// Throws Error where a side has fewer than fewest_sessions, or a median is not above 0.
+Comparison compare_interleaved(std::span<const SessionMedian> sessions, double margin = standard_margin);
+
+/// A time, and what its own samples say of its error.
+struct Estimate {
+  double median_ms = 0;
+  double error = 0;  ///< standard error of log(median_ms): of the samples within one session, or among several sessions
+};
+/// From the samples of one session. The error is that of the distribution-free interval between two order statistics
+/// (Conover, "Practical Nonparametric Statistics", 3.2), which the bootstrap of a median approximates; of fewer than
+/// six samples, half their range.
+Estimate estimate_of_samples(std::span<const double> samples_ms);
+/// From the medians of several sessions of one run: their geometric mean.
+Estimate estimate_of_sessions(std::span<const double> medians_ms);
+
+/// `scatter`: standard deviation of log(median) between sessions of the same code.
+Comparison compare_apart(const Estimate& base, const Estimate& candidate, double scatter,
+                         double margin = standard_margin);
+
+inline constexpr double assumed_scatter = 0.03;  ///< where nothing tells
+inline constexpr double least_scatter = 0.01;    ///< nothing that is estimated counts as less
+
+/// Scatter between sessions, from rows that were repeated: each element holds the medians of one row's sessions.
+/// Robust: from the median absolute deviation. Nothing where there are fewer than ten sessions beyond each row's first.
+std::optional<double> scatter_of_repeats(std::span<const std::vector<double>> rows_ms);
+
+/// Scatter between sessions, from rows that two runs share and that for the greater part run the same code: what the
+/// ratios scatter beyond what the samples' own errors explain. A random-effects estimate, as Paule and Mandel's
+/// ("Consensus values and weighting factors", 1982), with a median absolute deviation in the place of the sum of
+/// squares, so that rows which really changed do not count. Nothing where there are fewer than ten pairs.
+std::optional<double> scatter_of_pairs(std::span<const std::pair<Estimate, Estimate>> rows);
+
+/// Student's t: the two-sided p of |t| with so many degrees of freedom, and the t of that p.
+double student_p(double t, int freedom);
+double student_t(double p, int freedom);
 
 }  // namespace ladder

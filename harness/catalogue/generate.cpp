@@ -88,6 +88,17 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
   return spec;
 }
 
+std::string to_string(const GeneratorSpec& spec) {
+  constexpr int version = 1;  // raised when the same description would give other points
+  static const char* const kinds[] = {"blobs", "lowrank", "isotropic"};
+  nlohmann::json text = {
+      {"version", version}, {"kind", kinds[int(spec.kind)]}, {"n", spec.n}, {"d", spec.d}, {"seed", spec.seed}};
+  if (spec.kind == Kind::blobs)
+    text.update({{"clusters", spec.clusters}, {"spread", spec.spread}, {"zeros", spec.zeros}});
+  if (spec.kind == Kind::lowrank) text.update({{"rank", spec.rank}, {"noise", spec.noise}});
+  return text.dump();
+}
+
 PointGenerator::PointGenerator(const GeneratorSpec& spec) : spec_(spec) {
   const auto refuse = [](const std::string& what, auto value, const std::string& advice) {
     throw Error("a generator cannot draw points with " + what + " " + std::to_string(value) + ": give " + advice);

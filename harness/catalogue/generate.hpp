@@ -37,6 +37,9 @@ struct GeneratorSpec {
 /// GeneratorSpec's values; one that the generator does not have is an Error. Other keys of the entry are not looked at.
 GeneratorSpec from_json(const nlohmann::json& entry);
 
+/// The description as text: equal texts, equal points, down to the last bit.
+std::string to_string(const GeneratorSpec& spec);
+
 /// Draws points row by row.
 class PointGenerator {
  public:

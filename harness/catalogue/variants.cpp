@@ -3,10 +3,23 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <iterator>
+
+#include "base/npy.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+namespace {
+
+std::string hash_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  return hash64(bytes.data(), bytes.size());
+}
+
+}  // namespace
 
 fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
@@ -22,14 +35,11 @@ std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
       const std::string id = line.substr(slash + 1);
       Variant& variant = found[id];
       variant.id = id;
-      // A compiled module, or a peer's file: ID.so or ID.py.
-      fs::path module = folder / (line + ".so");
-      if (!fs::exists(module)) module.replace_extension(".py");
-      const fs::path card_file = fs::path(module).replace_extension(".json");
+      const std::string stem = (folder / line).string();
+      const fs::path module = fs::exists(stem + ".py") ? stem + ".py" : stem + ".so";
       json card;
-      if (fs::exists(module) && fs::exists(card_file)) {
-        card = json::parse(std::ifstream(card_file), nullptr, false);
-      }
+      if (fs::exists(module) && fs::exists(stem + ".json"))
+        card = json::parse(std::ifstream(stem + ".json"), nullptr, false);
       if (!card.is_object()) {
         variant.broken[kind] = fmt::format("was not built for {}: see what the compiler said", to_string(kind));
       } else if (card.contains("error")) {
@@ -39,6 +49,7 @@ std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
             fmt::format("variant '{}' is there twice: {} and {}", id, variant.modules[kind].string(), module.string()));
       } else {
         variant.modules[kind] = module;
+        variant.module_hash[kind] = hash_of(module);
         variant.base = card.value("base", "");
         variant.idea = card.value("idea", "");
         variant.card = std::move(card);

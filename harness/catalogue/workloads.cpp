@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 
+#include "base/files.hpp"
 #include "base/npy.hpp"
 #include "catalogue/generate.hpp"
 
@@ -29,37 +31,58 @@ fs::path source_folder() { return LADDER_SOURCE_DIR; }
 
 /// Facts about a large file that need a pass over it, kept beside it for as long as it does not change.
 struct Facts {
+  std::string stamp;    ///< size and time of the file that was looked at
+  std::string made_by;  ///< the generator's description; empty: not generated
   std::string hash;
   std::string fault;  ///< why the values cannot be used; empty where they can
+  int64_t nonzeros = -1;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, stamp, made_by, hash, fault, nonzeros)
+
+fs::path beside(const fs::path& points) { return points.string() + ".facts.json"; }
+
+std::optional<Facts> read_facts(const fs::path& points) {
+  const json known = json::parse(std::ifstream(beside(points)), nullptr, false);
+  for (const char* key : {"stamp", "made_by", "hash", "fault", "nonzeros"}) {
+    if (!known.is_object() || !known.contains(key)) return std::nullopt;
+  }
+  return known.get<Facts>();
+}
+
+std::string stamp_of(const fs::path& file) {
+  return fmt::format("{} {}", fs::file_size(file), fs::last_write_time(file).time_since_epoch().count());
+}
 
 template <class T>
-Facts examine(const NpyFile& file, const fs::path& name) {
+void examine(const NpyFile& file, const fs::path& name, Facts& facts) {
   const T* x = file.data<T>();
   const size_t n = file.rows(), d = file.columns();
-  Facts facts{.hash = hash64(file.bytes(), file.byte_count()), .fault = {}};
+  facts.hash = hash64(file.bytes(), file.byte_count());
+  facts.nonzeros = int64_t(count_nonzero(x, n * d));
   if (const auto bad = find_nonfinite(x, n, d)) {
     facts.fault = fmt::format("{}: row {}, column {} is {}: k-means needs finite numbers, remove or replace it",
                               name.string(), bad->row, bad->column, std::isnan(bad->value) ? "NaN" : "infinite");
   }
+}
+
+/// `name` is what a fault calls the file.
+Facts look_at(const NpyFile& file, const fs::path& name) {
+  Facts facts;
+  if (file.type() == ElementType::f32)
+    examine<float>(file, name, facts);
+  else
+    examine<double>(file, name, facts);
   return facts;
 }
 
-Facts facts_of(const NpyFile& file, const fs::path& path, bool keep) {
-  const std::string stamp =
-      fmt::format("{} {}", fs::file_size(path), fs::last_write_time(path).time_since_epoch().count());
-  const fs::path beside = path.string() + ".facts.json";
-  if (keep && fs::exists(beside)) {
-    const json known = json::parse(std::ifstream(beside), nullptr, false);
-    if (known.is_object() && known.value("stamp", "") == stamp)
-      return {known.value("hash", ""), known.value("fault", "")};
-  }
-  const Facts facts = file.type() == ElementType::f32 ? examine<float>(file, path) : examine<double>(file, path);
-  if (keep) {
-    const fs::path part = beside.string() + ".part";
-    std::ofstream(part) << json{{"stamp", stamp}, {"hash", facts.hash}, {"fault", facts.fault}}.dump() << "\n";
-    fs::rename(part, beside);
-  }
+/// The facts about a file of the cache: from beside it where they are still true, else found out and kept there.
+Facts facts_of_cached(const NpyFile& file, const fs::path& path, const std::string& made_by) {
+  const std::string stamp = stamp_of(path);
+  if (const auto known = read_facts(path); known && known->stamp == stamp && known->made_by == made_by) return *known;
+  Facts facts = look_at(file, path);
+  facts.stamp = stamp;
+  facts.made_by = made_by;
+  write_whole(beside(path), json(facts).dump() + "\n");
   return facts;
 }
 
@@ -71,10 +94,10 @@ void convert(const NpyFile& from, const fs::path& to) {
   write_npy(to.string(), values.data(), from.shape());
 }
 
-fs::path as_type(const fs::path& path, const NpyFile& file, const std::string& type, const fs::path& scratch) {
+/// The file itself where it holds `type`; else `to`, made here.
+fs::path as_type(const fs::path& path, const NpyFile& file, const std::string& type, const fs::path& to) {
   const bool is_f32 = file.type() == ElementType::f32;
   if (is_f32 == (type == "f32")) return path;
-  const fs::path to = scratch / (path.stem().string() + "." + type + ".npy");
   if (is_f32)
     convert<double, float>(file, to);
   else
@@ -82,8 +105,8 @@ fs::path as_type(const fs::path& path, const NpyFile& file, const std::string& t
   return to;
 }
 
-NpyFile open_matrix(const fs::path& path) {
-  NpyFile file(path.string());
+NpyFile open_matrix(const fs::path& path, NpyFile::Order accepted = NpyFile::Order::c) {
+  NpyFile file(path.string(), accepted);
   if (file.type() != ElementType::f32 && file.type() != ElementType::f64) {
     throw Error(fmt::format("{} does not hold floating-point numbers: save it as float32 or float64", path.string()));
   }
@@ -96,6 +119,28 @@ NpyFile open_matrix(const fs::path& path) {
                             file.rows(), file.columns()));
   }
   return file;
+}
+
+/// The file itself where it is in C order; else `to`, made here, and a sentence that says so.
+fs::path in_c_order(const fs::path& path, const fs::path& to, std::vector<std::string>& done) {
+  const NpyFile file = open_matrix(path, NpyFile::Order::any);
+  if (!file.fortran_order()) return path;
+  write_in_c_order(file, to.string());
+  done.push_back(fmt::format("{} is in Fortran order: converted for this run", path.string()));
+  return to;
+}
+
+/// Generates the points where the cache does not hold just these; one process at a time does.
+void make_generated(const Workload& w) {
+  const auto there = [&] {
+    const auto known = read_facts(w.points);
+    return fs::exists(w.points) && known && known->made_by == w.made_by && known->stamp == stamp_of(w.points);
+  };
+  if (there()) return;
+  const FileLock alone = FileLock::wait(w.points);
+  if (there()) return;  // another process has just made them
+  generate(ladder::from_json(w.generator), w.points.string());
+  facts_of_cached(NpyFile(w.points.string()), w.points, w.made_by);
 }
 
 template <class T>
@@ -129,6 +174,8 @@ std::vector<Workload> load_catalogue() {
       w.type = entry.at("type");
       w.k = entry.at("k");
       w.stop = stop_rule(entry.at("stop"));
+      w.metric = metric_named(entry.value("metric", "euclidean"));
+      w.kernel = kernel_named(entry.value("kernel", "none"));
       w.seed = entry.at("seed");
       const std::string wanted = entry.at("source");
       const json* source = nullptr;
@@ -142,6 +189,7 @@ std::vector<Workload> load_catalogue() {
       w.points = cache / (wanted + ".npy");
       if (source->at("kind") == "generator") {
         w.generator = *source;
+        w.made_by = to_string(from_json(*source));
         w.source = fmt::format("generated: {}, seed {}", source->at("generator").get<std::string>(),
                                source->at("seed").get<uint64_t>());
       } else {
@@ -162,7 +210,7 @@ std::vector<Workload> load_catalogue() {
 
 Workload own_workload(const fs::path& points, int k, const fs::path& centroids, const std::string& type,
                       const Stop& stop, uint64_t seed) {
-  const NpyFile file = open_matrix(points);
+  const NpyFile file = open_matrix(points, NpyFile::Order::any);
   Workload w;
   w.name = w.family = points.stem().string();
   w.title = points.filename().string();
@@ -175,7 +223,7 @@ Workload own_workload(const fs::path& points, int k, const fs::path& centroids, 
   w.seed = seed;
   w.points = fs::absolute(points);
   if (!centroids.empty()) {
-    const NpyFile initial = open_matrix(centroids);
+    const NpyFile initial = open_matrix(centroids, NpyFile::Order::any);
     if (k > 0 && int64_t(initial.rows()) != k) {
       throw Error(
           fmt::format("{} holds {} centroids, --k says {}: make them agree", centroids.string(), initial.rows(), k));
@@ -191,40 +239,73 @@ Workload own_workload(const fs::path& points, int k, const fs::path& centroids, 
   return w;
 }
 
-void make_ready(Workload& w, const fs::path& scratch) {
+bool know(Workload& w, const json& described) {
+  if (w.generator.is_null()) {
+    if (w.points.parent_path() != cache_folder() || !fs::exists(w.points)) return false;
+    const auto known = read_facts(w.points);
+    if (!known || known->stamp != stamp_of(w.points)) return false;
+    w.data_hash = known->hash;
+    w.nonzeros = known->nonzeros;
+    return true;
+  }
+  if (const auto known = read_facts(w.points); known && known->made_by == w.made_by) {
+    w.data_hash = known->hash;
+    w.nonzeros = known->nonzeros;
+    return true;
+  }
+  if (described.is_object() && described.value("made_by", json()) == w.made_by) {
+    w.data_hash = described.at("data_hash");
+    w.nonzeros = described.at("nonzeros");
+    return true;
+  }
+  return false;
+}
+
+std::vector<std::string> make_ready(Workload& w, const fs::path& scratch) {
   if (!w.missing.empty()) throw Error(w.missing);
   if (w.k > w.n) {
     throw Error(fmt::format("K = {} is more than N = {} points: choose K of at most {}", w.k, w.n, w.n));
   }
+  std::vector<std::string> done;
+  // Names of this workload's own, whatever its files are called.
+  const auto own_file = [&](const char* what) { return scratch / fmt::format("{}.{}.npy", w.name, what); };
   const bool in_cache = w.points.parent_path() == cache_folder();
-  if (!w.generator.is_null() && !fs::exists(w.points)) {
-    fs::create_directories(w.points.parent_path());
-    generate(from_json(w.generator), w.points.string());
-  }
+  if (!w.generator.is_null()) make_generated(w);
+  const fs::path given = w.points;
+  w.points = in_c_order(given, own_file("points.c_order"), done);
   {
     const NpyFile file = open_matrix(w.points);
     if (int64_t(file.rows()) != w.n || int64_t(file.columns()) != w.d) {
       throw Error(fmt::format("{} is {} x {}, the catalogue says {} x {}: delete it, it will be made anew",
                               w.points.string(), file.rows(), file.columns(), w.n, w.d));
     }
-    const Facts facts = facts_of(file, w.points, in_cache);
+    const Facts facts = in_cache ? facts_of_cached(file, w.points, w.made_by) : look_at(file, given);
     if (!facts.fault.empty()) throw Error(facts.fault);
     w.data_hash = facts.hash;
-    w.points = as_type(w.points, file, w.type, scratch);
+    w.nonzeros = facts.nonzeros;
+    w.points = as_type(w.points, file, w.type, own_file("points"));
   }
   const NpyFile points = open_matrix(w.points);
   if (w.centroids.empty()) {
-    w.centroids = scratch / (w.name + ".initial_centroids.npy");
+    w.centroids = own_file("initial_centroids");
     if (w.type == "f32")
       write_initial_centroids<float>(w, points, w.centroids);
     else
       write_initial_centroids<double>(w, points, w.centroids);
   } else {
+    const fs::path given_centroids = w.centroids;
+    w.centroids = in_c_order(given_centroids, own_file("initial_centroids.c_order"), done);
     const NpyFile initial = open_matrix(w.centroids);
-    const Facts facts = facts_of(initial, w.centroids, false);
+    const Facts facts = look_at(initial, given_centroids);
     if (!facts.fault.empty()) throw Error(facts.fault);
-    w.centroids = as_type(w.centroids, initial, w.type, scratch);
+    w.init_hash = facts.hash;
+    w.centroids = as_type(w.centroids, initial, w.type, own_file("initial_centroids"));
   }
+  return done;
+}
+
+void delete_generated(const Workload& w) {
+  if (!w.generator.is_null()) fs::remove(cache_folder() / w.points.filename());
 }
 
 }  // namespace ladder

@@ -16,14 +16,22 @@ struct Workload {
   int64_t n = 0, d = 0;
   int k = 0;
   Stop stop;
+  Metric metric = Metric::euclidean;
+  Kernel kernel;
   uint64_t seed = 1;                ///< of the initial centroids
   std::string source;               ///< where the data is from, in words
   std::filesystem::path points;     ///< .npy, n x d
   std::filesystem::path centroids;  ///< .npy, k x d; empty: random distinct points
+  std::filesystem::path csr;        ///< folder with the same points as CSR rows; empty: none
   nlohmann::json generator;         ///< how to make `points` where it does not exist; null: it is a file
   std::string missing;              ///< why this workload cannot run; empty where it can
-  std::string data_hash;            ///< of the points' values; set by make_ready
+  bool named = false;               ///< asked for by its full name: not to run it is a failure
   nlohmann::json image;             ///< {"height", "width"} where the points are pixels, else null
+  // What is known once the data have been looked at (make_ready, or know):
+  std::string made_by;    ///< the generator's description; empty: not generated
+  std::string data_hash;  ///< of the points' values
+  std::string init_hash;  ///< of the initial centroids' values where they are a file, else empty
+  int64_t nonzeros = -1;  ///< coordinates that are not zero; -1: not counted yet
 };
 
 /// Where converted and generated data is kept: LADDER_CACHE, or datasets/cache in the checkout.
@@ -36,9 +44,16 @@ std::vector<Workload> load_catalogue();
 Workload own_workload(const std::filesystem::path& points, int k, const std::filesystem::path& centroids,
                       const std::string& type, const Stop& stop, uint64_t seed);
 
-/// Makes data (generated, converted to the element type) and initial centroids exist as files; fills `points`,
-/// `centroids` and `data_hash`. `scratch` is a folder that goes with the run. Throws Error with the reason where the
-/// workload cannot run: NaN or infinity (naming row and column), K > N, a broken file.
-void make_ready(Workload& workload, const std::filesystem::path& scratch);
+/// Fills in what was found out about the points before (data_hash, nonzeros), without making them: from the cache, or
+/// from `described`, an entry of a record that generated the same points. Is it enough to say what a run's rows are of?
+bool know(Workload& workload, const nlohmann::json& described);
+
+/// Makes data (generated, converted to the element type) and initial centroids exist as files; fills in the rest.
+/// `scratch` is a folder that goes with the run. Returns what was done to a user's own file, in sentences. Throws Error
+/// with the reason where the workload cannot run: NaN or infinity (naming row and column), K > N, a broken file.
+std::vector<std::string> make_ready(Workload& workload, const std::filesystem::path& scratch);
+
+/// Deletes generated points from the cache; what is known of them is kept. `workload` is as the catalogue has it.
+void delete_generated(const Workload& workload);
 
 }  // namespace ladder

@@ -38,7 +38,10 @@ nlohmann::json to_json(const Card& card, DeviceKind home) {
   for (const Axis& axis : card.axes) {
     axes.push_back({{"name", axis.name}, {"values", axis.values}, {"standard", axis.standard}});
   }
+  json metrics = json::array();
+  for (const Metric metric : card.metrics) metrics.push_back(to_string(metric));
   static const char* const forms[] = {"difference", "expanded", "exact"};
+  static const char* const draws[] = {"nothing", "uniform", "kmeanspp", "afkmc2"};
   return {{"id", card.id},
           {"base", card.base},
           {"idea", card.idea},
@@ -49,7 +52,16 @@ nlohmann::json to_json(const Card& card, DeviceKind home) {
           {"device", to_string(home)},
           {"types", types},
           {"axes", axes},
-          {"arithmetic", forms[int(card.arithmetic.form)]}};
+          {"arithmetic", forms[int(card.arithmetic.form)]},
+          {"distance_roundoff", card.arithmetic.distance_roundoff},
+          {"input_roundoff", card.arithmetic.input_roundoff},
+          {"sum_roundoff", card.arithmetic.sum_roundoff},
+          {"metrics", metrics},
+          {"reads_labels", card.reads_labels},
+          {"prunes", card.prunes},
+          {"implicit", card.implicit},
+          {"gpus", card.gpus},
+          {"draws", draws[int(card.draws)]}};
 }
 
 }  // namespace ladder

@@ -1,0 +1,86 @@
+#include "base/files.hpp"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <utility>
+
+namespace ladder {
+namespace fs = std::filesystem;
+
+fs::path temporary_beside(const fs::path& file) {
+  static std::atomic<unsigned> writers = 0;
+  return file.string() + ".tmp." + std::to_string(getpid()) + "." + std::to_string(writers++);
+}
+
+void write_whole(const fs::path& file, std::string_view text) {
+  if (!file.parent_path().empty()) fs::create_directories(file.parent_path());
+  const fs::path temporary = temporary_beside(file);
+  std::ofstream out(temporary, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw Error(fmt::format("{} cannot be written: is there room, and the right to write there?", file.string()));
+  }
+  fs::rename(temporary, file);
+}
+
+std::optional<FileLock> FileLock::lock(const fs::path& file, bool wait, std::string& holder) {
+  if (!file.parent_path().empty()) fs::create_directories(file.parent_path());
+  const fs::path path = file.string() + ".lock";
+  for (;;) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) throw Error(fmt::format("{} cannot be made: {}", path.string(), std::strerror(errno)));
+    FileLock held(path, fd);
+    int status = 0;
+    do status = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
+    while (status != 0 && errno == EINTR);
+    if (status != 0) {
+      char words[200] = "";
+      const ssize_t count = pread(fd, words, sizeof words - 1, 0);
+      holder = count > 0 ? std::string(words, size_t(count)) : "another process";
+      close(std::exchange(held.fd_, -1));
+      return std::nullopt;
+    }
+    // Whoever had it took the name away with the lock: then this is a lock on a file that nobody else will find.
+    struct stat mine {};
+    struct stat named {};
+    if (fstat(fd, &mine) == 0 && stat(path.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
+        mine.st_dev == named.st_dev) {
+      const std::string words =
+          fmt::format("process {}, since {:%Y-%m-%d %H:%M:%S} UTC", getpid(), fmt::gmtime(std::time(nullptr)));
+      if (ftruncate(fd, 0) != 0 || pwrite(fd, words.data(), words.size(), 0) < 0)
+        throw Error(fmt::format("{} cannot be written: {}", path.string(), std::strerror(errno)));
+      return held;
+    }
+    close(std::exchange(held.fd_, -1));
+  }
+}
+
+FileLock FileLock::wait(const fs::path& file) {
+  std::string nobody;
+  return std::move(*lock(file, true, nobody));
+}
+
+std::optional<FileLock> FileLock::take(const fs::path& file, std::string& holder) { return lock(file, false, holder); }
+
+FileLock::FileLock(FileLock&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+FileLock::~FileLock() {
+  if (fd_ < 0) return;
+  unlink(path_.c_str());  // before the lock is free: nobody can have taken it under this name
+  close(fd_);
+}
+
+}  // namespace ladder

@@ -1,0 +1,21 @@
+// Lists in sentences.
+#pragma once
+#include <string>
+
+namespace ladder {
+
+/// The items of a range of texts or numbers, with commas between them.
+template <class Range>
+std::string listed(const Range& items) {
+  std::string text;
+  for (const auto& item : items) {
+    if (!text.empty()) text += ", ";
+    if constexpr (requires { std::to_string(item); })
+      text += std::to_string(item);
+    else
+      text += item;
+  }
+  return text;
+}
+
+}  // namespace ladder

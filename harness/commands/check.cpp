@@ -1,0 +1,217 @@
+// ladder check: one variant built with sanitizers and tried on small workloads: what a fast build lets pass (a read
+// past an array's end, a barrier that is missing) is named here, with its line. Nothing is timed.
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "commands/commands.hpp"
+#include "sessions/child.hpp"
+#include "sessions/devices.hpp"
+#include "sessions/session.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+struct Words {
+  std::string id, workloads = "*_tiny", device = "cpu", folder = "variants";
+  int ordinal = 0;
+  double time_limit = 300;
+};
+
+std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Runs a command of the shell; throws Error with what it wrote where it fails.
+void run_tool(const std::string& command, const std::string& what, const fs::path& log) {
+  fmt::print(stderr, "{}\n", what);
+  if (std::system((command + " >" + quoted(log) + " 2>&1").c_str()) != 0)
+    throw Error(fmt::format("`{}` failed:\n{}", command, text_of(log)));
+}
+
+/// A build that holds the variant and what runs it.
+struct Built {
+  DeviceKind device;
+  fs::path worker;
+  fs::path variants;  ///< folder of modules
+};
+
+Built build_sanitized(const Words& w, const fs::path& source, const fs::path& scratch) {
+  const fs::path build = source_folder() / "build-asan";
+  const bool native = source.extension() == ".cpp";
+  const std::string kind = native ? "cpu" : "simt";
+  if (!fs::exists(build / "build.ninja"))
+    run_tool(fmt::format("cd {} && cmake --preset asan", quoted(source_folder())),
+             "configuring the sanitized build, once", scratch / "configure.log");
+  run_tool(fmt::format("cmake --build {} --target {}_{} ladder_worker_simt", quoted(build), kind, w.id),
+           fmt::format("building {} with sanitizers", w.id), scratch / "build.log");
+  return {native ? DeviceKind::cpu : DeviceKind::simt, build / "ladder_worker_simt", build / w.folder};
+}
+
+Built build_for_gpu(const Words& w, const fs::path& source, const fs::path& scratch) {
+  if (source.extension() != ".cu")
+    throw Error(fmt::format("{} is not CUDA: leave --device cuda out", source.filename().string()));
+  if (!fs::exists(worker(DeviceKind::cuda)))
+    throw Error(fmt::format("--device cuda: {}; without it, the CPU device checks the same text", why_no_gpu()));
+  if (std::system("command -v compute-sanitizer >/dev/null 2>&1") != 0)
+    throw Error("--device cuda needs compute-sanitizer in the PATH: it comes with the CUDA toolkit");
+  run_tool(fmt::format("cmake --build {} --target cuda_{} ladder_worker_cuda", quoted(program_folder()), w.id),
+           fmt::format("building {} for the GPU", w.id), scratch / "build.log");
+  return {DeviceKind::cuda, worker(DeviceKind::cuda), program_folder() / w.folder};
+}
+
+Variant variant_of(const std::string& id, const Built& built) {
+  for (Variant& v : find_variants({built.variants})) {
+    if (v.id == id) return v;
+  }
+  throw Error(fmt::format("{} holds no variant '{}': was it added after the build was configured?",
+                          built.variants.string(), id));
+}
+
+/// A program that runs the worker under a tool of compute-sanitizer.
+fs::path under_sanitizer(const std::string& tool, const fs::path& worker, const fs::path& scratch) {
+  const fs::path script = scratch / tool;
+  std::ofstream(script) << fmt::format("#!/bin/sh\nexec compute-sanitizer --tool {} --target-processes all {} \"$@\"\n",
+                                       tool, quoted(worker));
+  fs::permissions(script, fs::perms::owner_all);
+  return script;
+}
+
+/// What compute-sanitizer found first, of what it wrote: the finding, and the line of the source that it names.
+std::string first_finding(const std::string& log) {
+  const std::string mark = "========= ";
+  std::string finding;
+  for (size_t from = 0; from < log.size();) {
+    const size_t to = std::min(log.find('\n', from), log.size());
+    const std::string line = log.substr(from, to - from);
+    from = to + 1;
+    if (line.rfind(mark, 0) != 0 || line.rfind(mark + "COMPUTE-SANITIZER", 0) == 0) continue;
+    if (line.find("SUMMARY: ") != std::string::npos) continue;
+    const size_t begin = line.find_first_not_of(" ", mark.size());
+    if (begin == std::string::npos) break;  // an empty line ends the first finding
+    const std::string words = line.substr(begin);
+    if (finding.empty()) {
+      finding = words;
+    } else if (words.rfind("at ", 0) == 0) {
+      return finding + ", " + words;
+    }
+  }
+  return finding;
+}
+
+/// The verdict on one workload in words; empty: right.
+struct Finding {
+  enum { right, refused, wrong } what;
+  std::string words;
+};
+
+Finding try_on(const Workload& w, const RunOptions& o, const Session& session, const fs::path& scratch,
+               Progress& progress) {
+  const std::vector<json> rows = rows_of_session(session, w, o, {}, scratch, "", progress);
+  if (interrupted()) throw Error("interrupted (Ctrl-C)");
+  // compute-sanitizer lets the worker end as if nothing were wrong, and says what is in the log.
+  if (const std::string found = first_finding(text_of(scratch / "request.json.log")); !found.empty())
+    return {Finding::wrong, found};
+  Finding all{Finding::refused, ""};
+  for (const json& row : rows) {
+    const std::string status = row.at("status"), reason = row.at("reason");
+    if (status == "invalid" || status == "failed") return {Finding::wrong, reason};
+    if (status == "refused" && all.what == Finding::refused) all.words = reason;
+    if (status == "checked") all = {Finding::right, ""};
+  }
+  return all;
+}
+
+int check(const Words& words) {
+  const fs::path source = source_of(words.id, source_folder() / words.folder);
+  if (source.empty())
+    throw Error(fmt::format("there is no variant '{}' in {}: `ladder list` shows them all", words.id,
+                            (source_folder() / words.folder).string()));
+  if (source.extension() == ".py")
+    throw Error(
+        fmt::format("{} is Python: `ladder run` judges its results, and there is no code here to sanitize", words.id));
+  std::vector<Workload> workloads = choose_workloads(load_catalogue(), words.workloads);
+  catch_interrupts();
+  const Scratch scratch;
+  const bool gpu = words.device == "cuda";
+  const Built built = gpu ? build_for_gpu(words, source, scratch.path) : build_sanitized(words, source, scratch.path);
+  std::vector<std::pair<std::string, fs::path>> programs = {{"", built.worker}};
+  if (gpu) {
+    programs.clear();
+    for (const char* tool : {"memcheck", "racecheck"})
+      programs.emplace_back(std::string(tool) + ": ", under_sanitizer(tool, built.worker, scratch.path));
+  }
+  RunOptions o;
+  o.scopes = {"iteration", "solve"};
+  o.time_limit = words.time_limit;
+  o.ordinal = words.ordinal;
+  o.check_only = true;
+  const Variant variant = variant_of(words.id, built);
+  if (const auto broken = variant.broken.find(built.device); broken != variant.broken.end())
+    throw Error(fmt::format("{}: {}", words.id, broken->second));
+  Progress progress(workloads.size() * programs.size());
+  int right = 0, wrong = 0;
+  for (Workload& w : workloads) {
+    try {
+      for (const std::string& done : make_ready(w, scratch.path)) fmt::print(stderr, "{}\n", done);
+    } catch (const std::exception& error) {
+      fmt::print("{:<18} left out: {}\n", w.name, error.what());
+      continue;
+    }
+    for (const auto& [tool, program] : programs) {
+      progress.doing(w.name);
+      Session session;
+      session.variant = &variant;
+      session.setting.device = built.device;
+      session.setting.axes = axes_of(variant, {});
+      session.scopes = o.scopes;
+      session.worker = program;
+      const Finding finding = try_on(w, o, session, scratch.path, progress);
+      progress.clear();
+      right += finding.what == Finding::right;
+      wrong += finding.what == Finding::wrong;
+      const char* verdict = finding.what == Finding::right     ? "right"
+                            : finding.what == Finding::refused ? "refused: "
+                                                               : "WRONG: ";
+      fmt::print("{:<18} {}{}{}\n", w.name, tool, verdict, finding.words);
+      std::fflush(stdout);
+    }
+  }
+  if (wrong == 0 && right == 0) {
+    fmt::print(stderr, "ladder: {} ran on none of these workloads: name others with --workloads\n", words.id);
+    return 1;
+  }
+  return wrong > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+Command check_command(CLI::App& app) {
+  const auto words = std::make_shared<Words>();
+  auto* command = app.add_subcommand("check", "Build one variant with sanitizers, and try it on small workloads");
+  command->add_option("id", words->id, "The variant")->required();
+  command->add_option("--workloads,--workload", words->workloads, "Globs over names and families")
+      ->capture_default_str();
+  command
+      ->add_option("--device", words->device,
+                   "cpu: AddressSanitizer, UBSan and the checks of the CPU device. cuda: compute-sanitizer's memcheck "
+                   "and racecheck on a GPU")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  command->add_option("--gpu", words->ordinal, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--folder", words->folder, "Of the variant's file, below the checkout")->capture_default_str();
+  command->add_option("--time-limit", words->time_limit, "Seconds per workload; then it is stopped")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->footer("Exit status: 0 right wherever it ran, 1 wrong somewhere, 2 bad usage, or it does not compile.");
+  return {command, [words] { return check(*words); }};
+}
+
+}  // namespace ladder

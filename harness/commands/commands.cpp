@@ -1,0 +1,68 @@
+#include "commands/commands.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+namespace ladder {
+namespace fs = std::filesystem;
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> words;
+  for (size_t from = 0; from <= list.size();) {
+    const size_t to = std::min(list.find(',', from), list.size());
+    if (to > from) words.push_back(list.substr(from, to - from));
+    from = to + 1;
+  }
+  return words;
+}
+
+std::vector<fs::path> module_folders(const std::vector<std::string>& more) {
+  std::vector<fs::path> folders = {program_folder() / "variants"};
+  folders.insert(folders.end(), more.begin(), more.end());
+  return folders;
+}
+
+fs::path source_folder() {
+  const char* other = std::getenv("LADDER_SOURCE");
+  return other && *other ? other : LADDER_SOURCE_DIR;
+}
+
+fs::path source_of(const std::string& id, const fs::path& folder) {
+  for (const char* ending : {".cu", ".cpp", ".py"}) {
+    if (const fs::path file = folder / (id + ending); fs::exists(file)) return file;
+  }
+  return {};
+}
+
+std::vector<std::string> targets_of(const fs::path& source) {
+  const std::string id = source.stem().string(), ending = source.extension().string();
+  if (ending == ".cpp") return {"cpu_" + id};
+  if (ending == ".py") return {};
+  std::vector<std::string> targets = {"simt_" + id};
+  if (fs::exists(program_folder() / "ladder_worker_cuda")) targets.push_back("cuda_" + id);
+  return targets;
+}
+
+void need_bases(std::vector<Variant>& variants) {
+  std::set<std::string> ids;
+  for (const Variant& v : variants) ids.insert(v.id);
+  for (Variant& v : variants) {
+    if (v.base.empty() || ids.count(v.base)) continue;
+    for (const auto& [kind, module] : v.modules)
+      v.broken[kind] = fmt::format("its card names the base '{}', and there is no such variant: correct .base", v.base);
+    v.modules.clear();
+  }
+}
+
+std::vector<Variant> choose_variants(const std::vector<Variant>& all, const std::string& patterns) {
+  return choose(all, patterns, "variant", [](const Variant& v) { return std::vector<std::string>{v.id}; });
+}
+
+std::vector<Workload> choose_workloads(const std::vector<Workload>& all, const std::string& patterns) {
+  return choose(all, patterns, "workload", [](const Workload& w) {
+    return std::vector<std::string>{w.name, w.family};
+  });
+}
+
+}  // namespace ladder

@@ -1,0 +1,77 @@
+// The commands of `ladder`: a file each, and what several of them need.
+#pragma once
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "catalogue/variants.hpp"
+#include "catalogue/workloads.hpp"
+
+namespace ladder {
+
+/// A subcommand with its options, and what runs it once they are parsed: it returns the exit status.
+struct Command {
+  CLI::App* words;
+  std::function<int()> run;
+};
+
+Command check_command(CLI::App& app);
+Command compare_command(CLI::App& app);
+Command list_command(CLI::App& app);
+Command new_command(CLI::App& app);
+/// `argv` goes into the record.
+Command run_command(CLI::App& app, const std::vector<std::string>& argv);
+Command show_command(CLI::App& app);
+
+/// The words of a list with commas between them.
+std::vector<std::string> split(const std::string& list);
+
+/// Does the text match the pattern of * and ?, as a shell would have it?
+inline bool matches(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
+
+/// Those of `all` whose name (or one of whose names) matches one of the patterns; every pattern must match something.
+template <class Item, class Names>
+std::vector<Item> choose(const std::vector<Item>& all, const std::string& patterns, const char* what, Names names) {
+  std::vector<Item> chosen;
+  std::vector<bool> in(all.size(), false);
+  for (const std::string& pattern : split(patterns)) {
+    bool any = false;
+    for (size_t i = 0; i < all.size(); ++i) {
+      for (const std::string& name : names(all[i])) {
+        if (matches(pattern, name)) any = in[i] = true;
+      }
+    }
+    if (!any) throw Error(fmt::format("no {} matches '{}': `ladder list` shows them all", what, pattern));
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (in[i]) chosen.push_back(all[i]);
+  }
+  return chosen;
+}
+
+/// Variants by their ids, workloads by their names and families.
+std::vector<Variant> choose_variants(const std::vector<Variant>& all, const std::string& patterns);
+std::vector<Workload> choose_workloads(const std::vector<Workload>& all, const std::string& patterns);
+
+/// The checkout that this program was built from; LADDER_SOURCE names another.
+std::filesystem::path source_folder();
+/// The file of a variant in a folder of sources (.cu, .cpp or .py); empty where there is none.
+std::filesystem::path source_of(const std::string& id, const std::filesystem::path& folder);
+/// What CMake calls the modules of a variant's file in this build.
+std::vector<std::string> targets_of(const std::filesystem::path& source);
+
+/// Variants whose card names a base that does not exist cannot be placed on the ladder: they become broken, and say so.
+void need_bases(std::vector<Variant>& variants);
+
+/// The folders that hold built variants: the program's own, and those of --modules.
+std::vector<std::filesystem::path> module_folders(const std::vector<std::string>& more);
+
+}  // namespace ladder

@@ -1,0 +1,140 @@
+// ladder new: a revision to begin with: the file of its base, under its own name.
+#include <fstream>
+#include <memory>
+#include <regex>
+
+#include "commands/commands.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> lines_of(const fs::path& file) {
+  std::ifstream in(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+void must_be_an_id(const std::string& id) {
+  if (!std::regex_match(id, std::regex("[A-Za-z][A-Za-z0-9_]*")))
+    throw Error(fmt::format("'{}' cannot be a variant's id: a letter first, then letters, digits and _", id));
+}
+
+/// The card of a copy: its own id, and the file it was copied from as its base. Both a card in C++ (.id = "X") and one
+/// in Python ("id": "X" or id="X") are understood.
+void set_card(std::vector<std::string>& lines, const std::string& base, const std::string& id) {
+  const std::regex its_id(R"re(((?:\.|\b|["'])id["']?\s*[=:]\s*["']))re" + base + R"re((["']))re");
+  const std::regex its_base(R"re(((?:\.|\b|["'])base["']?\s*[=:]\s*["'])[A-Za-z0-9_]*(["']))re");
+  bool named = false, based = false;
+  for (std::string& line : lines) {
+    std::smatch found;
+    if (!named && std::regex_search(line, found, its_id)) {
+      named = true;
+      line = found.prefix().str() + found.str(1) + id + found.str(2) + found.suffix().str();
+    }
+    if (named && !based && std::regex_search(line, found, its_base)) {
+      based = true;
+      line = found.prefix().str() + found.str(1) + base + found.str(2) + found.suffix().str();
+    }
+  }
+  if (!named) throw Error(fmt::format("the card of {} does not state its id as \"{}\": mend that first", base, base));
+  if (based) return;
+  // A root has no base: the copy's goes right behind its id, written the same way.
+  const std::regex new_id(R"re(((?:\.|\b|["']))id(["']?\s*[=:]\s*["']))re" + id + R"re((["'],))re");
+  for (std::string& line : lines) {
+    std::smatch found;
+    if (!std::regex_search(line, found, new_id)) continue;
+    line = found.prefix().str() + found.str() + " " + found.str(1) + "base" + found.str(2) + base + found.str(3) +
+           found.suffix().str();
+    return;
+  }
+}
+
+/// The first comment names the revision by what stands before the first _ in its id: "// v06: ...".
+void set_heading(std::string& first, const std::string& base, const std::string& id) {
+  const auto stem = [](const std::string& name) { return name.substr(0, name.find('_')); };
+  for (const std::string mark : {"// ", "# ", "\"\"\""}) {
+    const std::string heading = mark + stem(base) + ":";
+    if (first.rfind(heading, 0) == 0) first = mark + stem(id) + ":" + first.substr(heading.size());
+  }
+}
+
+void say_where(const std::vector<std::string>& lines, const fs::path& file) {
+  struct Place {
+    const char* mark;
+    const char* what;
+  };
+  const std::string name = fs::relative(file, fs::current_path()).string();
+  fmt::print("{}:1: say what differs, and what the base's flaw was\n", name);
+  const std::vector<Place> places = {{"__global__", "a kernel"},
+                                     {"def assign", "the assignment"},
+                                     {"idea", "the idea, in a line"},
+                                     {"expect", "what you think will happen, before you measure"},
+                                     {"shows", "the scope in which it should show"}};
+  for (const Place& place : places) {
+    for (size_t i = 1; i < lines.size(); ++i) {
+      // A word of the card, or the mark of a kernel; not a word in a comment.
+      const bool in_card =
+          std::regex_search(lines[i], std::regex("[.\"' ]" + std::string(place.mark) + "[\"']?\\s*[=:]"));
+      const bool in_code = (place.mark[0] == '_' || place.mark[0] == 'd') && lines[i].rfind(place.mark, 0) == 0;
+      if (in_card || in_code) fmt::print("{}:{}: {}\n", name, i + 1, place.what);
+    }
+  }
+}
+
+int make(const std::string& id, const std::string& base) {
+  must_be_an_id(id);
+  must_be_an_id(base);
+  const fs::path folder = source_folder() / "variants";
+  const fs::path from = source_of(base, folder);
+  if (from.empty())
+    throw Error(fmt::format("there is no variant '{}' in {}: `ladder list` shows them all", base, folder.string()));
+  if (const fs::path there = source_of(id, folder); !there.empty())
+    throw Error(fmt::format("there is a variant '{}' already, {}: choose another id", id, there.string()));
+  // Tests' variants are built beside those of the ladder: no two may have one name.
+  for (const fs::directory_entry& tests : fs::directory_iterator(source_folder() / "tests")) {
+    if (!tests.is_directory()) continue;
+    if (const fs::path there = source_of(id, tests.path()); !there.empty())
+      throw Error(fmt::format("the tests have a variant '{}', {}: choose another id", id, there.string()));
+  }
+  std::vector<std::string> lines = lines_of(from);
+  if (lines.empty()) throw Error(fmt::format("{} is empty, or cannot be read", from.string()));
+  set_card(lines, base, id);
+  set_heading(lines[0], base, id);
+  const fs::path to = folder / (id + from.extension().string());
+  std::ofstream out(to);
+  for (const std::string& line : lines) out << line << "\n";
+  out.close();
+  if (!out) throw Error(fmt::format("{} cannot be written: is there room, and the right to write there?", to.string()));
+
+  fmt::print("{} is a copy of {}. To edit:\n", id, base);
+  say_where(lines, to);
+  const std::string build = fs::relative(program_folder(), fs::current_path()).string();
+  fmt::print("\nThen:\n");
+  std::string targets;
+  for (const std::string& target : targets_of(to)) targets += " " + target;
+  if (from.extension() == ".py")
+    fmt::print("  cmake --build {}\n", build);
+  else
+    fmt::print("  cmake --build {} --target{}\n", build, targets);
+  if (from.extension() != ".py") fmt::print("  {}/ladder check {}\n", build, id);
+  fmt::print("  {}/ladder run --compare {},{} --workloads NAME\n", build, base, id);
+  return 0;
+}
+
+}  // namespace
+
+Command new_command(CLI::App& app) {
+  struct Options {
+    std::string id, base;
+  };
+  const auto o = std::make_shared<Options>();
+  auto* command = app.add_subcommand("new", "Begin a revision: copy its base's file, and set the card's id and base");
+  command->add_option("id", o->id, "Of the new revision: a letter, then letters, digits and _")->required();
+  command->add_option("--base", o->base, "The variant that it differs from by one idea")->required();
+  return {command, [o] { return make(o->id, o->base); }};
+}
+
+}  // namespace ladder

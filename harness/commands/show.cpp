@@ -1,0 +1,32 @@
+// ladder show: a record as a table.
+#include <memory>
+
+#include "base/text.hpp"
+#include "commands/commands.hpp"
+#include "protocol/scopes.hpp"
+#include "records/record.hpp"
+#include "records/table.hpp"
+
+namespace ladder {
+
+Command show_command(CLI::App& app) {
+  struct Options {
+    std::string file, scopes, over = "base";
+  };
+  const auto o = std::make_shared<Options>();
+  auto* show = app.add_subcommand("show", "Print a record as a table");
+  show->add_option("record", o->file, "The record")->required();
+  show->add_option("--scopes", o->scopes,
+                   fmt::format("Of {} (default: all but transfers and initialisation)", listed(scope_names())));
+  show->add_option("--over", o->over, "Speedups are over each variant's base, or over the root of its tree")
+      ->check(CLI::IsMember({"base", "root"}))
+      ->capture_default_str();
+  return {show, [o] {
+            const TableOptions options{.scopes = split(o->scopes),
+                                       .over = o->over == "base" ? TableOptions::Over::base : TableOptions::Over::root};
+            fmt::print("{}", table(read_record(o->file), options));
+            return 0;
+          }};
+}
+
+}  // namespace ladder

@@ -1,0 +1,317 @@
+#include "records/comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace ladder {
+using nlohmann::json;
+
+namespace {
+
+/// All rows of one thing in one record: one session, or several.
+struct Group {
+  std::string setting;
+  std::vector<const json*> rows;  ///< in the order of their sessions
+  const json& first() const { return *rows.front(); }
+};
+using Groups = std::map<std::string, Group>;
+
+/// A record of before may lack fields: then they had the one value there was.
+std::string field(const json& row, const char* name, const char* otherwise) {
+  const auto found = row.find(name);
+  return found == row.end() ? otherwise : found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+/// What a row is of, its variant, its code and its machine aside.
+std::string setting_of(const json& row, const std::map<std::string, json>& workloads) {
+  std::string of = row.at("workload").get<std::string>();
+  if (const auto known = workloads.find(of); known != workloads.end()) {
+    for (const char* name : {"data_hash", "n", "d", "k", "type", "stop", "seed", "metric", "kernel", "init_hash"})
+      of += " " + field(known->second, name, "");
+  }
+  for (const char* name : {"device", "scope", "cache"}) of += " " + field(row, name, "");
+  return of + " x" + field(row, "gpus", "1") + " " + field(row, "sustained_seconds", "0.0");
+}
+
+struct Side {
+  Groups groups;                               ///< timed rows, by variant and setting
+  std::vector<std::string> order;              ///< of the groups: as they begin in the record
+  std::map<std::string, const json*> untimed;  ///< of the rest, one row each
+};
+
+std::string name_of(const std::string& variant, const std::string& setting, const json& axes) {
+  return variant + " " + setting + " " + axes.dump();
+}
+
+Side gather(const json& record, const RowFilter& filter) {
+  std::map<std::string, json> workloads;
+  for (const json& w : record.at("workloads")) workloads[w.at("name")] = w;
+  Side side;
+  for (const json& row : record.at("rows")) {
+    if (filter && !filter(row)) continue;
+    const std::string setting = setting_of(row, workloads);
+    const std::string name = name_of(row.at("variant"), setting, row.at("axes"));
+    if (row.at("status") != "ok" || !row.at("median_ms").is_number()) {
+      side.untimed.emplace(name, &row);
+      continue;
+    }
+    Group& group = side.groups[name];
+    if (group.rows.empty()) {
+      group.setting = setting;
+      side.order.push_back(name);
+    }
+    group.rows.push_back(&row);
+  }
+  for (auto& [name, group] : side.groups) {
+    std::stable_sort(group.rows.begin(), group.rows.end(),
+                     [](const json* a, const json* b) { return a->value("session", 0) < b->value("session", 0); });
+  }
+  return side;
+}
+
+Estimate estimate_of(const Group& group) {
+  if (group.rows.size() == 1) return estimate_of_samples(group.first().at("samples_ms").get<std::vector<double>>());
+  std::vector<double> medians;
+  for (const json* row : group.rows) medians.push_back(row->at("median_ms"));
+  return estimate_of_sessions(medians);
+}
+
+/// Rows that scatter alike: those of one kind of device, and on a GPU those whose time is mostly the launch's apart.
+std::string class_of(const json& row) {
+  constexpr double launch_ms = 0.006;  // where the record does not say: events around a submission include it
+  const std::string device = row.at("device");
+  if (device != "cuda") return device;
+  const bool short_one = row.value("launch_bound", row.at("median_ms").get<double>() < 10 * launch_ms);
+  return short_one ? device + ", times under ten launches" : device;
+}
+
+/// The scatter between sessions, by class.
+class Scatters {
+ public:
+  /// From rows that a record holds several sessions of.
+  void learn_repeats(const Side& side) {
+    for (const auto& [name, group] : side.groups) {
+      if (group.rows.size() < 2) continue;
+      std::vector<double> medians;
+      for (const json* row : group.rows) medians.push_back(row->at("median_ms"));
+      repeats_[class_of(group.first())].push_back(medians);
+    }
+  }
+  /// From a pair of rows that may well be of the same code.
+  void learn_pair(const Group& base, const Group& candidate) {
+    pairs_[class_of(base.first())].push_back({estimate_of(base), estimate_of(candidate)});
+  }
+  double of(const json& row) {
+    const std::string kind = class_of(row);
+    if (const auto known = known_.find(kind); known != known_.end()) return known->second;
+    const auto& repeats = repeats_[kind];
+    const auto& pairs = pairs_[kind];
+    if (const auto scatter = scatter_of_repeats(repeats))
+      return say(kind, *scatter, fmt::format("from {} rows with several sessions", repeats.size()));
+    if (const auto scatter = scatter_of_pairs(pairs))
+      return say(kind, *scatter, fmt::format("from {} rows that both records have", pairs.size()));
+    return say(kind, assumed_scatter, "assumed, since too few rows tell");
+  }
+  const std::vector<std::string>& said() const { return said_; }
+
+ private:
+  double say(const std::string& kind, double scatter, const std::string& from) {
+    said_.push_back(fmt::format("scatter between sessions ({}): {:.1f} %, {}", kind, 100 * scatter, from));
+    return known_[kind] = scatter;
+  }
+  std::map<std::string, std::vector<std::vector<double>>> repeats_;
+  std::map<std::string, std::vector<std::pair<Estimate, Estimate>>> pairs_;
+  std::map<std::string, double> known_;
+  std::vector<std::string> said_;
+};
+
+/// Both of one run, with positions, and enough of them.
+bool interleaved(const Group& base, const Group& candidate) {
+  std::set<int> positions;
+  for (const Group* side : {&base, &candidate}) {
+    if (side->rows.size() < size_t(fewest_sessions)) return false;
+    for (const json* row : side->rows) {
+      if (!row->contains("session") || !positions.insert(row->at("session").get<int>()).second) return false;
+    }
+  }
+  return true;
+}
+
+RowComparison compare(const Group& base, const Group& candidate, bool one_run, Scatters& scatters, double margin) {
+  const json &b = base.first(), &c = candidate.first();
+  RowComparison row{.base = b.at("variant"),
+                    .candidate = c.at("variant"),
+                    .workload = c.at("workload"),
+                    .device = c.at("device"),
+                    .scope = c.at("scope"),
+                    .axes = c.at("axes"),
+                    .cache = field(c, "cache", "warm"),
+                    .result = {},
+                    .base_ms = estimate_of(base).median_ms,
+                    .candidate_ms = estimate_of(candidate).median_ms,
+                    .base_sessions = int(base.rows.size()),
+                    .candidate_sessions = int(candidate.rows.size())};
+  if (one_run && interleaved(base, candidate)) {
+    std::vector<SessionMedian> sessions;
+    for (const json* r : base.rows) sessions.push_back({r->at("session"), false, r->at("median_ms")});
+    for (const json* r : candidate.rows) sessions.push_back({r->at("session"), true, r->at("median_ms")});
+    row.interleaved = true;
+    row.result = compare_interleaved(sessions, margin);
+  } else {
+    row.scatter = scatters.of(b);
+    row.result = compare_apart(estimate_of(base), estimate_of(candidate), row.scatter, margin);
+  }
+  return row;
+}
+
+std::string words_for(const json& row) {
+  return fmt::format("{} on {} ({}, {})", row.at("variant").get<std::string>(), row.at("workload").get<std::string>(),
+                     row.at("device").get<std::string>(), row.at("scope").get<std::string>());
+}
+
+std::string why_untimed(const json& row) {
+  return row.at("status").get<std::string>() + ": " + row.at("reason").get<std::string>();
+}
+
+std::string at(const json& context, const std::string& path) {
+  const json::json_pointer where("/" + path);
+  if (!context.contains(where) || context.at(where).is_null()) return "none";
+  const json& value = context.at(where);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+void to_json(json& j, const RowComparison& r) {
+  j = {{"base", r.base},
+       {"candidate", r.candidate},
+       {"workload", r.workload},
+       {"device", r.device},
+       {"scope", r.scope},
+       {"axes", r.axes},
+       {"cache", r.cache},
+       {"verdict", to_string(r.result.verdict)},
+       {"ratio", r.result.ratio},
+       {"low", r.result.low},
+       {"high", r.result.high},
+       {"p", r.result.p},
+       {"base_ms", r.base_ms},
+       {"candidate_ms", r.candidate_ms},
+       {"base_sessions", r.base_sessions},
+       {"candidate_sessions", r.candidate_sessions},
+       {"method", r.interleaved ? "interleaved" : "apart"},
+       {"scatter", r.interleaved ? json() : json(r.scatter)}};
+}
+
+Comparisons compare_records(const json& base, const json& candidate, const RowFilter& filter, double margin) {
+  const Side was = gather(base, filter), is = gather(candidate, filter);
+  Comparisons all;
+  Scatters scatters;
+  scatters.learn_repeats(was);
+  scatters.learn_repeats(is);
+  for (const auto& [name, group] : is.groups) {
+    if (const auto other = was.groups.find(name); other != was.groups.end()) scatters.learn_pair(other->second, group);
+  }
+  size_t only_there = 0;
+  for (const std::string& name : is.order) {
+    const Group& group = is.groups.at(name);
+    if (const auto timed = was.groups.find(name); timed != was.groups.end())
+      all.rows.push_back(compare(timed->second, group, false, scatters, margin));
+    else if (const auto untimed = was.untimed.find(name); untimed != was.untimed.end())
+      all.left_out.push_back(
+          fmt::format("{} has no time in the base: {}", words_for(group.first()), why_untimed(*untimed->second)));
+    else
+      ++only_there;
+  }
+  size_t only_here = 0;
+  for (const auto& [name, group] : was.groups) {
+    if (is.groups.count(name)) continue;
+    if (const auto other = is.untimed.find(name); other != is.untimed.end())
+      all.left_out.push_back(
+          fmt::format("{} has no time in the candidate: {}", words_for(group.first()), why_untimed(*other->second)));
+    else
+      ++only_here;
+  }
+  if (only_here)
+    all.left_out.push_back(fmt::format("{} timed rows of the base have no match in the candidate", only_here));
+  if (only_there)
+    all.left_out.push_back(fmt::format("{} timed rows of the candidate have no match in the base", only_there));
+  all.scatters = scatters.said();
+  return all;
+}
+
+Comparisons compare_variants(const json& record, const std::function<std::string(const json&)>& base_of,
+                             const RowFilter& filter, double margin) {
+  const Side side = gather(record, filter);
+  Comparisons all;
+  Scatters scatters;
+  scatters.learn_repeats(side);
+  for (const std::string& name : side.order) {
+    const Group& group = side.groups.at(name);
+    const std::string base = base_of(group.first());
+    if (base.empty()) continue;
+    // Other axes are another setting, unless the base does not have them.
+    auto found = side.groups.find(name_of(base, group.setting, group.first().at("axes")));
+    if (found == side.groups.end()) found = side.groups.find(name_of(base, group.setting, json::object()));
+    if (found != side.groups.end())
+      all.rows.push_back(compare(found->second, group, true, scatters, margin));
+    else
+      all.left_out.push_back(fmt::format("{} has no timed row of {} beside it", words_for(group.first()), base));
+  }
+  for (const auto& [name, row] : side.untimed) {
+    const bool matters = !base_of(*row).empty();
+    if (matters && row->at("status") != "refused")
+      all.left_out.push_back(fmt::format("{} has no time: {}", words_for(*row), why_untimed(*row)));
+  }
+  all.scatters = scatters.said();
+  return all;
+}
+
+std::vector<std::string> machine_differences(const json& base, const json& candidate) {
+  static const std::vector<std::pair<const char*, const char*>> facts = {{"host/cpu", "processor"},
+                                                                         {"host/cores", "cores"},
+                                                                         {"host/os", "system"},
+                                                                         {"gpu/name", "GPU"},
+                                                                         {"gpu/driver", "driver"},
+                                                                         {"gpu/cuda", "CUDA runtime"},
+                                                                         {"compiler/host", "compiler"},
+                                                                         {"compiler/cuda", "CUDA compiler"},
+                                                                         {"compiler/flags", "flags"},
+                                                                         {"gpu/sm_clock_mhz", "clock"},
+                                                                         {"gpu/ecc", "ECC"}};
+  std::vector<std::string> differences;
+  for (const auto& [path, name] : facts) {
+    const std::string was = at(base, path), is = at(candidate, path);
+    if (was != is) differences.push_back(fmt::format("{} {}, then {}", name, was, is));
+  }
+  return differences;
+}
+
+std::string table(const Comparisons& all) {
+  const bool one_variant =
+      std::all_of(all.rows.begin(), all.rows.end(), [](const RowComparison& r) { return r.base == r.candidate; });
+  std::string text =
+      fmt::format("{:<20} {}{:<18} {:<5} {:<11} {:>10} {:>10}  {:>6} {:<16} {}\n",
+                  one_variant ? "variant" : "candidate", one_variant ? "" : fmt::format("{:<20} ", "base"), "workload",
+                  "on", "scope", "base ms", "ms", "ratio", "95 % interval", "verdict");
+  std::map<std::string, int> count;
+  for (const RowComparison& r : all.rows) {
+    ++count[to_string(r.result.verdict)];
+    std::string variant = r.candidate;
+    for (const auto& [name, value] : r.axes.items()) variant += fmt::format(" {}={}", name, value.dump());
+    text += fmt::format("{:<20} {}{:<18} {:<5} {:<11} {:>10.4g} {:>10.4g}  {:>6.3f} [{:.3f}, {:.3f}]   {}\n", variant,
+                        one_variant ? "" : fmt::format("{:<20} ", r.base), r.workload, r.device, r.scope, r.base_ms,
+                        r.candidate_ms, r.result.ratio, r.result.low, r.result.high, to_string(r.result.verdict));
+  }
+  text += "\n";
+  for (const std::string& words : all.scatters) text += words + "\n";
+  for (const std::string& words : all.left_out) text += "not compared: " + words + "\n";
+  text += fmt::format("SAME {}, FASTER {}, SLOWER {}, UNSURE {} of {} {}\n", count["SAME"], count["FASTER"],
+                      count["SLOWER"], count["UNSURE"], all.rows.size(), all.rows.size() == 1 ? "row" : "rows");
+  return text;
+}
+
+}  // namespace ladder

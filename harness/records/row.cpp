@@ -1,0 +1,89 @@
+#include "records/row.hpp"
+
+#include <fmt/format.h>
+
+#include "base/statistics.hpp"
+
+namespace ladder {
+using nlohmann::json;
+
+namespace {
+
+const char* cache_name(bool cold) { return cold ? "cold" : "warm"; }
+
+std::string module_hash_of(const Variant& v, DeviceKind device) {
+  const auto found = v.module_hash.find(device);
+  return found == v.module_hash.end() ? "" : found->second;
+}
+
+}  // namespace
+
+std::string row_key(const Variant& v, const Workload& w, const std::string& scope, const Setting& s) {
+  std::string key = fmt::format("{}:{} {}:{} K={} {} {} {} init={} {} x{} {} {}", v.id, module_hash_of(v, s.device),
+                                w.name, w.data_hash, w.k, w.type, to_string(w.metric), to_string(w.stop),
+                                w.init_hash.empty() ? std::to_string(w.seed) : w.init_hash, to_string(s.device), s.gpus,
+                                scope, cache_name(s.cold));
+  if (w.kernel) key += " kernel=" + to_string(w.kernel);
+  for (const auto& [name, value] : s.axes) key += fmt::format(" {}={}", name, value);
+  if (s.sustained_seconds > 0) key += fmt::format(" sustained={:g}", s.sustained_seconds);
+  return key;
+}
+
+std::map<std::string, int> axes_of(const Variant& v, const std::map<std::string, int>& wished) {
+  std::map<std::string, int> axes;
+  for (const json& axis : v.card.is_object() ? v.card.value("axes", json::array()) : json::array()) {
+    const std::string name = axis.at("name");
+    const auto wish = wished.find(name);
+    axes[name] = wish == wished.end() ? axis.at("standard").get<int>() : wish->second;
+  }
+  return axes;
+}
+
+json new_row(const Variant& v, const Workload& w, const std::string& scope, const Setting& s) {
+  json row = {{"key", row_key(v, w, scope, s)},
+              {"variant", v.id},
+              {"module_hash", module_hash_of(v, s.device)},
+              {"base", v.base},
+              {"idea", v.idea},
+              {"shows", v.card.is_object() ? v.card.value("shows", "") : ""},
+              {"workload", w.name},
+              {"metric", w.metric},
+              {"device", s.device},
+              {"gpus", s.gpus},
+              {"cache", cache_name(s.cold)},
+              {"sustained_seconds", s.sustained_seconds},
+              {"dump", nullptr}};
+  Timed none;
+  none.scope = scope;
+  none.status = "failed";
+  put(row, SessionResult());
+  put(row, none);
+  row["validation"] = nullptr;
+  row["axes"] = s.axes;
+  return row;
+}
+
+void put(json& row, const Timed& timed) {
+  json said = timed;
+  // Both a sample and the validated solve have iterations; the row tells them apart.
+  said["solve_iterations"] = std::move(said["iterations"]);
+  said.erase("iterations");
+  row.update(said);
+  row["median_mhz"] = timed.sm_mhz.empty() ? json() : json(quantile(timed.sm_mhz, 0.5));
+}
+
+void put(json& row, const SessionResult& result) {
+  json said = result;
+  for (const char* not_in_rows : {"fault", "dumped"}) said.erase(not_in_rows);
+  row.update(said);
+}
+
+void without_times(json& row, const std::string& status, const std::string& reason) {
+  Timed none;
+  none.scope = row.at("scope");
+  none.status = status;
+  none.reason = reason;
+  put(row, none);
+}
+
+}  // namespace ladder

@@ -1,0 +1,40 @@
+// A row of the record: made of what the run knows beforehand, of what the session said, and of what follows from both.
+#pragma once
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "catalogue/variants.hpp"
+#include "catalogue/workloads.hpp"
+#include "protocol/events.hpp"
+
+namespace ladder {
+
+/// How a row is measured, beside variant, workload and scope.
+struct Setting {
+  DeviceKind device = DeviceKind::cpu;
+  int gpus = 1;
+  std::map<std::string, int> axes;
+  bool cold = false;             ///< L2 evicted before each sample
+  double sustained_seconds = 0;  ///< of load right before each batch of samples
+};
+
+/// What tells a row from all others: equal keys, equal measurements. The variant and its module's hash, the workload
+/// and all that makes the problem what it is, the scope and the setting. Everybody who asks whether two rows are of
+/// the same thing asks here, or compares rows' "key".
+std::string row_key(const Variant& variant, const Workload& workload, const std::string& scope, const Setting& setting);
+
+/// The axes a variant runs with: those its card declares, at `wished` where that has a value, else at their standards.
+std::map<std::string, int> axes_of(const Variant& variant, const std::map<std::string, int>& wished);
+
+/// A row without results: status `failed`, no reason yet.
+nlohmann::json new_row(const Variant& variant, const Workload& workload, const std::string& scope,
+                       const Setting& setting);
+/// Puts a scope's times into its row.
+void put(nlohmann::json& row, const Timed& timed);
+/// Puts into a row what holds for its session.
+void put(nlohmann::json& row, const SessionResult& result);
+/// The row has no times, for this reason.
+void without_times(nlohmann::json& row, const std::string& status, const std::string& reason);
+
+}  // namespace ladder

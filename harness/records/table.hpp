@@ -1,0 +1,18 @@
+// A record as a table for a terminal.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace ladder {
+
+struct TableOptions {
+  std::vector<std::string> scopes;  ///< which to show, in this order; empty: those that most records are read for
+  enum class Over { base, root } over = Over::base;  ///< what a speedup is over
+};
+
+/// A line per workload, variant, device and setting: for each scope the median time, its speedup and its share of what
+/// the device can do; and below it, uncut, why something has no time.
+std::string table(const nlohmann::json& record, const TableOptions& options = {});
+
+}  // namespace ladder

@@ -1,0 +1,54 @@
+#include "sessions/ceilings.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "base/files.hpp"
+#include "base/npy.hpp"
+#include "sessions/devices.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+/// Beside the records that are not committed: LADDER_CEILINGS, or results/local in the checkout.
+fs::path kept_in() {
+  if (const char* folder = std::getenv("LADDER_CEILINGS"); folder && *folder) return folder;
+  return fs::path(LADDER_SOURCE_DIR) / "results" / "local";
+}
+
+std::string hash_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  return hash64(bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+Ceilings ceilings_of(DeviceKind kind, int ordinal, const json& device, bool anew) {
+  const fs::path program = worker(kind);
+  if (!fs::exists(program)) return {};
+  const bool gpu = kind == DeviceKind::cuda;
+  std::string name = gpu && device.is_object() ? device.value("name", "") + " " + device.value("driver", "") : "cpu";
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
+  const fs::path file = kept_in() / fmt::format("ceilings-{}-{}.json", name, hash_of(program));
+  if (!anew && fs::exists(file)) {
+    const json kept = json::parse(std::ifstream(file), nullptr, false);
+    if (kept.is_object()) return kept.get<Ceilings>();
+  }
+  const std::string output =
+      output_of(fmt::format("timeout 120 '{}' ceilings {}", program.string(), gpu ? std::to_string(ordinal) : "cpu"));
+  const json measured = json::parse(output, nullptr, false);
+  if (!measured.is_object()) return {};
+  const Ceilings ceilings = measured.get<Ceilings>();
+  write_whole(file, json(ceilings).dump(1) + "\n");
+  return ceilings;
+}
+
+}  // namespace ladder

@@ -1,0 +1,112 @@
+#include "sessions/child.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+volatile sig_atomic_t caught = 0;
+void catch_one(int) { caught = 1; }
+
+std::string tail(const fs::path& file, size_t bytes) {
+  std::ifstream in(file, std::ios::binary);
+  in.seekg(0, std::ios::end);
+  const auto size = size_t(std::max<std::streamoff>(0, in.tellg()));
+  in.seekg(std::streamoff(size > bytes ? size - bytes : 0));
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  const size_t last = text.find_last_not_of(" \n");
+  return last == std::string::npos ? "" : text.substr(0, last + 1);
+}
+
+}  // namespace
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = catch_one;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+bool interrupted() { return caught != 0; }
+
+Scratch::Scratch() {
+  std::string name = (fs::temp_directory_path() / "ladder-XXXXXX").string();
+  if (!mkdtemp(name.data()))
+    throw Error(fmt::format("no folder can be made in {}", fs::temp_directory_path().string()));
+  path = name;
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+}
+
+End run_child(const fs::path& program, const fs::path& request, double time_limit,
+              const std::function<void(const json&)>& on_event) {
+  int events[2];
+  if (pipe2(events, O_CLOEXEC) != 0) throw Error(fmt::format("no pipe can be made: {}", std::strerror(errno)));
+  const fs::path log = request.string() + ".log";
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) throw Error(fmt::format("no process can be started: {}", std::strerror(errno)));
+  if (child == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);
+    const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    const int fd = dup(events[1]);  // without close-on-exec
+    execl(program.c_str(), program.c_str(), "run", request.c_str(), std::to_string(fd).c_str(), nullptr);
+    _exit(127);
+  }
+  close(events[1]);
+  End end;
+  std::string pending;
+  const double deadline = now_seconds() + time_limit;
+  for (;;) {
+    const double left = deadline - now_seconds();
+    if (left <= 0 || caught) {
+      end.timed_out = !caught;
+      end.interrupted = caught;
+      break;
+    }
+    pollfd waiting{events[0], POLLIN, 0};
+    if (poll(&waiting, 1, int(std::min(left, 1.0) * 1000) + 1) <= 0) continue;
+    char buffer[65536];
+    const ssize_t count = read(events[0], buffer, sizeof buffer);
+    if (count <= 0) break;
+    pending.append(buffer, size_t(count));
+    for (size_t line; (line = pending.find('\n')) != std::string::npos; pending.erase(0, line + 1)) {
+      const json event = json::parse(pending.substr(0, line), nullptr, false);
+      if (event.is_object()) on_event(event);
+    }
+  }
+  close(events[0]);
+  if (end.timed_out || end.interrupted) kill(-child, SIGKILL);
+  waitpid(child, &end.status, 0);
+  kill(-child, SIGKILL);  // whatever it started
+  end.output = tail(log, size_t(1) << 20);
+  end.last_words = end.output.substr(end.output.size() - std::min<size_t>(end.output.size(), 1500));
+  return end;
+}
+
+}  // namespace ladder

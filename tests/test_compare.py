@@ -1,0 +1,333 @@
+"""`ladder compare` and `ladder run --compare`: which rows meet, what the verdicts are, and what is said of the rest."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from conftest import BUILD, QUICK, ROOT, Ladder
+
+GPU = {"name": "a GPU", "driver": "1.2", "cuda": "13.0", "sm_clock_mhz": 1980.0, "ecc": True}
+
+
+def make_row(variant: str, workload: str, samples: np.ndarray, base: str = "", **more: object) -> dict:
+    row = {
+        "variant": variant,
+        "base": base,
+        "workload": workload,
+        "device": "cuda",
+        "scope": "assign",
+        "status": "ok",
+        "reason": "",
+        "axes": {},
+        "cache": "warm",
+        "gpus": 1,
+        "sustained_seconds": 0.0,
+        "samples_ms": [float(x) for x in samples],
+        "median_ms": float(np.median(samples)),
+        "launch_bound": False,
+    }
+    return row | more
+
+
+def make_record(rows: list[dict], **context: object) -> dict:
+    names = sorted({row["workload"] for row in rows})
+    workload = {"family": "some", "n": 100, "d": 4, "k": 3, "type": "f32", "stop": "exact", "seed": 1, "data_hash": "1"}
+    return {
+        "schema_version": 2,
+        "context": {
+            "time": "2026-11-21T00:00:00Z",
+            "git_sha": "0123456789abcdef",
+            "git_dirty": False,
+            "host": {"cpu": "a CPU", "cores": 8, "os": "a system"},
+            "compiler": {"host": "g++", "cuda": "nvcc", "flags": "-O3"},
+            "gpu": GPU,
+        }
+        | context,
+        "workloads": [workload | {"name": name} for name in names],
+        "rows": rows,
+    }
+
+
+def one_run(seed: int, changed: dict[str, float] | None = None, scatter: float = 0.01) -> dict:
+    """Forty variants, a session each, that scatter by one percent; those of `changed` take so much longer."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for i in range(40):
+        name = f"a{i:02}"
+        session = np.exp(random.normal(0, scatter)) * (1 + (changed or {}).get(name, 0))
+        rows.append(make_row(name, "wide", 0.1 * (i + 1) * session * (1 + 0.005 * random.normal(size=30))))
+    return make_record(rows)
+
+
+class Compare:
+    def __init__(self, ladder: Ladder, folder: Path) -> None:
+        self.ladder, self.folder, self.count = ladder, folder, 0
+
+    def __call__(self, *words: object) -> subprocess.CompletedProcess[str]:
+        """Records among the words become files."""
+        said: list[str] = []
+        for word in words:
+            if isinstance(word, dict):
+                self.count += 1
+                file = self.folder / f"record{self.count}.json"
+                file.write_text(json.dumps(word))
+                said.append(str(file))
+            else:
+                said.append(str(word))
+        return self.ladder("compare", *said)
+
+    def verdicts(self, *words: object, status: int = 0) -> dict:
+        done = self(*words, "--json")
+        assert done.returncode == status, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def compare(ladder: Ladder, tmp_path: Path) -> Compare:
+    return Compare(ladder, tmp_path)
+
+
+# --------------------------------------------------------------------------------------------------------- two records
+
+
+def test_equal_code_in_two_runs_is_neither_faster_nor_slower(compare: Compare) -> None:
+    found = compare.verdicts(one_run(1), one_run(2))
+    assert len(found["comparisons"]) == 40
+    said = [c["verdict"] for c in found["comparisons"]]
+    assert said.count("FASTER") + said.count("SLOWER") <= 2
+    assert all(c["low"] <= c["ratio"] <= c["high"] and c["method"] == "apart" for c in found["comparisons"])
+    assert "40 rows that both records have" in found["scatters"][0]
+
+
+def test_what_changed_is_found_among_what_did_not(compare: Compare) -> None:
+    changed = {"a03": 0.3, "a11": -0.25}
+    found = {c["candidate"]: c for c in compare.verdicts(one_run(1), one_run(2, changed))["comparisons"]}
+    assert found["a03"]["verdict"] == "SLOWER" and found["a03"]["ratio"] == pytest.approx(1.3, rel=0.05)
+    assert found["a11"]["verdict"] == "FASTER"
+    table = compare(one_run(1), one_run(2, changed)).stdout
+    assert any("a03" in line and "SLOWER" in line and "[1.2" in line for line in table.splitlines())
+    assert table.splitlines()[-1].startswith("SAME ") and table.splitlines()[-1].endswith("of 40 rows")
+
+
+def test_noise_of_the_run_widens_what_the_samples_say(compare: Compare) -> None:
+    """Each row's samples agree within 0.5 %, but the sessions scatter by 10 %: no row may be called different."""
+    said = [c["verdict"] for c in compare.verdicts(one_run(1, scatter=0.1), one_run(2, scatter=0.1))["comparisons"]]
+    assert said.count("FASTER") + said.count("SLOWER") <= 2
+
+
+def test_few_rows_are_judged_by_a_scatter_that_is_assumed_and_says_so(compare: Compare) -> None:
+    was, now = one_run(1), one_run(2)
+    for record in (was, now):
+        del record["rows"][3:]
+    found = compare.verdicts(was, now)
+    assert found["scatters"] == ["scatter between sessions (cuda): 3.0 %, assumed, since too few rows tell"]
+
+
+def test_fail_if_slower(compare: Compare) -> None:
+    slower = one_run(2, {"a03": 0.3})
+    assert compare(one_run(1), slower, "--fail-if", "slower").returncode == 1
+    assert compare(slower, one_run(1), "--fail-if", "slower").returncode == 0, "that is FASTER"
+    assert compare(one_run(1), slower).returncode == 0
+
+
+def test_another_machine_is_named_and_only_warned_of(compare: Compare) -> None:
+    elsewhere = one_run(2)
+    elsewhere["context"]["gpu"] = GPU | {"name": "another GPU", "driver": "1.3"}
+    done = compare(one_run(1), elsewhere)
+    assert done.returncode == 0
+    assert "GPU a GPU, then another GPU" in done.stderr and "driver 1.2, then 1.3" in done.stderr
+    assert "processor" not in done.stderr
+    assert compare(one_run(1), one_run(2)).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("data_hash", "2"), ("k", 4), ("stop", "fixed:3"), ("seed", 2), ("type", "f64")]
+)
+def test_rows_of_another_problem_do_not_meet(compare: Compare, name: str, value: object) -> None:
+    other = one_run(2)
+    other["workloads"][0][name] = value
+    done = compare(one_run(1), other)
+    assert done.returncode == 2 and "nothing to compare" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("cache", "cold"), ("axes", {"block": 64}), ("scope", "update"), ("gpus", 2)]
+)
+def test_rows_measured_otherwise_do_not_meet(compare: Compare, name: str, value: object) -> None:
+    other = one_run(2)
+    other["rows"][0][name] = value
+    found = compare.verdicts(one_run(1), other)
+    assert len(found["comparisons"]) == 39
+    assert "1 timed rows of the base have no match in the candidate" in found["left_out"]
+
+
+def test_a_row_without_a_time_is_left_out_with_its_reason(compare: Compare) -> None:
+    failed = one_run(2)
+    failed["rows"][5] |= {"status": "failed", "reason": "it hung", "median_ms": None, "samples_ms": []}
+    found = compare.verdicts(one_run(1), failed)
+    assert found["left_out"] == ["a05 on wide (cuda, assign) has no time in the candidate: failed: it hung"]
+    assert "not compared: a05 on wide" in compare(one_run(1), failed).stdout
+
+
+def test_filters(compare: Compare) -> None:
+    was, now = one_run(1), one_run(2)
+    for record in (was, now):
+        record["rows"] += [row | {"workload": "thin", "scope": "update"} for row in copy.deepcopy(record["rows"][:7])]
+        record["workloads"].append(record["workloads"][0] | {"name": "thin", "family": "other"})
+    assert len(compare.verdicts(was, now)["comparisons"]) == 47
+    assert len(compare.verdicts(was, now, "--workloads", "other")["comparisons"]) == 7
+    assert len(compare.verdicts(was, now, "--scope", "assign")["comparisons"]) == 40
+    assert len(compare.verdicts(was, now, "--variants", "a0*")["comparisons"]) == 17
+
+
+def test_the_margin_decides_what_is_the_same(compare: Compare) -> None:
+    was, now = one_run(1), one_run(2)
+    assert {c["verdict"] for c in compare.verdicts(was, now, "--margin", "50")["comparisons"]} == {"SAME"}
+    assert "SAME" not in {c["verdict"] for c in compare.verdicts(was, now, "--margin", "0.01")["comparisons"]}
+
+
+# ---------------------------------------------------------------------------------------------------------- one record
+
+
+def ladder_of_three() -> dict:
+    random = np.random.default_rng(3)
+    rows = []
+    for variant, base, ms in (("r", "", 4.0), ("s", "r", 2.0), ("t", "s", 1.0)):
+        rows.append(make_row(variant, "wide", ms * (1 + 0.001 * random.normal(size=30)), base))
+    return make_record(rows)
+
+
+def test_two_variants_of_one_record(compare: Compare) -> None:
+    found = compare.verdicts(ladder_of_three(), "--variants", "t,r")["comparisons"]
+    assert [(c["base"], c["candidate"], c["verdict"]) for c in found] == [("t", "r", "SLOWER")]
+    assert found[0]["ratio"] == pytest.approx(4, rel=0.01)
+    assert found[0]["scatter"] == 0.03, "one session each: the samples' own spread is not enough"
+
+
+@pytest.mark.parametrize(("over", "pairs"), [("base", {("r", "s"), ("s", "t")}), ("root", {("r", "s"), ("r", "t")})])
+def test_each_over_its_base_or_its_root(compare: Compare, over: str, pairs: set[tuple[str, str]]) -> None:
+    found = compare.verdicts(ladder_of_three(), "--over", over)["comparisons"]
+    assert {(c["base"], c["candidate"]) for c in found} == pairs
+    only = compare.verdicts(ladder_of_three(), "--over", over, "--variants", "t")["comparisons"]
+    assert [c["candidate"] for c in only] == ["t"]
+
+
+def interleaved(factor: float, drift: float = 0.0) -> dict:
+    random = np.random.default_rng(4)
+    rows = []
+    for session in range(10):
+        variant = "ABBAABBAAB"[session]
+        time = 3 * (factor if variant == "B" else 1) * np.exp(drift * session + random.normal(0, 0.003))
+        rows.append(make_row(variant, "wide", time * np.ones(5), session=session))
+    return make_record(rows)
+
+
+def test_sessions_in_turns_are_judged_by_their_medians(compare: Compare) -> None:
+    (c,) = compare.verdicts(interleaved(1.03, drift=0.02), "--variants", "A,B")["comparisons"]
+    assert (c["verdict"], c["method"], c["base_sessions"], c["scatter"]) == ("SLOWER", "interleaved", 5, None)
+    assert c["ratio"] == pytest.approx(1.03, abs=0.006), "the drift is no part of it"
+    (c,) = compare.verdicts(interleaved(1.0, drift=0.02), "--variants", "A,B")["comparisons"]
+    assert c["verdict"] == "SAME"
+
+
+# ----------------------------------------------------------------------------------------------------------- bad usage
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([ladder_of_three()], "--variants BASE,CANDIDATE"),
+        ([ladder_of_three(), "--variants", "r"], "--variants BASE,CANDIDATE"),
+        ([ladder_of_three(), "--variants", "r,nobody"], "no row of variant 'nobody'"),
+        ([one_run(1), one_run(2), "--over", "base"], "one record"),
+        ([one_run(1), one_run(2), "--workloads", "nowhere"], "nothing to compare"),
+        ([one_run(1), one_run(2), "--scope", "asign"], "asign"),
+        ([one_run(1), "nowhere.json"], "nowhere.json"),
+        ([one_run(1), one_run(2), "--fail-if", "faster"], "--fail-if"),
+    ],
+)
+def test_bad_usage_is_status_2(compare: Compare, words: list, says: str) -> None:
+    done = compare(*words)
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+
+
+# --------------------------------------------------------------------------------------------------- sessions in turns
+
+
+def test_a_run_in_turns(ladder: Ladder) -> None:
+    out = ladder.folder / "record.json"
+    words = ["run", "--compare", "c0_serial,c1_fused", "--workloads", "kmcuda_tiny", "--scopes", "assign,iteration"]
+    done = ladder(*words, *QUICK, "--out", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads(out.read_text())
+    jsonschema.validate(record, json.loads((ROOT / "harness" / "records" / "record.schema.json").read_text()))
+    order = [row["variant"] for row in record["rows"] if row["scope"] == "iteration"]
+    a, b = "c0_serial", "c1_fused"
+    assert order == [a, b, b, a, a, b, b, a, a, b]
+    assert [row["session"] for row in record["rows"] if row["scope"] == "iteration"] == list(range(10))
+    (c,) = (c for c in record["comparisons"] if c["scope"] == "iteration")
+    assert (c["base"], c["candidate"], c["method"], c["base_sessions"], c["candidate_sessions"]) == (
+        a,
+        b,
+        "interleaved",
+        5,
+        5,
+    )
+    line = next(line for line in done.stdout.splitlines() if line.startswith(f"{b} ") and "iteration" in line)
+    assert c["verdict"] in line and f"{c['ratio']:.3f}" in line
+    check = [sys.executable, ROOT / "plots" / "check.py", out]
+    checked = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    again = ladder("compare", out, "--variants", f"{a},{b}", "--scope", "iteration", "--json")
+    assert json.loads(again.stdout)["comparisons"] == [c], "the record says the same when it is asked again"
+
+
+def test_a_wrong_variant_is_not_run_again_and_again(ladder: Ladder) -> None:
+    out = ladder.folder / "record.json"
+    words = ["run", "--compare", "v01_global,w1_off_by_one", "--modules", BUILD / "tests" / "wrong", "--device", "simt"]
+    done = ladder(*words, "--workloads", "kmcuda_tiny", "--scopes", "assign", *QUICK, "--out", out)
+    assert done.returncode == 1
+    record = json.loads(out.read_text())
+    assert [(row["variant"], row["status"]) for row in record["rows"]] == [
+        ("v01_global", "ok"),
+        ("w1_off_by_one", "invalid"),
+    ]
+    assert record["comparisons"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--compare", "c0_serial"], "at least one other"),
+        (["--compare", "c0_serial,nobody"], "nobody"),
+        (["--compare", "c0_serial,c0_serial"], "twice"),
+        (["--compare", "c0_serial,v01_global"], "no device"),
+        (["--compare", "c0_serial,c1_fused", "--sessions", "4"], "--sessions"),
+        (["--compare", "c0_serial,c1_fused", "--resume"], "--resume"),
+        (["--sessions", "6"], "--compare"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(ladder: Ladder, words: list[str], says: str) -> None:
+    done = ladder("run", *words, "--device", "simt", "--out", ladder.folder / "r.json")
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+
+
+def test_the_experiment(tmp_path: Path) -> None:
+    out = tmp_path / "compare.json"
+    command = [sys.executable, ROOT / "tests" / "compare" / "experiment.py", "--build", BUILD, "--device", "simt"]
+    command += ["--trials", "2", "--workload", "kmcuda_tiny", "--min-time", "0", "--max-time", "0.05", "--out", out]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    result = json.loads(out.read_text())
+    assert len(result["trials"]) == 2 and all(len(trial["sessions"]) == 15 for trial in result["trials"])
+    for name in ("x1_copy", "x2_slower"):
+        assert sum(result["count"][name].values()) == 2
+    assert [line.split(":")[0] for line in done.stdout.splitlines()[:2]] == ["copy", "3 % slower"]
+    assert result["accepted"] == (done.returncode == 0)
