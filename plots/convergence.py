@@ -1,7 +1,8 @@
-"""Convergence: how many labels still change, and how the inertia falls, iteration by iteration.
+"""Convergence: how many labels still change, how the inertia falls, and what each iteration takes.
 
 Exact variants walk the same way, so a workload is one line. Where variants differ, their range is a band and the page
-says how many differ.
+says how many differ. A page per device and workload shows the time of every iteration of one solve, and what a variant
+counted (distances computed, points skipped) as a share of all.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from choice import Choice
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
-from record import MANY_WORKLOADS, Record, Rung, Workload
-from style import COLOURS, GREY, MARKERS, WIDTH, Page
+from record import DEVICES, MANY_WORKLOADS, Column, Record, Row, Rung, Workload
+from style import COLOURS, GREY, MARKERS, SMALL, WIDTH, Page, coloured, line_style, log_ticks, shorten, text_width
 
-LEGEND_ROW = 0.34  # inches
+LEGEND_ROW = 0.36  # inches
+DASHES = ("-", "--", ":", "-.")  # one per counter
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def agreement(members: Sequence[Walk]) -> str:
     return "Variants that differ from the usual way (band: the range of all): " + "; ".join(parts) + rest + "."
 
 
-def draw_family(record: Record, family: str, members: Sequence[Walk], folder: Path) -> tuple[str, str]:
+def draw_family(record: Record, choice: Choice, family: str, members: Sequence[Walk], folder: Path) -> tuple[str, str]:
     stem = f"convergence_{family}"
     name = members[0].workload.name if len(members) == 1 else f"{family}, {len(members)} workloads"
     title = f"Convergence: {name}"
@@ -102,7 +105,7 @@ def draw_family(record: Record, family: str, members: Sequence[Walk], folder: Pa
     columns = 2 if with_inertia else 1
     entries = 2 if many else len(members) + 2
     rows = -(-entries // 4)
-    page = Page(title, subtitle, notes, record.footer(), body=5)
+    page = Page(title, subtitle, notes, choice.signature(record, "convergence"), body=5)
     left, gutter, below = 1.55, 1.5, 0.85
     above = rows * LEGEND_ROW + 0.2
     inches = (WIDTH - 0.35 - left - gutter * (columns - 1)) / columns
@@ -178,7 +181,104 @@ def draw_family(record: Record, family: str, members: Sequence[Walk], folder: Pa
     return stem, title
 
 
-def draw(record: Record, folder: Path) -> tuple[list[tuple[str, str]], list[str]]:
+# --------------------------------------------------------------------------------------- what each iteration takes
+
+
+def solves(record: Record, device: str, workload: str) -> dict[Rung, Row]:
+    """The row of each variant that recorded the time of every iteration."""
+    found: dict[Rung, Row] = {}
+    for row in record.rows:
+        if row.device == device and row.workload == workload and row.timed and row.iteration_ms:
+            found.setdefault(Rung(row.variant, device), row)
+    return {rung: found[rung] for rung in record.rungs(device) if rung in found}
+
+
+def share_of(name: str, counted: Sequence[int], workload: Workload) -> np.ndarray:
+    """A counter over the most that there can be of it: pairs of point and centroid for distances, else points."""
+    most = workload.n * workload.k if "distance" in name or max(counted) > workload.n else workload.n
+    return np.asarray(counted, dtype=np.float64) / most
+
+
+def draw_solves(
+    record: Record, choice: Choice, device: str, column: Column, found: dict[Rung, Row], folder: Path
+) -> tuple[str, str]:
+    workload = column.workloads[0]
+    order = sorted(found, key=lambda rung: -sum(found[rung].iteration_ms))
+    shown = coloured(order, [rung for rung in order if record.foot(rung.variant) == rung.variant])
+    counters = list(dict.fromkeys(name for row in found.values() for name, counted in row.counters.items() if counted))
+    stem = f"convergence_{DEVICES[device].stem}_{workload.name}"
+    title = f"What each iteration takes, {DEVICES[device].title}: {workload.name}, {workload.size}"
+    subtitle = "time: lower is better, each iteration of one solve timed by itself"
+    if len(column.workloads) > 1:
+        subtitle += f"; one of the {column.name}"
+    if len(order) > len(shown):
+        subtitle += "; coloured: the roots and the fastest"
+    foot = choice.signature(record, "convergence", device, workload=workload.name)
+    names = [name.replace("_", " ") for name in counters]
+    entries = len(shown) + (len(counters) + 2 if counters else 0) + 1
+    legend_width = min(4.5, max(text_width(text) for text in [*(rung.variant for rung in shown), *names]) + 0.9)
+    page = Page(title, subtitle, [], foot, body=entries * LEGEND_ROW + 1.2)
+    columns = 3 if counters else 2
+    left, gutter, below = 1.35, 1.25, 0.85
+    inches = (WIDTH - 0.35 - left - gutter * (columns - 1) - legend_width - 0.3) / columns
+    bottom = page.bottom + below
+    height = page.top - 0.3 - bottom
+    axes = [page.axes(left + i * (inches + gutter), bottom, inches, height) for i in range(columns)]
+    handles: list[Line2D] = []
+    # A log axis has no zero: "no label changed" is drawn at a little less than one label.
+    floor = 0.4 / workload.n
+    for rung in order:
+        row = found[rung]
+        style = line_style(shown.index(rung) if rung in shown else None)
+        style |= {"markevery": max(1, len(row.iteration_ms) // 12)}
+        if rung in shown:
+            handles.append(Line2D([], [], label=shorten(rung.variant, legend_width - 0.7), **style))
+        if row.reassigned:
+            share = np.maximum(np.array(row.reassigned) / workload.n, floor)
+            axes[0].plot(np.arange(1, len(share) + 1), share, **style)
+        axes[1].plot(np.arange(1, len(row.iteration_ms) + 1), row.iteration_ms, **style)
+        for name, counted in row.counters.items():
+            if counted:
+                share = share_of(name, counted, workload)
+                dash = {"linestyle": DASHES[counters.index(name) % len(DASHES)]}
+                axes[2].plot(np.arange(1, len(share) + 1), 100 * share, **(style | dash))
+    if len(order) > len(shown):
+        handles.append(Line2D([], [], color="#BBBBBB", label=f"{len(order) - len(shown)} others"))
+    if counters:
+        handles.append(Line2D([], [], linestyle="none", label=" "))
+        for index, name in enumerate(names):
+            handles.append(Line2D([], [], color=GREY, lw=2.2, ls=DASHES[index % len(DASHES)], label=name))
+        axes[2].set_ylabel("counted, percent of all pairs or points")
+        axes[2].set_ylim(bottom=0)
+    axes[0].set_yscale("log")
+    axes[0].yaxis.set_major_formatter(lambda value, _: f"{value * 100:g} %")
+    axes[0].set_ylabel("labels that changed, share of N (log scale)")
+    axes[1].set_yscale("log")
+    axes[1].set_ylabel("time of the iteration, ms (log scale)")
+    low, high = axes[1].get_ylim()
+    if high / low < 4:  # a decade at least: noise must not fill the page
+        middle = (low * high) ** 0.5
+        low, high = middle / 2, middle * 2
+        axes[1].set_ylim(low, high)
+    log_ticks(axes[1], "y", float(np.log10(high / low)), height)
+    for ax in axes:
+        ax.minorticks_off()
+        ax.set_xlabel("iteration")
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+        ax.set_xlim(left=0.5)
+    page.figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=((WIDTH - 0.35 - legend_width) / WIDTH, (page.top - 0.3) / page.height),
+        frameon=False,
+        borderaxespad=0,
+        fontsize=SMALL,
+    )
+    page.save(folder, stem)
+    return stem, title
+
+
+def draw(record: Record, folder: Path, choice: Choice) -> tuple[list[tuple[str, str]], list[str]]:
     """Draws all pages. Returns (stem, what it shows) for each page, and why others were left out."""
     found = walks(record)
     if not found:
@@ -186,4 +286,15 @@ def draw(record: Record, folder: Path) -> tuple[list[tuple[str, str]], list[str]
     families: dict[str, list[Walk]] = {}
     for walk in found:
         families.setdefault(walk.workload.family, []).append(walk)
-    return [draw_family(record, family, members, folder) for family, members in families.items()], []
+    drawn = [draw_family(record, choice, family, members, folder) for family, members in families.items()]
+    left_out: list[str] = []
+    for device in choice.devices:
+        timed = 0
+        for column in record.columns(record.workloads_on(device)):
+            rows = solves(record, device, column.workloads[0].name)
+            if rows:
+                drawn.append(draw_solves(record, choice, device, column, rows, folder))
+                timed += 1
+        if not timed and record.workloads_on(device):
+            left_out.append(f"convergence ({DEVICES[device].stem}): no row has the times of single iterations")
+    return drawn, left_out

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draws what records hold: `draw.py RECORD [RECORD...] --out DIR [--only FIGURE]`.
 
-Every page is a PNG and an SVG; DIR/index.html lists them. Several records are drawn each into a folder of its own: they
-may be of different machines, and times of different machines do not belong in one figure.
+Every page is a PNG and an SVG; DIR/index.html lists them. Records made on one kind of machine are drawn together;
+those of others go into folders of their own: times of different machines do not belong in one figure.
 """
 
 from __future__ import annotations
@@ -12,17 +12,34 @@ import html
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import check
 import convergence
+import files
 import ladder
 import photo
+import points
+import roof
 import scopes
 import sweep
-from record import SCOPES, Record, RecordError
+import tree
+from choice import DEFAULT_DEVICES, Choice
+from record import DEVICES, SCOPES, Record, RecordError, together
 
-Drawer = Callable[[Record, Path], tuple[list[tuple[str, str]], list[str]]]
+Drawer = Callable[[Record, Path, Choice], tuple[list[tuple[str, str]], list[str]]]
+FIGURES: dict[str, Drawer] = {
+    "ladder": ladder.draw,
+    "tree": tree.draw,
+    "roof": roof.draw,
+    "scopes": scopes.draw,
+    "sweep": sweep.draw,
+    "files": files.draw,
+    "convergence": convergence.draw,
+    "points": points.draw,
+    "photo": photo.draw,
+}
 
 
 @dataclass
@@ -35,18 +52,8 @@ class Section:
     left_out: list[str]
 
 
-def figures(chosen_scopes: list[str] | None) -> dict[str, Drawer]:
-    return {
-        "ladder": lambda record, folder: ladder.draw(record, folder, chosen_scopes),
-        "scopes": scopes.draw,
-        "convergence": convergence.draw,
-        "sweep": lambda record, folder: sweep.draw(record, folder, chosen_scopes),
-        "photo": photo.draw,
-    }
-
-
 def folder_names(paths: list[Path]) -> list[str]:
-    """A folder per record; none is needed for a single one."""
+    """A folder per kind of machine, called by its first record; none is needed for a single one."""
     if len(paths) == 1:
         return ["."]
     names: list[str] = []
@@ -59,17 +66,20 @@ def folder_names(paths: list[Path]) -> list[str]:
     return names
 
 
-def draw_record(record: Record, out: Path, folder: str, only: list[str], drawers: dict[str, Drawer]) -> Section:
+def draw_record(record: Record, out: Path, folder: str, only: list[str], choice: Choice) -> Section:
     target = out / folder
     target.mkdir(parents=True, exist_ok=True)
-    section = Section(f"{record.path.name}: {record.footer()}", folder, [], [])
+    section = Section(f"{record.names}: {record.footer()}", folder, [], [])
     if record.skipped:
         section.left_out.append(
-            f"{record.skipped} rows that repeat a variant, workload, device and scope with other axes or another cache "
-            "state: the first of each is drawn"
+            f"{record.skipped} rows that repeat a variant, workload, device and scope with other axes, another cache "
+            "state or in another record: the first of each is drawn"
         )
-    for name in only or list(drawers):
-        pages, left_out = drawers[name](record, target)
+    left = [device for device in DEVICES if device not in choice.devices and record.rungs(device)]
+    if left:
+        section.left_out.append(f"times on {', '.join(left)}: `--device {left[0]}` draws them")
+    for name in only or list(FIGURES):
+        pages, left_out = FIGURES[name](record, target, choice)
         section.pages += pages
         section.left_out += left_out
     return section
@@ -97,25 +107,52 @@ def write_index(sections: list[Section], path: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    names = list(figures(None))
     parser = argparse.ArgumentParser(description="Draws what records hold, as PNG and SVG.")
     parser.add_argument("records", nargs="+", type=Path, metavar="RECORD")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the pictures go")
-    parser.add_argument("--only", action="append", choices=names, help="this figure (may be repeated); default: all")
-    parser.add_argument(
+    add = partial(parser.add_argument, action="append", default=[])
+    add("--only", choices=list(FIGURES), help="this figure (may be repeated); default: all")
+    add(
         "--scope",
-        action="append",
         choices=SCOPES,
-        help="scopes of ladder and sweep (may be repeated); default: iteration, and for the ladder each scope in which "
-        "a variant says that its change shows",
+        help="scopes of ladder, tree, roof, sweep and files (may be repeated); default: iteration, and for the ladder "
+        "each scope in which a variant says that its change shows",
+    )
+    add("--workload", metavar="NAME", help="this workload alone (may be repeated); default: all")
+    add(
+        "--device",
+        choices=list(DEVICES),
+        help=f"times on this device (may be repeated); default: {' and '.join(DEFAULT_DEVICES)}",
+    )
+    parser.add_argument(
+        "--over",
+        choices=("root", "base"),
+        default="root",
+        help="what the speedups of ladder and sweep are over; default: the root of the tree",
+    )
+    parser.add_argument(
+        "--points", type=Path, metavar="FILE", help="the .npy behind a workload of one's own, for points"
     )
     arguments = parser.parse_args(argv)
+    choice = Choice(
+        tuple(device for device in DEVICES if device in (arguments.device or DEFAULT_DEVICES)),
+        tuple(arguments.scope),
+        arguments.over,
+        tuple(arguments.workload),
+        arguments.points,
+    )
     try:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        records = [check.load(path) for path in arguments.records]
+        records = together([check.load(path) for path in arguments.records])
+        if arguments.workload:
+            records = [record.only(arguments.workload) for record in records]
+        for record in records:
+            if len(record.sources) > 1:
+                print(f"together, being of one kind of machine: {record.names}")
+        folders = folder_names([record.sources[0].path for record in records])
         sections = [
-            draw_record(record, arguments.out, folder, arguments.only or [], figures(arguments.scope))
-            for record, folder in zip(records, folder_names(arguments.records), strict=True)
+            draw_record(record, arguments.out, folder, arguments.only, choice)
+            for record, folder in zip(records, folders, strict=True)
         ]
         write_index(sections, arguments.out / "index.html")
     except RecordError as error:

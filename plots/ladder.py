@@ -1,7 +1,7 @@
-"""The ladder: how much faster each rung is than the root of its tree.
+"""The ladder: how much faster each rung is than the root of its tree, or than its base.
 
-A page per device class and scope with one panel per family, and a page per family of several workloads with one panel
-per workload. GPU pages hold times of cuda alone; simt and cpu times are CPU times and have pages of their own.
+A page per device and scope with one panel per family, and a page per family of several workloads with one panel per
+workload. Times of different devices have pages of their own.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from choice import Choice
 from matplotlib.axes import Axes
 from record import (
-    DEVICE_CLASSES,
+    DEVICES,
     MANY_WORKLOADS,
     SCOPE_TITLES,
     SCOPES,
     TIMES,
     Gap,
+    Over,
     Record,
     Rung,
     Speedup,
@@ -29,6 +31,7 @@ from style import BODY, GREY, LINE, SMALL, WIDTH, Lines, Notes, Page, gap_text, 
 
 PANELS_A_PAGE = 6
 GUTTER = 0.3  # inches between panels
+OVER = {"root": "the root of the tree", "base": "the variant's own base"}
 
 
 @dataclass(frozen=True)
@@ -49,25 +52,28 @@ class Mark:
     label: str
     hollow: bool  # unstable
     gap: Gap | None
+    instead: str = ""  # not over what the axis says, and why
 
 
-def scopes_of(record: Record, device_class: str) -> list[str]:
-    """Iteration, and every scope in which a variant of this class says that its change shows."""
-    shown = {record.shows[rung.variant] for rung in record.rungs(DEVICE_CLASSES[device_class])}
+def scopes_of(record: Record, device: str) -> list[str]:
+    """Iteration, and every scope in which a variant on this device says that its change shows."""
+    shown = {record.shows[rung.variant] for rung in record.rungs(device)}
     return [scope for scope in SCOPES if scope in shown | {"iteration"}]
 
 
-def mark(record: Record, rung: Rung, panel: Panel, scope: str) -> Mark:
-    found = {w.name: record.speedup(rung, w.name, scope) for w in panel.workloads}
+def mark(record: Record, rung: Rung, panel: Panel, scope: str, over: Over = "root") -> Mark:
+    found = {w.name: record.speedup(rung, w.name, scope, over) for w in panel.workloads}
     good = {name: s for name, s in found.items() if isinstance(s, Speedup)}
     gaps = [s for s in found.values() if isinstance(s, Gap)]
     dots = tuple(s.value for s in good.values())
+    instead = next((s.instead for s in good.values() if s.instead), "")
     if len(found) == 1 and good:
         (one,) = good.values()
-        is_root = record.root(rung.variant) == rung.variant
-        label = f"{number(one.ms)} ms = 1{TIMES}" if is_root else times(one.value)
+        alone = one.reference == rung.variant
+        label = f"{number(one.ms)} ms = 1{TIMES}" if alone else times(one.value)
         label += "  unstable" if one.unstable else ""
-        return Mark(dots, one.value, (one.low, one.high), label, one.unstable, None)
+        whisker = (one.low, one.high) if one.low is not None and one.high is not None else None
+        return Mark(dots, one.value, whisker, label, one.unstable, None, instead)
     if not good:
         reasons = {(gap.status, gap.reason) for gap in gaps}
         same = len({status for status, _ in reasons}) == 1
@@ -79,9 +85,9 @@ def mark(record: Record, rung: Rung, panel: Panel, scope: str) -> Mark:
         # A mean over fewer workloads than its neighbours' would not compare: the dots stand alone.
         kinds = sorted({gap.status for gap in gaps})
         label = f"only {len(good)} of {len(found)} ({', '.join(kinds)}){suffix}"
-        return Mark(dots, None, None, label, bool(unstable), gaps[0])
+        return Mark(dots, None, None, label, bool(unstable), gaps[0], instead)
     mean = geometric_mean(dots)
-    return Mark(dots, mean, None, times(mean) + suffix, bool(unstable), None)
+    return Mark(dots, mean, None, times(mean) + suffix, bool(unstable), None, instead)
 
 
 def x_range(marks: Sequence[Mark], inches: float) -> tuple[float, float]:
@@ -129,8 +135,8 @@ def draw_panel(
         if len(m.dots) > 1 or m.value is None:
             ax.plot(m.dots, [y] * len(m.dots), "|", markersize=10, mew=2, color=colour, alpha=0.7, zorder=3)
         label = m.label
-        if m.gap:
-            label += f" [{notes.cite(m.gap.reason)}]"
+        for remark in (m.gap.reason if m.gap else "", m.instead):
+            label += f" [{notes.cite(remark)}]" if remark else ""
         ax.annotate(
             label,
             (right, y),
@@ -144,25 +150,30 @@ def draw_panel(
 
 
 def draw_page(
-    record: Record, device_class: str, scope: str, panels: Sequence[Panel], title: str, folder: Path, stem: str
+    record: Record,
+    choice: Choice,
+    device: str,
+    scope: str,
+    panels: Sequence[Panel],
+    title: str,
+    folder: Path,
+    stem: str,
 ) -> list[Path]:
     names = {w.name for panel in panels for w in panel.workloads}
-    rungs = [
-        rung
-        for rung in record.rungs(DEVICE_CLASSES[device_class])
-        if any(record.row(rung, name, scope) is not None for name in names)
-    ]
+    rungs = [rung for rung in record.rungs(device) if any(record.row(rung, name, scope) is not None for name in names)]
     lines = Lines(record, rungs)
     notes = Notes()
     left = 0.35 + lines.label_width
     inches = (WIDTH - 0.35 - left - GUTTER * (len(panels) - 1)) / len(panels)
-    marks = [{rung: mark(record, rung, panel, scope) for rung in lines.y} for panel in panels]
+    marks = [{rung: mark(record, rung, panel, scope, choice.over) for rung in lines.y} for panel in panels]
     for column in marks:  # the notes must be known before the page is laid out
         for m in column.values():
             if m.gap and m.dots:
                 notes.cite(m.gap.reason)
             elif m.gap:
                 gap_text(m.gap, 0.96 * inches, notes)
+            if m.instead:
+                notes.cite(m.instead)
 
     single = any(len(panel.workloads) == 1 for panel in panels)
     several = any(len(panel.workloads) > 1 for panel in panels)
@@ -180,9 +191,8 @@ def draw_page(
         legend.append("bold: its idea shows here")
     above = 2 * BODY * LINE / 72 + 0.1
     below = 0.85
-    page = Page(
-        title, "; ".join(legend), notes.lines(), record.footer(device_class), body=lines.height() + above + below
-    )
+    foot = choice.signature(record, "ladder", device, scope, over=True)
+    page = Page(title, "; ".join(legend), notes.lines(), foot, body=lines.height() + above + below)
     limits = x_range([m for column in marks for m in column.values()], inches)
     for index, panel in enumerate(panels):
         bottom = page.bottom + below
@@ -193,7 +203,7 @@ def draw_page(
     page.figure.text(
         (left + (WIDTH - 0.35 - left) / 2) / WIDTH,
         (page.bottom + 0.12) / page.height,
-        f"speedup over the root of the tree, {SCOPE_TITLES[scope]} (log scale)",
+        f"speedup over {OVER[choice.over]}, {SCOPE_TITLES[scope]} (log scale)",
         ha="center",
         va="bottom",
         fontsize=BODY,
@@ -210,21 +220,21 @@ def family_title(members: Sequence[Workload]) -> str:
     return f"{first.family}: {len(members)} workloads\n{k}"
 
 
-def draw(record: Record, folder: Path, scopes: Sequence[str] | None = None) -> tuple[list[tuple[str, str]], list[str]]:
+def draw(record: Record, folder: Path, choice: Choice) -> tuple[list[tuple[str, str]], list[str]]:
     """Draws all pages. Returns (stem, what it shows) for each page, and why others were left out."""
     drawn: list[tuple[str, str]] = []
     left_out: list[str] = []
-    for device_class, devices in DEVICE_CLASSES.items():
-        if not record.rungs(devices):
-            left_out.append(f"ladder ({device_class}): no row on {' or '.join(devices)}")
+    for device in choice.devices:
+        name = DEVICES[device].stem
+        if not record.rungs(device):
+            left_out.append(f"ladder ({name}): no row on {device}")
             continue
-        for scope in scopes or scopes_of(record, device_class):
-            families = record.families(record.workloads_on(devices, [scope]))
+        for scope in choice.scopes or scopes_of(record, device):
+            families = record.families(record.workloads_on(device, [scope]))
             if not families:
-                left_out.append(f"ladder ({device_class}, {scope}): no valid time")
+                left_out.append(f"ladder ({name}, {scope}): no valid time")
                 continue
-            where = "on the GPU" if device_class == "gpu" else "CPU times (no GPU)"
-            what = f"Speedup over the root, {where}: {SCOPE_TITLES[scope]}"
+            what = f"Speedup over the {choice.over}, {DEVICES[device].title}: {SCOPE_TITLES[scope]}"
             pages = [(what, "", [Panel(family_title(members), tuple(members)) for members in families.values()])]
             for family, members in families.items():
                 if 1 < len(members) <= MANY_WORKLOADS:
@@ -233,7 +243,8 @@ def draw(record: Record, folder: Path, scopes: Sequence[str] | None = None) -> t
             for title, suffix, panels in pages:
                 for start in range(0, len(panels), PANELS_A_PAGE):
                     part = f"_{start // PANELS_A_PAGE + 1}" if start else ""
-                    stem = f"ladder_{device_class}_{scope}{suffix}{part}"
-                    draw_page(record, device_class, scope, panels[start : start + PANELS_A_PAGE], title, folder, stem)
+                    stem = f"ladder_{name}_{scope}{choice.suffix}{suffix}{part}"
+                    some = panels[start : start + PANELS_A_PAGE]
+                    draw_page(record, choice, device, scope, some, title, folder, stem)
                     drawn.append((stem, title))
     return drawn, left_out

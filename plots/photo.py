@@ -6,22 +6,17 @@ pixels of the original are the points; those of the others are the centroids of 
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from choice import Choice
+from dump import cache_folder, dump_folder, solution
 from record import Record, RecordError, Row, Workload, read_json
 from style import BODY, LINE, WIDTH, Page
 
-ROOT = Path(__file__).resolve().parent.parent
 GUTTER = 0.3  # inches between pictures
-
-
-def cache_folder() -> Path:
-    """Where the converted data lies: LADDER_CACHE, else datasets/cache of this checkout."""
-    return Path(os.environ.get("LADDER_CACHE") or ROOT / "datasets" / "cache")
 
 
 def sidecar(workload: Workload, cache: Path) -> tuple[Path, int, int] | None:
@@ -42,35 +37,18 @@ def sidecar(workload: Workload, cache: Path) -> tuple[Path, int, int] | None:
     return None
 
 
-def dump_folder(record: Record, row: Row) -> Path | None:
-    """The row's dump, relative to the record; None where there is none, or where it was removed."""
-    if not row.dump:
-        return None
-    folder = record.path.resolve().parent / row.dump
-    complete = all((folder / name).is_file() for name in ("labels.npy", "centroids.npy"))
-    return folder if complete else None
-
-
 def pixels(points: np.ndarray, height: int, width: int, white: float) -> np.ndarray:
     """Height x width x 3, 0 to 1, of points whose white is `white`."""
     return np.clip(np.asarray(points, dtype=np.float64) / white, 0, 1).reshape(height, width, 3)
 
 
-def rebuilt(folder: Path, workload: Workload) -> np.ndarray:
-    """The points (N x 3) with each replaced by the centroid of its label."""
-    labels, centroids = np.load(folder / "labels.npy"), np.load(folder / "centroids.npy")
-    if labels.shape != (workload.n,) or centroids.shape != (workload.k, workload.d):
-        raise RecordError(
-            f"{folder}: labels {labels.shape} and centroids {centroids.shape} do not fit {workload.name} "
-            f"({workload.size}); run with --dump again."
-        )
-    if labels.min() < 0 or labels.max() >= workload.k:
-        raise RecordError(f"{folder}/labels.npy: holds labels outside 0 .. {workload.k - 1}.")
-    return centroids[labels]
-
-
 def draw_page(
-    record: Record, members: Sequence[tuple[Workload, Row, Path]], image: tuple[Path, int, int], folder: Path, stem: str
+    record: Record,
+    choice: Choice,
+    members: Sequence[tuple[Workload, Row, Path]],
+    image: tuple[Path, int, int],
+    folder: Path,
+    stem: str,
 ) -> str:
     points_file, height, width = image
     points = np.load(points_file, mmap_mode="r")
@@ -80,14 +58,15 @@ def draw_page(
         used = f"K = {workload.k:,} colours"
         if row.iterations is not None:
             used += f", {row.iterations} iterations"
-        pictures.append((used, pixels(rebuilt(dump, workload), height, width, white)))
+        labels, centroids = solution(dump, workload)
+        pictures.append((used, pixels(centroids[labels], height, width, white)))
     makers = sorted({f"{row.variant} on {row.device}" for _, row, _ in members})
     title = f"{members[0][0].family}: the picture in K colours"
     subtitle = f"every pixel takes the colour of its centroid; computed by {', '.join(makers)}"
     columns = 1 if len(pictures) == 1 else 2 if len(pictures) <= 4 else 3
     rows = -(-len(pictures) // columns)
     caption = BODY * LINE / 72 + 0.1
-    page = Page(title, subtitle, [], record.footer(), body=0)
+    page = Page(title, subtitle, [], choice.signature(record, "photo"), body=0)
     room = page.top - page.bottom - 0.1
     w = (WIDTH - 0.7 - GUTTER * (columns - 1)) / columns
     h = room / rows - caption
@@ -105,7 +84,7 @@ def draw_page(
     return title
 
 
-def draw(record: Record, folder: Path) -> tuple[list[tuple[str, str]], list[str]]:
+def draw(record: Record, folder: Path, choice: Choice) -> tuple[list[tuple[str, str]], list[str]]:
     """Draws a page per photograph. Returns (stem, what it shows) for each page, and why others were left out."""
     cache = cache_folder()
     families: dict[str, list[tuple[Workload, tuple[Path, int, int]]]] = {}
@@ -125,7 +104,7 @@ def draw(record: Record, folder: Path) -> tuple[list[tuple[str, str]], list[str]
         dumps: dict[str, list[tuple[Row, Path]]] = {}
         for workload, _ in members:
             for row in record.rows:
-                found = dump_folder(record, row) if row.workload == workload.name and row.timed else None
+                found = dump_folder(row) if row.workload == workload.name and row.timed else None
                 if found:
                     dumps.setdefault(workload.name, []).append((row, found))
         if not dumps:
@@ -141,5 +120,5 @@ def draw(record: Record, folder: Path) -> tuple[list[tuple[str, str]], list[str]
             else:
                 left_out.append(f"photo ({workload.name}): no row has a dump beside the record, run with --dump")
         stem = f"photo_{family}"
-        drawn.append((stem, draw_page(record, chosen, members[0][1], folder, stem)))
+        drawn.append((stem, draw_page(record, choice, chosen, members[0][1], folder, stem)))
     return drawn, left_out

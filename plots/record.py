@@ -1,37 +1,69 @@
-"""A record as the plots read it: its rows, the tree of bases, and speedups over the root of a tree.
+"""Records as the plots read them: their rows, the tree of bases, and speedups over the root of a tree or over the base.
 
-Nothing here knows a variant, a workload or a family by name: all of them are found in the record.
+Nothing here knows a variant, a workload or a family by name: all of them are found in the records. Records of schema
+versions 1 and 2 are read; what an older one does not state is None or empty.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, Literal, TypeVar
 
-SCOPES = ("upload", "download", "initialise", "assign", "update", "iteration", "solve", "end_to_end")
-SCOPE_TITLES = {
-    "upload": "the upload of the points",
-    "download": "the download of labels and centroids",
-    "initialise": "the initialisation",
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMA = ROOT / "harness" / "records" / "record.schema.json"
+SCOPES: tuple[str, ...] = tuple(json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]["scope"]["enum"])
+# How a scope is called in a title; one that has no phrase here is called by its name.
+PHRASES = {
+    "upload": "the points' way to the device",
+    "download": "the results' way back",
+    "initialise": "the first centroids",
     "assign": "the assignment",
     "update": "the update",
     "iteration": "one iteration",
     "solve": "the solve (all iterations)",
     "end_to_end": "the whole run, host memory to host memory",
 }
-# A time on simt is a CPU time: the two classes never meet in one figure.
-DEVICE_CLASSES = {"gpu": ("cuda",), "cpu": ("cpu", "simt")}
+SCOPE_TITLES = {scope: PHRASES.get(scope, scope.replace("_", " ")) for scope in SCOPES}
 TIMES = "\N{MULTIPLICATION SIGN}"
-# A family with more workloads than this is drawn and tabled as its average, not workload by workload.
+DAGGER = "\N{DAGGER}"
+# A family with more workloads than this is drawn and tabled by kind, not workload by workload.
 MANY_WORKLOADS = 6
+
+Over = Literal["root", "base"]
+T = TypeVar("T")
 
 
 class RecordError(Exception):
     """A sentence: which record, what is wrong with it, and what to do."""
+
+
+@dataclass(frozen=True)
+class Device:
+    stem: str  # in the names of pictures
+    title: str
+    heading: str
+
+
+# Times of different devices never meet in one figure. Those on simt are CPU times of a GPU's kernels.
+DEVICES = {
+    "cuda": Device("gpu", "on the GPU", "GPU"),
+    "cpu": Device("cpu", "CPU times, native code", "cpu (native host code)"),
+    "simt": Device("simt", "CPU times of the GPU's source (simt)", "simt (the .cu text on the CPU)"),
+}
+
+
+def made(kind: type[T], entry: dict[str, Any]) -> T:
+    """A dataclass of the entries that it has a field for; a field that has no entry keeps its default."""
+    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    missing = [name for name, f in known.items() if name not in entry and f.default is f.default_factory is MISSING]
+    if missing:
+        raise RecordError(f"a {kind.__name__.lower()} of the record lacks {', '.join(missing)}: run plots/check.py.")
+    return kind(**{name: value for name, value in entry.items() if name in known})
 
 
 @dataclass(frozen=True)
@@ -47,10 +79,26 @@ class Workload:
     data_hash: str
     source: str
     seed: int = 0
+    metric: str = "euclidean"
+    kernel: str = "none"
+    init_hash: str | None = None
+    nonzeros: int | None = None  # coordinates that are not zero
 
     @property
     def size(self) -> str:
         return f"{self.n:,} {TIMES} {self.d}, K = {self.k:,}"
+
+    @property
+    def kind(self) -> str:
+        """dense or sparse; empty where the record does not count zeros."""
+        if self.nonzeros is None:
+            return ""
+        return "sparse" if 2 * self.nonzeros < self.n * self.d else "dense"
+
+    @property
+    def problem(self) -> tuple[object, ...]:
+        """What two records must mean alike by this name; init_hash is unknown to the older ones."""
+        return (self.n, self.d, self.k, self.type, self.stop, self.seed, self.metric, self.kernel, self.data_hash)
 
 
 @dataclass(frozen=True)
@@ -59,40 +107,48 @@ class Row:
 
     variant: str
     base: str
-    idea: str
-    shows: str
     workload: str
     device: str
     scope: str
     status: str
     reason: str
-    axes: dict[str, int]
-    cache: str
     samples_ms: list[float]
     median_ms: float | None
-    q1_ms: float | None
-    q3_ms: float | None
-    validation: dict[str, Any] | None
-    iterations: int | None
-    reassigned: list[int]
-    inertia: list[float]
-    peak_device_bytes: int | None
-    sm_mhz: float | None
-    flop: float
-    bytes: float
-    dump: str | None
-    # Not in the first records.
-    verdict: str = ""
-    warm_up_seconds: float = 0
-    settled_mhz: float | None = None
-    sm_mhz_samples: list[float] = field(default_factory=list)
-    retries: int = 0
-    sample_iterations: list[int] = field(default_factory=list)
-    labels_differ: int = 0
+    q1_ms: float | None = None  # quartiles: None below five samples
+    q3_ms: float | None = None
+    key: str | None = None
+    idea: str = ""
+    shows: str = ""
+    axes: dict[str, int] = field(default_factory=dict)
+    cache: str = "warm"
+    gpus: int | None = None
+    sustained_seconds: float | None = None
     per_iteration_ms: float | None = None
+    verdict: str | None = None
+    validation: dict[str, Any] | None = None
+    iterations: int | None = None
+    solve_iterations: list[int] = field(default_factory=list)  # per sample
+    reassigned: list[int] = field(default_factory=list)  # this and the next three: per iteration
+    inertia: list[float] = field(default_factory=list)
     iteration_ms: list[float] = field(default_factory=list)
     counters: dict[str, list[int]] = field(default_factory=dict)
-    prepare_ms: float = 0
+    labels_differ: int | None = None
+    retries: int | None = None
+    sm_mhz: list[float] = field(default_factory=list)  # per sample
+    median_mhz: float | None = None
+    settled_mhz: float | None = None
+    prepare_ms: float | None = None
+    peak_device_bytes: int | None = None
+    flop: float | None = None
+    bytes: float | None = None
+    gflops: float | None = None
+    gbs: float | None = None
+    floor_ms: float | None = None
+    bound_by: str | None = None
+    roof_percent: float | None = None
+    launch_bound: bool | None = None
+    dump: str | None = None
+    folder: Path = Path()  # of the record: what a dump is relative to
 
     @property
     def timed(self) -> bool:
@@ -110,36 +166,87 @@ class Rung:
 
 @dataclass(frozen=True)
 class Gap:
-    """Where a time should be and is not."""
+    """Where a time or a speedup should be and is not."""
 
-    status: str  # refused, failed, invalid, not run, no root
+    status: str  # refused, failed, invalid, checked, not run, no base
     reason: str
 
 
 @dataclass(frozen=True)
 class Speedup:
-    """Median of the root over median of the variant; the quartiles are the variant's own."""
+    """Median of the reference over that of the variant. Quartiles are the variant's own, None below five samples."""
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     ms: float
     unstable: bool
+    reference: str  # the variant whose time the value is over; its own name where it has nothing below it
+    instead: str = ""  # why not over the one that was asked for; empty where it is
+
+    @property
+    def reference_ms(self) -> float:
+        return self.ms * self.value
+
+
+@dataclass(frozen=True)
+class Column:
+    """A workload; or all of one kind of a family of many, which stand together by their median."""
+
+    name: str
+    workloads: tuple[Workload, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A rung in a column: medians over its workloads."""
+
+    ms: float
+    speedup: float | None  # None: nothing to compare with
+    reference: str | None  # over which variant, where it is one for all
+    roof_percent: float | None
+    bound_by: str | None
+    launch_bound: bool  # on any
+    unstable: bool  # on any
+    notes: tuple[str, ...]  # what must be said of the speedup
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that rows are from."""
+
+    path: Path
+    context: dict[str, Any]
+    version: int
+
+    @property
+    def machine_kind(self) -> str:
+        gpu, host = self.context["gpu"], self.context["host"]
+        return f"{gpu['name'] if gpu else 'no GPU'}, {host['cpu']}, {host['cores']} cores"
+
+    @property
+    def shown(self) -> str:
+        """The path as a reader finds it: from the root of the project, or its name alone."""
+        path = self.path.resolve()
+        return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
 
 
 @dataclass
 class Record:
-    path: Path
-    context: dict[str, Any]
+    """One record, or several of one kind of machine with their rows together."""
+
+    sources: list[Source]
     workloads: dict[str, Workload]
     rows: list[Row]
     bases: dict[str, str] = field(init=False)  # variant -> base, in the order of the record
     shows: dict[str, str] = field(init=False)
-    skipped: int = field(init=False)  # rows that repeat a key with other axes or another cache state
+    ideas: dict[str, str] = field(init=False)
+    skipped: int = field(init=False)  # rows that repeat a key with other axes, another cache state or in another file
 
     def __post_init__(self) -> None:
         self.bases = {row.variant: row.base for row in self.rows}
         self.shows = {row.variant: row.shows for row in self.rows}
+        self.ideas = {row.variant: row.idea for row in self.rows}
         self._index: dict[tuple[str, str, str, str], Row] = {}
         for row in self.rows:
             self._index.setdefault((row.variant, row.device, row.workload, row.scope), row)
@@ -148,6 +255,15 @@ class Record:
     def row(self, rung: Rung, workload: str, scope: str) -> Row | None:
         """The first row of that key: a run puts the standard axes first."""
         return self._index.get((rung.variant, rung.device, workload, scope))
+
+    def only(self, workloads: Iterable[str]) -> Record:
+        """The same without other workloads. Throws RecordError where one of them is not there."""
+        wanted = set(workloads)
+        unknown = sorted(wanted - set(self.workloads))
+        if unknown:
+            raise RecordError(f"{self.names}: has no workload {', '.join(unknown)}, but {', '.join(self.workloads)}.")
+        kept = {name: workload for name, workload in self.workloads.items() if name in wanted}
+        return Record(self.sources, kept, [row for row in self.rows if row.workload in wanted])
 
     def families(self, names: Iterable[str]) -> dict[str, list[Workload]]:
         """The named workloads by family, both in the order of the record."""
@@ -158,73 +274,163 @@ class Record:
                 found.setdefault(workload.family, []).append(workload)
         return found
 
-    def workloads_on(self, devices: Iterable[str], scopes: Iterable[str] = SCOPES) -> list[str]:
-        """Workloads with at least one valid time on these devices in these scopes."""
-        names = {
-            row.workload for row in self.rows if row.device in set(devices) and row.scope in set(scopes) and row.timed
-        }
+    def columns(self, names: Iterable[str]) -> list[Column]:
+        """A column per workload; one per kind for a family of many."""
+        found: list[Column] = []
+        for family, members in self.families(names).items():
+            if len(members) <= MANY_WORKLOADS:
+                found += [Column(w.name, (w,)) for w in members]
+                continue
+            for kind in dict.fromkeys(w.kind for w in members):
+                alike = tuple(w for w in members if w.kind == kind)
+                found.append(Column(f"{family}{' ' if kind else ''}{kind} ({len(alike)} files)", alike))
+        return found
+
+    def workloads_on(self, device: str, scopes: Iterable[str] = SCOPES) -> list[str]:
+        """Workloads with at least one valid time on this device in these scopes."""
+        wanted = set(scopes)
+        names = {row.workload for row in self.rows if row.device == device and row.scope in wanted and row.timed}
         return [name for name in self.workloads if name in names]
 
-    def rungs(self, devices: Iterable[str]) -> list[Rung]:
-        """All variants that have rows on these devices: device by device, each in the order of the tree."""
-        order = tree_order(self.bases)
-        present = {(row.variant, row.device) for row in self.rows}
-        return [Rung(v, device) for device in devices for v in order if (v, device) in present]
+    def rungs(self, device: str) -> list[Rung]:
+        """All variants that have rows on this device, in the order of the tree."""
+        present = {row.variant for row in self.rows if row.device == device}
+        return [Rung(variant, device) for variant in tree_order(self.bases) if variant in present]
+
+    def ancestors(self, variant: str) -> list[str]:
+        """The chain of bases as far as it stays in the record, the base first."""
+        chain: list[str] = []
+        while (base := self.bases.get(variant, "")) in self.bases:
+            chain.append(base)
+            variant = base
+        return chain
 
     def root(self, variant: str) -> str | None:
         """The variant at the foot of the chain of bases, or None where the chain leaves the record."""
-        while variant in self.bases:
-            if not self.bases[variant]:
-                return variant
-            variant = self.bases[variant]
-        return None
+        foot = self.foot(variant)
+        return foot if self.bases.get(foot) == "" else None
 
-    def speedup(self, rung: Rung, workload: str, scope: str) -> Speedup | Gap:
-        """How much faster than its root, on the same device, workload and scope."""
+    def foot(self, variant: str) -> str:
+        """The last variant of the chain of bases that is in the record: the root, or one whose base is not here."""
+        return ([variant, *self.ancestors(variant)])[-1]
+
+    def speedup(self, rung: Rung, workload: str, scope: str, over: Over = "root") -> Speedup | Gap:
+        """How much faster than its root or its base, on the same device, workload and scope.
+
+        Without the root in the record it is over the base. Where that one has no time here, it is over the nearest
+        ancestor that has one, and says so. A variant that has nothing below it is its own reference.
+        """
         row = self.row(rung, workload, scope)
         if row is None:
             return Gap("not run", f"{rung.variant} has no {scope} row on {workload}.")
-        if not row.timed:
+        if not row.timed or row.median_ms is None:
             return Gap(row.status, row.reason)
-        assert row.median_ms
-        root = self.root(rung.variant)
-        if root is None:
-            return Gap("no root", f"the chain of bases of {rung.variant} leaves the record: run its bases too.")
-        root_row = self.row(Rung(root, rung.device), workload, scope)
-        if root_row is None or not root_row.timed:
-            return Gap("no root", f"{root} has no valid {scope} time here.")
-        assert root_row.median_ms
-        top = root_row.median_ms
-        unstable = "unstable" in (row.status, root_row.status)
-        # Fewer than five samples have no quartiles: no interval is drawn then.
-        low, high = top / (row.q3_ms or row.median_ms), top / (row.q1_ms or row.median_ms)
-        return Speedup(top / row.median_ms, low, high, row.median_ms, unstable)
+        chain = self.ancestors(rung.variant)
+        instead = ""
+        below: Row | None = row
+        if chain:
+            root = self.root(rung.variant)
+            asked = root if over == "root" and root else chain[0]
+            if over == "root" and not root:
+                instead = f"the root of {rung.variant} is not in this record"
+            below = next((r for r in (self._time(v, row) for v in (asked, *chain)) if r), None)
+            if below is None:
+                return Gap("no base", f"{asked} has no valid {scope} time here.")
+            if below.variant != asked:
+                instead = f"{asked} has no valid {scope} time here"
+            if instead:
+                instead = f"over {below.variant}: {instead}."
+        assert below and below.median_ms
+        top = below.median_ms
+        return Speedup(
+            top / row.median_ms,
+            top / row.q3_ms if row.q3_ms else None,
+            top / row.q1_ms if row.q1_ms else None,
+            row.median_ms,
+            "unstable" in (row.status, below.status),
+            below.variant,
+            instead,
+        )
+
+    def _time(self, variant: str, row: Row) -> Row | None:
+        """The variant's row of the same measurement, where it has a valid time."""
+        found = self.row(Rung(variant, row.device), row.workload, row.scope)
+        return found if found and found.timed and found.median_ms else None
+
+    def cell(self, rung: Rung, column: Column, scope: str, over: Over = "root") -> Cell | Gap:
+        """Medians over the column's workloads, or why one of them has no time."""
+        results = [self.speedup(rung, w.name, scope, over) for w in column.workloads]
+        missing = [r for r in results if isinstance(r, Gap) and r.status != "no base"]
+        if missing:
+            count = f" on {len(missing)} of {len(results)}" if len(results) > 1 else ""
+            return Gap(missing[0].status + count, missing[0].reason)
+        rows = [row for w in column.workloads if (row := self.row(rung, w.name, scope)) and row.median_ms]
+        good = [r for r in results if isinstance(r, Speedup)]
+        references = {s.reference for s in good}
+        notes = [r.reason if isinstance(r, Gap) else r.instead for r in results]
+        roofs = [row.roof_percent for row in rows if row.roof_percent is not None]
+        bounds = [row.bound_by for row in rows if row.bound_by]
+        return Cell(
+            median(row.median_ms for row in rows if row.median_ms),
+            # A median over fewer workloads than its neighbours' would not compare.
+            median(s.value for s in good) if len(good) == len(results) else None,
+            references.pop() if len(references) == 1 else None,
+            median(roofs) if len(roofs) == len(rows) else None,
+            max(set(bounds), key=bounds.count) if bounds else None,
+            any(row.launch_bound for row in rows),
+            any(s.unstable for s in good) or any(row.status == "unstable" for row in rows),
+            tuple(dict.fromkeys(note for note in notes if note)),
+        )
+
+    # ----------------------------------------------------------------------------------------------- where it is from
+
+    @property
+    def names(self) -> str:
+        return " + ".join(source.path.name for source in self.sources)
 
     @property
     def when(self) -> str:
-        return str(self.context["time"]).replace("T", " ").replace("Z", " UTC")
+        found = [str(source.context["time"]).replace("T", " ").replace("Z", " UTC") for source in self.sources]
+        return ", ".join(dict.fromkeys(found))
 
     @property
     def git(self) -> str:
-        sha = str(self.context["git_sha"])
-        if not sha:
-            return "git unknown"
-        return f"git {sha[:10]}" + (" with uncommitted changes" if self.context["git_dirty"] else "")
+        found = []
+        for context in (source.context for source in self.sources):
+            sha = str(context["git_sha"])[:10] or "unknown"
+            found.append(f"git {sha}" + (" with uncommitted changes" if context["git_dirty"] else ""))
+        return ", ".join(dict.fromkeys(found))
 
-    def machine(self, device_class: str | None = None) -> str:
-        """The processors behind the figures of a device class, or all of this record's."""
-        gpu, host = self.context["gpu"], self.context["host"]
-        devices = {row.device for row in self.rows}
+    def machine(self, device: str | None = None) -> str:
+        """The processor behind the figures of a device, or all of this record's."""
         parts = []
-        if gpu and "cuda" in devices and device_class in ("gpu", None):
-            parts.append(f"{gpu['name']} (driver {gpu['driver']}, CUDA {gpu['cuda']})")
-        if device_class in ("cpu", None):
+        for context in (source.context for source in self.sources):
+            gpu = context["gpu"]
+            if gpu and device in ("cuda", None) and any(row.device == "cuda" for row in self.rows):
+                parts.append(f"{gpu['name']} (driver {gpu['driver']}, CUDA {gpu['cuda']})")
+        if device != "cuda":
+            host = self.sources[0].context["host"]
             parts.append(f"{host['cpu']} ({host['cores']} cores)")
-        return " · ".join(parts)
+        return " · ".join(dict.fromkeys(parts))
 
-    def footer(self, device_class: str | None = None) -> str:
-        state = [] if self.context["complete"] else ["the run was not complete"]
-        return " · ".join([self.machine(device_class), self.when, self.git, *state])
+    def footer(self, device: str | None = None) -> str:
+        complete = all(source.context["complete"] for source in self.sources)
+        state = [] if complete else ["the run was not complete"]
+        return " · ".join([self.machine(device), self.when, self.git, *state])
+
+    def event_floor_us(self, device: str) -> float | None:
+        """What two events measure on this device with nothing between them."""
+        for source in self.sources:
+            ceilings = (source.context.get("ceilings") or {}).get(device) or {}
+            if ceilings.get("empty_event_us"):
+                return float(ceilings["empty_event_us"])
+        return None
+
+    def launch_note(self, device: str) -> str:
+        """What a dagger means."""
+        floor = self.event_floor_us(device)
+        measured = f" ({number(floor)} µs)" if floor else ""
+        return f"under ten times what two events measure with nothing between them{measured}: mostly launch."
 
 
 def tree_order(bases: dict[str, str]) -> list[str]:
@@ -244,6 +450,13 @@ def tree_order(bases: dict[str, str]) -> list[str]:
 def geometric_mean(values: Iterable[float]) -> float:
     logs = [math.log(value) for value in values]
     return math.exp(math.fsum(logs) / len(logs))
+
+
+def percent(value: float) -> str:
+    """One digit below one, none above: 0.04 %, 0.3 %, 8 %, 74 %."""
+    if value <= 0 or value >= 0.95:
+        return f"{value:.0f}\N{NO-BREAK SPACE}%"
+    return f"{value:.{-math.floor(math.log10(value))}f}\N{NO-BREAK SPACE}%"
 
 
 def number(value: float) -> str:
@@ -279,5 +492,46 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def from_document(document: dict[str, Any], path: Path) -> Record:
     """A record from a document that plots/check.py found sound."""
-    workloads = {entry["name"]: Workload(**entry) for entry in document["workloads"]}
-    return Record(path, document["context"], workloads, [Row(**entry) for entry in document["rows"]])
+    workloads = {entry["name"]: made(Workload, entry) for entry in document["workloads"]}
+    rows = []
+    for entry in document["rows"]:
+        if not isinstance(entry.get("sm_mhz"), list):  # schema 1 had one clock for all samples
+            entry = entry | {"sm_mhz": [], "median_mhz": entry.get("sm_mhz")}
+        rows.append(made(Row, entry | {"folder": path.resolve().parent}))
+    return Record([Source(path, document["context"], document["schema_version"])], workloads, rows)
+
+
+def together(records: Sequence[Record]) -> list[Record]:
+    """Records of one schema on one kind of machine as one, in the order given; those of others stay apart."""
+    groups: dict[tuple[int, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.sources[0].version, record.sources[0].machine_kind), []).append(record)
+    return [merged(group) for group in groups.values()]
+
+
+def merged(records: Sequence[Record]) -> Record:
+    """All rows; of one that is in several records the first. Throws RecordError where they contradict each other."""
+    if len(records) == 1:
+        return records[0]
+    first = records[0]
+    workloads: dict[str, Workload] = {}
+    bases: dict[str, tuple[str, str]] = {}  # variant -> base, and the record that says so
+    for record in records:
+        if record.sources[0].version != first.sources[0].version:
+            raise RecordError(
+                f"{first.names} is of schema {first.sources[0].version}, {record.names} of schema "
+                f"{record.sources[0].version}: their rows do not mean the same; make the older one anew."
+            )
+        if record.sources[0].machine_kind != first.sources[0].machine_kind:
+            raise RecordError(
+                f"{first.names} was made on {first.sources[0].machine_kind}; {record.names} on "
+                f"{record.sources[0].machine_kind}: their times do not belong together."
+            )
+        for name, workload in record.workloads.items():
+            if workloads.setdefault(name, workload).problem != workload.problem:
+                raise RecordError(f"{first.names} and {record.names} mean different problems by workload {name}.")
+        for variant, base in record.bases.items():
+            said, by = bases.setdefault(variant, (base, record.names))
+            if said != base:
+                raise RecordError(f"{by} says that {variant} is based on '{said}', {record.names} says '{base}'.")
+    return Record([s for r in records for s in r.sources], workloads, [row for r in records for row in r.rows])

@@ -1,6 +1,6 @@
 """Where the time goes: the parts of one iteration and of one run, stacked, in plain milliseconds.
 
-A page per device class and workload; a family of many workloads gets one page with the mean over them.
+A page per device and workload; a family of many workloads gets one page with the mean over them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from choice import Choice
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
-from record import DEVICE_CLASSES, MANY_WORKLOADS, Gap, Record, Rung, Workload
+from record import DEVICES, MANY_WORKLOADS, Gap, Record, Rung, Workload
 from style import (
     BODY,
     COLOURS,
@@ -147,11 +148,11 @@ def draw_panel(ax: Axes, stacks: dict[Rung, Stack | Gap], lines: Lines, notes: N
 
 
 def draw_page(
-    record: Record, device_class: str, workloads: Sequence[Workload], folder: Path, stem: str
+    record: Record, choice: Choice, device: str, workloads: Sequence[Workload], folder: Path, stem: str
 ) -> tuple[str, list[Path]]:
     names = {w.name for w in workloads}
     used = {(row.variant, row.device) for row in record.rows if row.workload in names}
-    rungs = [r for r in record.rungs(DEVICE_CLASSES[device_class]) if (r.variant, r.device) in used]
+    rungs = [r for r in record.rungs(device) if (r.variant, r.device) in used]
     lines = Lines(record, rungs)
     left_stacks = {rung: iteration_stack(record, rung, workloads) for rung in lines.y}
     right_stacks = {rung: run_stack(record, rung, workloads) for rung in lines.y}
@@ -169,9 +170,8 @@ def draw_page(
                 gap_text(stack, 0.97 * inches, notes)
     first = workloads[0]
     many = len(workloads) > 1
-    where = "on the GPU" if device_class == "gpu" else "CPU times (no GPU)"
     what = f"{first.family}, mean of {len(workloads)} workloads" if many else f"{first.name}, {first.size}"
-    title = f"Where the time goes, {where}: {what}"
+    title = f"Where the time goes, {DEVICES[device].title}: {what}"
     subtitle = "shorter is better; the number is the time of the whole"
     drawn = [s for _, stacks in panels for s in stacks.values() if isinstance(s, Stack)]
     if any(s.whole_apart for s in drawn):
@@ -179,7 +179,8 @@ def draw_page(
     if any(s.unstable for s in drawn):
         subtitle += "; hatched: unstable"
     above, below = BODY * LINE / 72 + 0.25, 0.85
-    page = Page(title, subtitle, notes.lines(), record.footer(device_class), body=lines.height() + above + below)
+    foot = choice.signature(record, "scopes", device, workload=None if many else first.name)
+    page = Page(title, subtitle, notes.lines(), foot, body=lines.height() + above + below)
     for index, (name, stacks) in enumerate(panels):
         bottom = page.bottom + below
         ax = page.axes(left + index * (inches + GUTTER), bottom, inches, page.top - above - bottom)
@@ -205,18 +206,19 @@ def draw_page(
     return title, page.save(folder, stem)
 
 
-def draw(record: Record, folder: Path) -> tuple[list[tuple[str, str]], list[str]]:
+def draw(record: Record, folder: Path, choice: Choice) -> tuple[list[tuple[str, str]], list[str]]:
     """Draws all pages. Returns (stem, what it shows) for each page, and why others were left out."""
     drawn: list[tuple[str, str]] = []
     left_out: list[str] = []
-    for device_class, devices in DEVICE_CLASSES.items():
-        families = record.families(record.workloads_on(devices))
+    for device in choice.devices:
+        name = DEVICES[device].stem
+        families = record.families(record.workloads_on(device))
         if not families:
-            left_out.append(f"scopes ({device_class}): no valid time on {' or '.join(devices)}")
+            left_out.append(f"scopes ({name}): no valid time on {device}")
         for family, members in families.items():
             groups = [(family, members)] if len(members) > MANY_WORKLOADS else [(w.name, [w]) for w in members]
-            for name, workloads in groups:
-                stem = f"scopes_{device_class}_{name}"
-                title, _ = draw_page(record, device_class, workloads, folder, stem)
+            for group, workloads in groups:
+                stem = f"scopes_{name}_{group}"
+                title, _ = draw_page(record, choice, device, workloads, folder, stem)
                 drawn.append((stem, title))
     return drawn, left_out

@@ -1,7 +1,8 @@
 """What all figures share: colours, fonts, and a page laid out in inches so that nothing is clipped or overlaps.
 
-Fonts are in points on a page of 19.2 x 10.8 inches (1920 x 1080 pixels): legible from the last row of a lecture hall.
-A page with many rungs grows taller; its fonts stay.
+Fonts are in points on a page of 19.2 x 10.8 inches (1920 x 1080 pixels); the smallest, footers included, would be nine
+points on a page 12 inches wide: legible from the last row of a lecture hall. A page with many rungs grows taller; its
+fonts stay.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -17,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
-from record import TIMES, Gap, Record, Rung, number
+from record import DEVICES, TIMES, Gap, Record, Rung, number
 
 # Okabe and Ito, "Color Universal Design" (2008): told apart with any colour vision. Black and yellow are kept out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
@@ -26,10 +28,10 @@ PALE = "#D9D9D9"
 MARKERS = "osD^vPX"
 
 WIDTH, HEIGHT, DPI = 19.2, 10.8, 100  # inches, inches, pixels per inch
-SMALL, BODY, TITLE = 14, 16, 24  # points
+SMALL, BODY, TITLE = 15, 17, 25  # points
 LINE = 1.45  # line pitch over font size
 MARGIN = 0.35  # inches
-ROW = 0.24  # inches: the least pitch at which lines of SMALL text do not touch
+ROW = 0.26  # inches: the least pitch at which lines of SMALL text do not touch
 
 matplotlib.rcParams.update(
     {
@@ -96,12 +98,12 @@ class Notes:
 class Page:
     """A figure with title, subtitle, body, notes and footer; the body's height in inches may ask for a taller page."""
 
-    def __init__(self, title: str, subtitle: str, notes: Sequence[str], footer: str, body: float = 0) -> None:
+    def __init__(self, title: str, subtitle: str, notes: Sequence[str], footer: Sequence[str], body: float = 0) -> None:
         inner = WIDTH - 2 * MARGIN
         heading = wrap(title, inner, TITLE)
         below = wrap(subtitle, inner, BODY)
         foot = [line for note in notes for line in wrap(note, inner)]
-        signature = wrap(footer, inner)
+        signature = [line for part in footer for line in wrap(part, inner)]
 
         def height(lines: Sequence[str], points: float) -> float:
             return len(lines) * points * LINE / 72
@@ -157,13 +159,13 @@ class Lines:
         self.y: dict[Rung, float] = {}
         self.colour: dict[Rung, str] = {}
         self.headings: list[tuple[float, str]] = []
-        trees: dict[tuple[str, str | None], list[Rung]] = {}
+        trees: dict[tuple[str, str], list[Rung]] = {}
         for rung in rungs:
-            trees.setdefault((rung.device, record.root(rung.variant)), []).append(rung)
+            trees.setdefault((rung.device, record.foot(rung.variant)), []).append(rung)
         y = 0.0
         for index, (tree, members) in enumerate(trees.items()):
             y += 0.4 if index else 0
-            self.headings.append((y, heading(*tree)))
+            self.headings.append((y, heading(record, *tree)))
             y += 1
             for rung in members:
                 self.y[rung] = y
@@ -205,9 +207,10 @@ class Lines:
             )
 
 
-def heading(device: str, root: str | None) -> str:
-    where = {"cuda": "GPU", "simt": "simt (the .cu text on the CPU)", "cpu": "cpu (native host code)"}[device]
-    return f"{where}, root {root}" if root else f"{where}, the root is not in this record"
+def heading(record: Record, device: str, foot: str) -> str:
+    where = DEVICES[device].heading
+    base = record.bases[foot]
+    return f"{where}, from {foot}: its base {base} is not in this record" if base else f"{where}, root {foot}"
 
 
 def gap_text(gap: Gap, inches: float, notes: Notes) -> str:
@@ -226,6 +229,48 @@ def gap_text(gap: Gap, inches: float, notes: Notes) -> str:
 
 def tick(value: float) -> str:
     return f"{value:.12g}" if abs(value) < 1e6 else f"{value:.0e}".replace("e+0", "e")
+
+
+MOST_COLOURED = 12  # lines that an eye can tell apart; the others are grey
+
+
+def coloured(order: Sequence[Rung], feet: Sequence[Rung]) -> list[Rung]:
+    """Those of `order`, slowest first, that get a colour: all where they are few, else the feet and the fastest."""
+    if len(order) <= MOST_COLOURED:
+        return list(order)
+    fastest = [rung for rung in reversed(order) if rung not in feet]
+    chosen = [*feet, *fastest][:MOST_COLOURED]
+    return [rung for rung in order if rung in chosen]
+
+
+def line_style(index: int | None) -> dict[str, Any]:
+    """Of the index-th coloured line; of a grey one without an index."""
+    if index is None:
+        return {"color": "#BBBBBB", "linewidth": 1.2, "zorder": 2}
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": MARKERS[index % len(MARKERS)],
+        "linestyle": "-" if index < len(COLOURS) else "--",
+        "linewidth": 2.2,
+        "markersize": 8,
+        "zorder": 3,
+    }
+
+
+def spread(wanted: Sequence[float], pitch: float, low: float, high: float) -> list[float]:
+    """Places for labels between low and high, near to where they are wanted, in that order, `pitch` apart."""
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    pitch = min(pitch, (high - low) / max(1, len(wanted) - 1))
+    places = list(wanted)
+    least = low
+    for i in order:
+        places[i] = least = max(wanted[i], least)
+        least += pitch
+    most = high
+    for i in reversed(order):
+        places[i] = most = min(places[i], most)
+        most -= pitch
+    return places
 
 
 def times(value: float) -> str:

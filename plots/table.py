@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The README's table, from a record.
+"""The README's table, from one record or several of one kind of machine.
 
-`table.py RECORD --markdown` prints it: variants by workloads, median of an iteration and speedup over the root.
-`table.py RECORD --update README.md` puts it between the marks <!-- ladder:table --> and <!-- /ladder:table -->;
+`table.py RECORD [RECORD...] --markdown` prints it: variants by workloads; median of an iteration, speedup over the root,
+percent of roof; and beside each variant what it gained over its base. With `--over base` the speedups in the cells are
+those. `table.py RECORD --update README.md` puts it between the marks <!-- ladder:table --> and <!-- /ladder:table -->;
 `--check README.md` exits 1 where the file says anything else.
 """
 
@@ -15,23 +16,33 @@ from pathlib import Path
 
 import check
 from record import (
-    DEVICE_CLASSES,
-    MANY_WORKLOADS,
+    DAGGER,
+    DEVICES,
     SCOPE_TITLES,
     SCOPES,
     TIMES,
+    Cell,
+    Column,
     Gap,
+    Over,
     Record,
     RecordError,
     Rung,
-    Speedup,
-    Workload,
     geometric_mean,
+    merged,
     number,
+    percent,
 )
 
 BEGIN, END = "<!-- ladder:table -->", "<!-- /ladder:table -->"
-CLASS_TITLES = {"gpu": "GPU times", "cpu": "CPU times (native code, and the GPU's source on the CPU device simt)"}
+SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit: a narrow column breaks elsewhere
+DOT = " \N{MIDDLE DOT} "
+TITLES = {
+    "cuda": "GPU times",
+    "cpu": "CPU times, native code",
+    "simt": "The GPU's source on the CPU device simt: whether it is right (in brackets CPU times, which say nothing of a "
+    "GPU)",
+}
 
 
 def cell_text(text: str) -> str:
@@ -49,65 +60,108 @@ class Footnotes:
         return f"<sup>{self.texts.index(text) + 1}</sup>"
 
 
-def columns(record: Record, workloads: Sequence[str]) -> list[tuple[str, list[Workload]]]:
-    """A column per workload; one for all of a family of many."""
-    found: list[tuple[str, list[Workload]]] = []
-    for family, members in record.families(workloads).items():
-        if len(members) > MANY_WORKLOADS:
-            found.append((f"{family} (mean of {len(members)})", members))
-        else:
-            found += [(w.name, [w]) for w in members]
-    return found
+def ms(value: float) -> str:
+    return f"{number(value)}{SPACE}ms"
 
 
-def cell(record: Record, rung: Rung, workloads: Sequence[Workload], scope: str, notes: Footnotes) -> str:
-    """Median ms (a mean over several workloads) and speedup, or why there is none."""
-    results = [record.speedup(rung, w.name, scope) for w in workloads]
-    gaps = [r for r in results if isinstance(r, Gap)]
-    good = [r for r in results if isinstance(r, Speedup)]
-    for gap in gaps:
-        if gap.status == "no root":
-            rows = [record.row(rung, w.name, scope) for w in workloads]
-            times = [row.median_ms for row in rows if row and row.timed and row.median_ms]
-            if len(times) == len(workloads):
-                return f"{number(sum(times) / len(times))} ms{notes.mark(cell_text(gap.reason))}"
-    if gaps:
-        count = f" on {len(gaps)} of {len(results)}" if len(results) > 1 else ""
-        if gaps[0].status == "not run":
-            return f"not run{count}"
-        return f"{gaps[0].status}{count}{notes.mark(cell_text(gaps[0].reason))}"
-    ms = sum(s.ms for s in good) / len(good)
-    text = f"{number(ms)} ms"
-    if record.root(rung.variant) != rung.variant:
-        text += f", {number(geometric_mean(s.value for s in good))}{TIMES}"
-    if any(s.unstable for s in good):
-        text += " (unstable)"
-    return text
+def cell_of(
+    record: Record, rung: Rung, column: Column, scope: str, over: Over, notes: Footnotes, daggers: set[str]
+) -> str:
+    """Median, speedup and percent of roof; of simt that it is right; or why there is none."""
+    cell = record.cell(rung, column, scope, over)
+    if isinstance(cell, Gap):
+        if cell.status == "checked" or cell.status.startswith("not run"):
+            return "right" if cell.status == "checked" else cell.status
+        return f"{cell.status}{notes.mark(cell_text(cell.reason))}"
+    if rung.device == "simt":
+        return f"(right, {ms(cell.ms)})"
+    if cell.launch_bound:
+        daggers.add(rung.device)
+    parts = [ms(cell.ms) + (DAGGER if cell.launch_bound else "")]
+    marks = "".join(notes.mark(cell_text(note)) for note in cell.notes)
+    if cell.speedup is not None and cell.reference != rung.variant:
+        parts.append(f"{number(cell.speedup)}{TIMES}{marks}")
+    else:
+        parts[0] += marks
+    if cell.roof_percent is not None:
+        parts.append(percent(cell.roof_percent))
+    return DOT.join(parts) + (" (unstable)" if cell.unstable else "")
 
 
-def markdown(record: Record, scope: str = "iteration") -> str:
-    """Context line, a table per device class, footnotes."""
-    lines = [f"{record.footer()}. {SCOPE_TITLES[scope].capitalize()}: median time, speedup over the root of the tree."]
-    notes = Footnotes()
-    for device_class, devices in DEVICE_CLASSES.items():
-        table = columns(record, record.workloads_on(devices, [scope]))
+def gain(record: Record, rung: Rung, columns: Sequence[Column], scope: str) -> str:
+    """What the variant gained over its base: geometric mean over the columns that both have, and their range."""
+    base = record.bases[rung.variant]
+    if not base:
+        return "root"
+    cells = [record.cell(rung, column, scope, "base") for column in columns]
+    values = [c.speedup for c in cells if isinstance(c, Cell) and c.speedup is not None and c.reference == base]
+    if not values:
+        return f"`{base}` has no time here" if base in record.bases else f"`{base}` is not in this record"
+    text = f"{number(geometric_mean(values))}{TIMES}"
+    if len(values) > 1:
+        text += f" ({number(min(values))} to {number(max(values))})"
+    if len(values) < len(columns):
+        text += f" on {len(values)} of {len(columns)}"
+    return f"{text} over `{base}`"
+
+
+def spread_note(record: Record, rungs: Sequence[Rung], column: Column, scope: str) -> str:
+    """How far the times of a variant differ between the files of a column."""
+    ratios: dict[str, float] = {}
+    for rung in rungs:
+        rows = [record.row(rung, w.name, scope) for w in column.workloads]
+        times = [row.median_ms for row in rows if row and row.timed and row.median_ms]
+        if len(times) == len(column.workloads):
+            ratios[rung.variant] = max(times) / min(times)
+    note = f"{column.name}: medians over the files."
+    if ratios:
+        least, most = min(ratios, key=lambda v: ratios[v]), max(ratios, key=lambda v: ratios[v])
+        note += f" A variant's slowest file takes {number(ratios[least])}{TIMES} (`{least}`)"
+        if most != least:
+            note += f" to {number(ratios[most])}{TIMES} (`{most}`)"
+        note += " the time of its fastest."
+    return note
+
+
+def markdown(record: Record, scope: str = "iteration", over: Over = "root") -> str:
+    """Context line, a table per device, footnotes."""
+    what = "the root of the tree" if over == "root" else "the base"
+    lines = [
+        f"{record.footer()}. {SCOPE_TITLES[scope].capitalize()}: median time{DOT}speedup over {what}"
+        + (f"{DOT}percent of the device's roof." if any(row.roof_percent is not None for row in record.rows) else ".")
+    ]
+    if len(record.sources) > 1:
+        lines[0] += f" Records: {', '.join(f'`{source.shown}`' for source in record.sources)}."
+    notes, daggers = Footnotes(), set[str]()
+    for device in DEVICES:
+        table = record.columns(record.workloads_on(device, [scope]))
         if not table:
             continue
-        in_scope = {(row.variant, row.device) for row in record.rows if row.scope == scope}
-        rungs = [rung for rung in record.rungs(devices) if (rung.variant, rung.device) in in_scope]
-        roots = {record.root(rung.variant): None for rung in rungs}
-        named_roots = ", ".join(f"`{root}`" for root in roots if root)
-        lines += ["", f"**{CLASS_TITLES[device_class]}**, over {named_roots or 'no root of this record'}", ""]
-        several = len({rung.device for rung in rungs}) > 1
-        lines.append("| variant | " + " | ".join(name for name, _ in table) + " |")
-        lines.append("| --- |" + " ---: |" * len(table))
+        in_scope = {row.variant for row in record.rows if row.scope == scope and row.device == device}
+        rungs = [rung for rung in record.rungs(device) if rung.variant in in_scope]
+        feet = dict.fromkeys(record.foot(rung.variant) for rung in rungs)
+        compared = device != "simt"
+        title = f"**{TITLES[device]}**"
+        if compared and over == "root":
+            title += f", over {', '.join(f'`{foot}`' for foot in feet)}"
+        lines += ["", title, ""]
+        heads = [
+            column.name + (notes.mark(spread_note(record, rungs, column, scope)) if len(column.workloads) > 1 else "")
+            for column in table
+        ]
+        gains = compared and over == "root"
+        lines.append("| variant | " + ("gain over its base | " if gains else "") + " | ".join(heads) + " |")
+        lines.append("| --- |" + (" --- |" if gains else "") + " ---: |" * len(table))
         for rung in rungs:
-            name = f"`{rung.variant}`" + (f" ({rung.device})" if several else "")
-            cells = [cell(record, rung, workloads, scope, notes) for _, workloads in table]
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    if notes.texts:
+            cells = [gain(record, rung, table, scope)] if gains else []
+            cells += [cell_of(record, rung, column, scope, over, notes, daggers) for column in table]
+            lines.append(f"| `{rung.variant}` | " + " | ".join(cells) + " |")
+    if notes.texts or daggers:
         lines.append("")
-        lines += [f"{index}. {text}" for index, text in enumerate(notes.texts, 1)]
+    lines += [f"{index}. {text}" for index, text in enumerate(notes.texts, 1)]
+    if daggers:
+        lines += [""] if notes.texts else []
+        lines += [f"{DAGGER} {record.launch_note(device)}" for device in DEVICES if device in daggers]
     return "\n".join(lines) + "\n"
 
 
@@ -121,15 +175,16 @@ def replaced(text: str, table: str, name: str) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="The README's table, from a record.")
-    parser.add_argument("record", type=Path, metavar="RECORD")
+    parser.add_argument("records", nargs="+", type=Path, metavar="RECORD")
     parser.add_argument("--scope", choices=SCOPES, default="iteration")
+    parser.add_argument("--over", choices=("root", "base"), default="root", help="what the speedups are over")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--markdown", action="store_true", help="print the table")
     what.add_argument("--update", type=Path, metavar="FILE", help="put the table between the marks of this file")
     what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where this file's table is another")
     arguments = parser.parse_args(argv)
     try:
-        table = markdown(check.load(arguments.record), arguments.scope)
+        table = markdown(merged([check.load(path) for path in arguments.records]), arguments.scope, arguments.over)
         if arguments.markdown:
             print(table, end="")
             return 0
@@ -141,9 +196,11 @@ def main(argv: list[str] | None = None) -> int:
                 path.write_text(after, encoding="utf-8")
             return 0
         if after != before:
+            names = " ".join(str(record) for record in arguments.records)
+            more = "" if arguments.scope == "iteration" else f" --scope {arguments.scope}"
+            more += "" if arguments.over == "root" else f" --over {arguments.over}"
             print(
-                f"{path}: its table is not that of {arguments.record}; run "
-                f"`plots/table.py {arguments.record} --update {path}`.",
+                f"{path}: its table is not that of {names}; run `plots/table.py {names}{more} --update {path}`.",
                 file=sys.stderr,
             )
             return 1

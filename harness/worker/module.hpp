@@ -8,8 +8,8 @@
 
 namespace ladder {
 
-/// Loads a module (for as long as the process lives) and returns its card. Throws Error with the loader's words where
-/// it does not load, where it has no card, or where the card's id is not the file's name.
+/// Loads a module, or a peer's file (peer.hpp), and returns its card, which lives as long as the process. Throws Error
+/// with the loader's words where it does not load, where it has no card, or where the card's id is not the file's name.
 const Card* load_card(const std::filesystem::path& module);
 
 /// The card as `ladder list --json` has it, but for its phases: {"id", "base", "idea", ..., "gpus", "draws"}.

@@ -1,0 +1,184 @@
+"""Points in the plane, each in the colour of its cluster, with the centroids: from a run's dump.
+
+Any workload of two features has this page. Clusters that touch have different colours: the neighbours of a centroid are
+those that a Delaunay triangulation joins to it, that graph is planar, and six colours are enough to tell them apart.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from choice import Choice
+from dump import cache_folder, dump_folder, solution
+from matplotlib.lines import Line2D
+from matplotlib.tri import Triangulation
+from record import Record, RecordError, Row, Workload
+from style import COLOURS, PALE, WIDTH, Page
+
+MOST_POINTS = 20_000  # drawn; of more a random sample
+SEED = 1  # of that sample
+LEGEND = 0.45  # inches
+MOST_STRETCH = 4  # of one axis over the other while both keep one scale
+
+
+def points_file(record: Record, workload: Workload, chosen: Path | None) -> Path | None:
+    """Named by hand, in the data cache, or the file of one's own that the run's command line names."""
+    if chosen:
+        return chosen
+    for name in dict.fromkeys((workload.source, workload.family, workload.name)):
+        path = cache_folder() / f"{name}.npy"
+        if name and Path(name).name == name and path.is_file():
+            return path
+    for source in record.sources:
+        words = [word for word in source.context["argv"] if word.endswith(".npy")]
+        for path in (Path(word.removeprefix("--data=")) for word in words):
+            if path.stem == workload.name:
+                found = [p for p in (path, source.path.resolve().parent / path.name) if p.is_file()]
+                if found:
+                    return found[0]
+    return None
+
+
+def load(path: Path, workload: Workload) -> np.ndarray:
+    """N x 2. Throws RecordError where the file holds something else."""
+    try:
+        points = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise RecordError(f"{path}: cannot be read as .npy ({error}).") from error
+    if points.shape != (workload.n, workload.d):
+        raise RecordError(
+            f"{path}: its shape {points.shape} is not that of {workload.name} ({workload.n}, {workload.d}); "
+            "name the file that was clustered by --points."
+        )
+    return points
+
+
+def neighbours(centroids: np.ndarray) -> list[tuple[int, int]]:
+    """Pairs of centroids that a Delaunay triangulation joins; along the line where all lie on one."""
+    count = len(centroids)
+    if count > 2:
+        try:
+            return [(int(a), int(b)) for a, b in Triangulation(centroids[:, 0], centroids[:, 1]).edges]
+        except (RuntimeError, ValueError):
+            pass  # on a line, or too many of them in one place
+    order = np.lexsort(centroids.T)
+    return [(int(a), int(b)) for a, b in pairwise(order)]
+
+
+def colours(centroids: np.ndarray) -> np.ndarray:
+    """An index into COLOURS per centroid; neighbours differ.
+
+    Coloured in the order "smallest last": a planar graph always has a corner with fewer than six neighbours.
+    """
+    count = len(centroids)
+    joined: list[set[int]] = [set() for _ in range(count)]
+    for a, b in neighbours(centroids):
+        joined[a].add(b)
+        joined[b].add(a)
+    left = [set(others) for others in joined]
+    remaining = set(range(count))
+    order: list[int] = []
+    while remaining:
+        least = min(remaining, key=lambda i: (len(left[i]), i))
+        order.append(least)
+        remaining.remove(least)
+        for other in left[least]:
+            left[other].discard(least)
+    found = np.full(count, -1)
+    used = np.zeros(len(COLOURS), dtype=int)
+    for i in reversed(order):
+        taken = {int(found[other]) for other in joined[i]}
+        free = [c for c in range(len(COLOURS)) if c not in taken] or list(range(len(COLOURS)))
+        found[i] = min(free, key=lambda c: (used[c], c))  # all colours about equally often
+        used[found[i]] += 1
+    return found
+
+
+def draw_page(
+    record: Record, choice: Choice, workload: Workload, row: Row, dump: Path, path: Path, folder: Path
+) -> tuple[str, str]:
+    labels, centroids = solution(dump, workload)
+    points = load(path, workload)
+    shown = np.arange(workload.n)
+    if workload.n > MOST_POINTS:
+        shown = np.sort(np.random.default_rng(SEED).choice(workload.n, MOST_POINTS, replace=False))
+    xy, label = np.asarray(points[shown], dtype=np.float64), labels[shown]
+    index = colours(centroids.astype(np.float64))
+    sizes = np.bincount(labels, minlength=workload.k)
+
+    stem = f"points_{workload.name}"
+    title = f"{workload.name}: {workload.n:,} points in K = {workload.k:,} clusters"
+    parts = [f"computed by {row.variant} on {row.device}"]
+    if row.iterations is not None:
+        parts.append(f"{row.iterations} iterations")
+    if len(shown) < workload.n:
+        parts.append(f"drawn: {len(shown):,} points, a random sample (seed {SEED})")
+    if workload.k > len(COLOURS):
+        parts.append("a colour serves several clusters, never two that touch")
+    both = np.concatenate([xy, centroids])
+    low, high = both.min(axis=0), both.max(axis=0)
+    span = np.maximum(high - low, 1e-12 * np.maximum(1, np.abs(high)))
+    alike = span.max() <= MOST_STRETCH * span.min()
+    if not alike:
+        parts.append("the axes have different scales: distances look longer along one of them")
+    page = Page(title, "; ".join(parts), [], choice.signature(record, "points", workload=workload.name), body=6)
+    left, below = 1.3, 0.85
+    bottom = page.bottom + below
+    ax = page.axes(left, bottom, WIDTH - 0.35 - left, page.top - LEGEND - bottom)
+    ax.set_xlim(low[0] - 0.03 * span[0], high[0] + 0.03 * span[0])
+    ax.set_ylim(low[1] - 0.03 * span[1], high[1] + 0.03 * span[1])
+    if alike:
+        ax.set_aspect("equal", adjustable="datalim")
+    area = float(np.clip(60_000 / max(1, len(shown)), 5, 60))
+    ax.scatter(
+        xy[:, 0],
+        xy[:, 1],
+        s=area,
+        c=[COLOURS[i] for i in index[label]],
+        alpha=0.75 if len(shown) > 2000 else 1.0,
+        linewidths=0,
+        rasterized=True,
+        zorder=2,
+        gid="points",
+    )
+    size = 14 if workload.k <= 30 else 10
+    marks = {"linestyle": "none", "marker": "X", "markersize": size, "mew": 1.5}
+    full, empty = centroids[sizes > 0], centroids[sizes == 0]
+    ax.plot(full[:, 0], full[:, 1], mfc="black", mec="white", zorder=4, gid="centroids", **marks)
+    handles = [Line2D([], [], mfc="black", mec="white", label="centroid", **marks)]
+    if len(empty):
+        ax.plot(empty[:, 0], empty[:, 1], mfc="white", mec="black", zorder=4, gid="empty", **marks)
+        handles.append(Line2D([], [], mfc="white", mec="black", label=f"centroid of no point ({len(empty)})", **marks))
+    ax.set_xlabel("feature 0")
+    ax.set_ylabel("feature 1")
+    ax.grid(color=PALE)
+    page.figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(left / WIDTH, page.top / page.height),
+        ncols=2,
+        frameon=False,
+        borderaxespad=0,
+    )
+    page.save(folder, stem)
+    return stem, title
+
+
+def draw(record: Record, folder: Path, choice: Choice) -> tuple[list[tuple[str, str]], list[str]]:
+    """Draws a page per workload in the plane. Returns (stem, what it shows) of each, and why others were left out."""
+    drawn: list[tuple[str, str]] = []
+    left_out: list[str] = []
+    flat = [workload for workload in record.workloads.values() if workload.d == 2]
+    for workload in flat:
+        rows = [row for row in record.rows if row.workload == workload.name and row.timed]
+        dumps = [(row, found) for row in rows if (found := dump_folder(row))]
+        path = points_file(record, workload, choice.points if len(flat) == 1 else None)
+        if not dumps:
+            left_out.append(f"points ({workload.name}): no row has a dump beside the record, run with --dump")
+        elif not path:
+            left_out.append(f"points ({workload.name}): its points were not found, name their file by --points")
+        else:
+            drawn.append(draw_page(record, choice, workload, *dumps[0], path, folder))
+    return drawn, left_out if flat else ["points: no workload has two features"]
