@@ -49,9 +49,10 @@ __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int
 
 template <class T>
 void assign(State<T>& s) {
+  int points = s.axis("points");
   // Several points per thread are worth it only where every multiprocessor still has a block.
-  const bool many = s.n >= 256 * s.axis("points") * s.device_info.multiprocessors;
-  dispatch<1, 2, 4>(many ? s.axis("points") : 1, [&]<int points>() {
+  while (points > 1 && s.n < 256 * points * s.device_info.multiprocessors) points /= 2;
+  dispatch<1, 2, 4>(points, [&]<int points>() {
     const int width = tile_width<tile<T>, T>(s.d);
     launch(assign_kernel<T, points>, blocks(s.n, 256 * points), 256, tile_bytes<tile<T>, T>(width), s.stream, s.x, s.c,
            s.label, s.n, s.k, s.d, width);
