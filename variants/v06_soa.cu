@@ -1,62 +1,17 @@
 // v06: points stored feature by feature, so that the 32 threads of a warp load 32 neighbouring words.
 // v05 keeps them point by point: neighbouring threads read D words apart, and one load of a warp touches up to 32
 // sectors of 32 bytes where 4 would do. The transposition, once per upload, is paid in end_to_end.
+#include "parts/assign_features.cuh"
 #include "parts/update_shared.cuh"
 
 namespace {
 using namespace ladder;
 
 template <class T>
-struct Rows {
-  T* points = nullptr;  // n x d, as they arrive
-};
-
-template <class T>
-void prepare(State<T>& s) {
-  prepare_sums(s);
-  s.template own<Rows<T>>().points = s.template device<T>(size_t(s.n) * s.d);
-}
-
-template <class T>
-__global__ void transpose_kernel(const T* rows, T* features, int n, int d) {
-  const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  if (e < int64_t(n) * d) features[e] = rows[e % n * d + e / n];
-}
-
-template <class T>
-void upload_features(State<T>& s) {
-  T* rows = s.template own<Rows<T>>().points;
-  to_device(s, rows, s.points, size_t(s.n) * s.d, "uploading the points");
-  launch(transpose_kernel<T>, blocks(int64_t(s.n) * s.d, 256), 256, 0, s.stream, rows, s.x, s.n, s.d);
-}
-
-template <class T>
-__global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d) {
-  const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= n) return;
-  T nearest = std::numeric_limits<T>::infinity();
-  int best = 0;
-  for (int j = 0; j < k; ++j) {
-    T distance = 0;
-    for (int f = 0; f < d; ++f) {
-      const T diff = x[size_t(f) * n + i] - c[size_t(j) * d + f];
-      distance += diff * diff;
-    }
-    if (distance < nearest) nearest = distance, best = j;
-  }
-  label[i] = best;
-}
-
-template <class T>
-void assign(State<T>& s) {
-  launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
-}
-
-template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
+constexpr Phases<T> phases{.prepare = prepare_features<T>,
                            .upload = upload_features<T>,
                            .restart = restart_rows<T>,
-                           .assign = assign<T>,
+                           .assign = assign_features<T>,
                            .update = update_shared<T, Layout::features>,
                            .download = download_rows<T>};
 }  // namespace

@@ -32,6 +32,7 @@ inline Device device_of(DeviceKind kind, const std::vector<int>& ordinals) {
   device.name = p.name;
   device.ordinals = ordinals;
   device.multiprocessors = p.multiProcessorCount;
+  device.memory_bytes = p.totalGlobalMem;
   device.shared_bytes = p.sharedMemPerBlock;
   device.shared_bytes_optin = p.sharedMemPerBlockOptin;
   return device;

@@ -1,0 +1,91 @@
+// c3: the scalar products of 256 points with all centroids are one matrix product, and OpenBLAS does it. c2's vector
+// loop reads every centroid's coordinate from the cache for one multiply-add; a good matrix product keeps blocks of
+// both operands in registers and caches, and needs a load for every dozen. It takes |x - c|^2 = |x|^2 + |c|^2 - 2 x.c,
+// with |x|^2 left out, for it is the same for all centroids. Threads share out the chunks; each calls a BLAS of one
+// thread. link: openmp link: openblas
+#include <cblas.h>
+#include <omp.h>
+
+#include "parts/host.hpp"
+
+namespace {
+using namespace ladder;
+
+constexpr int chunk = 256;  // points per matrix product
+
+template <class T>
+struct Own {
+  std::vector<T> norm;                   // k: |c|^2
+  std::vector<std::vector<T>> distance;  // one per thread: chunk x k
+  std::vector<host::Sums> thread;        // one per thread
+};
+
+template <class T>
+void prepare(State<T>& s) {
+  host::prepare(s);
+  openblas_set_num_threads(1);  // chunks are what is shared out: threads within threads would fight for the cores
+}
+
+/// distance (m x k) = norm - 2 x c', for m points x and k centroids c.
+void distances(const float* x, const float* c, float* distance, int m, int k, int d) {
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, k, d, -2, x, d, c, d, 1, distance, k);
+}
+void distances(const double* x, const double* c, double* distance, int m, int k, int d) {
+  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, k, d, -2, x, d, c, d, 1, distance, k);
+}
+
+template <class T>
+int nearest(const T* distance, int k) {
+  T least = std::numeric_limits<T>::infinity();
+#pragma omp simd reduction(min : least)
+  for (int j = 0; j < k; ++j) least = distance[j] < least ? distance[j] : least;
+  return int(std::find(distance, distance + k - 1, least) - distance);  // the lowest index that has it
+}
+
+template <class T>
+void iterate(State<T>& s) {
+  auto& own = s.template own<Own<T>>();
+  own.norm.assign(s.k, 0);
+  for (int j = 0; j < s.k; ++j) {
+    for (int f = 0; f < s.d; ++f) own.norm[j] += s.c[size_t(j) * s.d + f] * s.c[size_t(j) * s.d + f];
+  }
+  own.distance.resize(omp_get_max_threads());
+  own.thread.resize(omp_get_max_threads());
+  for (auto& sums : own.thread) sums.clear(s.k, s.d);
+#pragma omp parallel
+  {
+    auto& distance = own.distance[omp_get_thread_num()];
+    auto& sums = own.thread[omp_get_thread_num()];
+    distance.resize(size_t(chunk) * s.k);
+#pragma omp for schedule(static)
+    for (int first = 0; first < s.n; first += chunk) {
+      const int m = std::min(chunk, s.n - first);
+      const T* x = s.points + size_t(first) * s.d;
+      for (int i = 0; i < m; ++i) std::copy(own.norm.begin(), own.norm.end(), distance.begin() + size_t(i) * s.k);
+      distances(x, s.c, distance.data(), m, s.k, s.d);
+      for (int i = 0; i < m; ++i) {
+        s.label[first + i] = nearest(distance.data() + size_t(i) * s.k, s.k);
+        sums.add(x + size_t(i) * s.d, s.label[first + i], s.d);
+      }
+    }
+  }
+  auto& total = own.thread[0];
+  for (size_t t = 1; t < own.thread.size(); ++t) {
+    for (size_t e = 0; e < total.sum.size(); ++e) total.sum[e] += own.thread[t].sum[e];
+    for (size_t j = 0; j < total.count.size(); ++j) total.count[j] += own.thread[t].count[j];
+  }
+  total.divide(s.c, s.d);
+}
+
+template <class T>
+constexpr Phases<T> phases{
+    .prepare = prepare<T>, .restart = host::restart<T>, .iterate = iterate<T>, .download = host::download<T>};
+}  // namespace
+
+LADDER_VARIANT(.id = "c3_blas", .base = "c2_threads", .idea = "scalar products as one matrix product, by OpenBLAS",
+               .expect =
+                   "near the cores' peak where K and D are large: 2 to 4 times c2; a loss at D = 2, where the norms "
+                   "and the chunk's way through the cache weigh more than the products",
+               .shows = "iteration", .source = "000 (KMeansRex), scikit-learn",
+               .arithmetic = {.form = Arithmetic::Form::expanded}, .devices = {DeviceKind::cpu}, .f32 = phases<float>,
+               .f64 = phases<double>)

@@ -1,0 +1,193 @@
+// What Yinyang keeps between iterations, and the kernels around its distances: centroids in groups, how far each moved,
+// and each point's bounds. v15_yinyang tells the algorithm.
+#pragma once
+#include "update_lanes.cuh"
+
+namespace ladder {
+
+/// Bounds of true distances, out of computed ones, for element type T: rounding must not be able to prune wrongly.
+///
+/// A squared distance computed as a sum of (x - c)^2 is d2 (1 + t), |t| <= gamma(D + 2, u) (Higham, Accuracy and
+/// Stability of Numerical Algorithms, section 3.1), and what underflow took: at most 8 D smallest normal numbers. Its
+/// root is off by half of that, relative; the root and the product with the factor round once each. D + 8 roundings
+/// cover all of it, with at least D / 2 + 4 to spare for the distance that Lloyd would have computed in the place of
+/// the pruned one.
+template <class T>
+struct Margin {
+  T up, down, tiny;
+  __host__ __device__ explicit Margin(int d) {
+    const T u = std::numeric_limits<T>::epsilon() / 2;
+    up = 1 + (d + 8) * u * 2;
+    down = 1 - (d + 8) * u * 2;
+    tiny = sqrt(T(8) * d * std::numeric_limits<T>::min()) * 2;
+  }
+  /// Not below / not above the true distance whose computed square is d2.
+  __device__ T above(T d2) const { return sqrt(d2) * up + tiny; }
+  __device__ T below(T d2) const { return max(T(0), sqrt(d2) * down - tiny); }
+  /// A bound after one end of it moved by at most `drift`; the factor covers the two roundings.
+  __device__ T raised(T bound, T drift) const { return (bound + drift) * up; }
+  __device__ T lowered(T bound, T drift) const { return max(T(0), (bound - drift) * down); }
+  /// Is a centroid at least `lower` away surely farther than one at most `upper` away, also to who computes both in T?
+  __device__ bool farther(T lower, T upper) const { return lower * down - tiny > upper * up + tiny; }
+};
+
+template <class T>
+struct Yinyang {
+  int groups = 0;             // one for every ten centroids
+  bool first = true;          // nothing is known yet
+  T* centre = nullptr;        // groups x d: what the groups were clustered around
+  int32_t* group = nullptr;   // k: the group of each centroid
+  int* begin = nullptr;       // groups + 1: where a group's centroids begin in `member`
+  int* cursor = nullptr;      // groups: used while `member` is filled
+  int32_t* member = nullptr;  // k: centroids, group by group
+  T* before = nullptr;        // k x d: the centroids before the last update
+  T* drift = nullptr;         // k: not less than how far each moved
+  T* group_drift = nullptr;   // groups: the most in each
+  T* upper = nullptr;         // n: not less than the distance to the own centroid
+  T* square = nullptr;        // n: that distance squared, as computed
+  T* threshold = nullptr;     // n: a group whose bound exceeds it surely is not nearer
+  T* lower = nullptr;         // groups x n: not more than the distance to any centroid of the group but the own
+  double* sum = nullptr;      // groups x d, for the groups' own means
+  int* count = nullptr;       // groups
+  unsigned long long* distances = nullptr;       // computed in this iteration
+  unsigned long long* distances_host = nullptr;  // page-locked
+};
+
+inline int yinyang_groups(int k) { return std::clamp(k / 10, 1, 65535); }
+
+/// Bytes that the bounds take beside what Lloyd needs.
+inline double yinyang_bytes(const Shape& p) {
+  return (double(yinyang_groups(p.k)) + 3) * p.n * double(p.element_bytes);
+}
+
+inline std::string refuse_yinyang(const Shape& p, const Device& device, const Axes&) {
+  const double all = yinyang_bytes(p) + double(p.n + 2.0 * p.k) * p.d * double(p.element_bytes) + 8.0 * p.k * p.d;
+  if (all <= double(device.memory_bytes)) return "";
+  char text[160];
+  std::snprintf(text, sizeof text, "bounds of %d groups need %.0f bytes, all arrays together %.0f, the device has %zu",
+                yinyang_groups(p.k), yinyang_bytes(p), all, device.memory_bytes);
+  return text;
+}
+
+template <class T>
+void prepare_yinyang(State<T>& s) {
+  prepare_sums(s);
+  auto& y = s.template own<Yinyang<T>>();
+  const size_t groups = y.groups = yinyang_groups(s.k), n = s.n, k = s.k, d = s.d;
+  y.centre = s.template device<T>(groups * d);
+  y.group = s.template device<int32_t>(k);
+  y.begin = s.template device<int>(groups + 1);
+  y.cursor = s.template device<int>(groups);
+  y.member = s.template device<int32_t>(k);
+  y.before = s.template device<T>(k * d);
+  y.drift = s.template device<T>(k);
+  y.group_drift = s.template device<T>(groups);
+  y.upper = s.template device<T>(n);
+  y.square = s.template device<T>(n);
+  y.threshold = s.template device<T>(n);
+  y.lower = s.template device<T>(groups * n);
+  y.sum = s.template device<double>(groups * d);
+  y.count = s.template device<int>(groups);
+  y.distances = s.template device<unsigned long long>(1);
+  y.distances_host = s.template pinned<unsigned long long>(1);
+}
+
+template <class T>
+void restart_yinyang(State<T>& s) {
+  restart_rows(s);
+  s.template own<Yinyang<T>>().first = true;  // bounds belong to other centroids
+}
+
+// ---- groups: a few iterations of k-means over the centroids, once per solve
+
+/// One warp per row finds its nearest centre. Which one is no matter of exactness: any grouping is right.
+template <class T>
+__global__ void group_kernel(const T* c, const T* centre, int32_t* group, int k, int groups, int d) {
+  const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (j >= k) return;  // a whole warp at a time
+  T nearest = std::numeric_limits<T>::infinity();
+  int best = 0;
+  for (int g = 0; g < groups; ++g) {
+    T distance = 0;
+    for (int f = lane; f < d; f += 32) {
+      const T diff = c[size_t(j) * d + f] - centre[size_t(g) * d + f];
+      distance += diff * diff;
+    }
+    for (int half = 16; half > 0; half /= 2) distance += __shfl_xor_sync(0xffffffff, distance, half);
+    if (distance < nearest) nearest = distance, best = g;
+  }
+  if (lane == 0) group[j] = best;
+}
+
+/// One block: where each group begins, by its count.
+__global__ void begin_kernel(const int* count, int* begin, int* cursor, int groups) {
+  if (threadIdx.x > 0) return;
+  int sum = 0;
+  for (int g = 0; g < groups; ++g) begin[g] = cursor[g] = sum, sum += count[g];
+  begin[groups] = sum;
+}
+
+__global__ void member_kernel(const int32_t* group, int* cursor, int32_t* member, int k) {
+  const int j = blockIdx.x * blockDim.x + threadIdx.x;
+  if (j < k) member[atomicAdd(&cursor[group[j]], 1)] = j;
+}
+
+template <class T>
+void group_centroids(State<T>& s) {
+  const auto& y = s.template own<Yinyang<T>>();
+  const size_t row = size_t(s.d) * sizeof(T);
+  // Every tenth centroid is the first centre of a group.
+  check(
+      cudaMemcpy2DAsync(y.centre, row, s.c, row * (s.k / y.groups), row, y.groups, cudaMemcpyDeviceToDevice, s.stream),
+      "choosing the groups' first centres");
+  constexpr int iterations = 5;  // the paper's
+  for (int done = 0; done < iterations; ++done) {
+    launch(group_kernel<T>, blocks(int64_t(s.k) * 32, 256), 256, 0, s.stream, s.c, y.centre, y.group, s.k, y.groups,
+           s.d);
+    check(cudaMemsetAsync(y.sum, 0, size_t(y.groups) * s.d * sizeof(double), s.stream), "clearing the groups' sums");
+    check(cudaMemsetAsync(y.count, 0, y.groups * sizeof(int), s.stream), "clearing the groups' counts");
+    launch(sum_global_kernel<T, Layout::rows>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, s.c, y.group, y.sum,
+           y.count, s.k, s.d);
+    launch(divide_kernel<T>, blocks(int64_t(y.groups) * s.d, 256), 256, 0, s.stream, y.sum, y.count, y.centre, y.groups,
+           s.d);
+  }
+  launch(begin_kernel, 1, 32, 0, s.stream, y.count, y.begin, y.cursor, y.groups);
+  launch(member_kernel, blocks(s.k, 256), 256, 0, s.stream, y.group, y.cursor, y.member, s.k);
+}
+
+// ---- drifts
+
+/// One warp per group: how far each of its centroids moved, and the most of them.
+template <class T>
+__global__ void drift_kernel(const T* c, const T* before, const int* begin, const int32_t* member, T* drift,
+                             T* group_drift, int groups, int d) {
+  const int g = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (g >= groups) return;  // a whole warp at a time
+  const Margin<T> margin(d);
+  T most = 0;
+  for (int m = begin[g]; m < begin[g + 1]; ++m) {
+    const int j = member[m];
+    T moved = 0;
+    for (int f = lane; f < d; f += 32) {
+      const T diff = c[size_t(j) * d + f] - before[size_t(j) * d + f];
+      moved += diff * diff;
+    }
+    for (int half = 16; half > 0; half /= 2) moved += __shfl_xor_sync(0xffffffff, moved, half);
+    moved = margin.above(moved);
+    if (lane == 0) drift[j] = moved;
+    most = max(most, moved);
+  }
+  if (lane == 0) group_drift[g] = most;
+}
+
+template <class T>
+void update_yinyang(State<T>& s) {
+  const auto& y = s.template own<Yinyang<T>>();
+  check(cudaMemcpyAsync(y.before, s.c, size_t(s.k) * s.d * sizeof(T), cudaMemcpyDeviceToDevice, s.stream),
+        "keeping the centroids");
+  update_any<T, Layout::rows>(s);
+  launch(drift_kernel<T>, blocks(int64_t(y.groups) * 32, 256), 256, 0, s.stream, s.c, y.before, y.begin, y.member,
+         y.drift, y.group_drift, y.groups, s.d);
+}
+
+}  // namespace ladder
