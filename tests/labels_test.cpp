@@ -274,7 +274,9 @@ TEST(RoundedOperands, WhatTheyGiveIsRight) {
         const LabelReport report = solved.check_labels(low.arithmetic());
         EXPECT_TRUE(report.ok()) << report.first;
         EXPECT_EQ(report.ties, report.labels_differ);
-        if (low.bits == 8) EXPECT_GT(report.labels_differ, 0) << "the test is to be hard";
+        if (low.bits == 8) {
+          EXPECT_GT(report.labels_differ, 0) << "the test is to be hard";
+        }
       }
 }
 

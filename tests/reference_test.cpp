@@ -125,7 +125,9 @@ TEST(Reference, MembersAreInOrderWhateverThePieces) {
     for (int j = 0; j < 7; ++j)
       for (int at = clusters.begin[j]; at < clusters.begin[j + 1]; ++at) {
         ASSERT_EQ(label[clusters.rows[at]], j);
-        if (at > clusters.begin[j]) ASSERT_LT(clusters.rows[at - 1], clusters.rows[at]);
+        if (at > clusters.begin[j]) {
+          ASSERT_LT(clusters.rows[at - 1], clusters.rows[at]);
+        }
       }
     EXPECT_EQ(clusters.begin[7], n);
     label[n / 2] = 7;

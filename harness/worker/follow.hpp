@@ -171,8 +171,7 @@ class Follower {
                         const std::string& what) {
     if (!ok() || moves_points(label)) return;
     const Problem<T>& p = problem();
-    const CentroidReport report =
-        check_centroids(p.points, p.n, p.d, before.data(), after.data(), p.k, label.data(), run_.card().arithmetic);
+    const CentroidReport report = check_centroids(p, before.data(), after.data(), label.data(), rules());
     if (2 * report.values_wrong > report.values_checked) fail(what + ": " + report.first);
   }
   /// The first iteration of a solve whose labels belong to the centroids that it leaves: those for the centroids that
@@ -180,7 +179,7 @@ class Follower {
   void check_began(const std::vector<T>& initial, const std::vector<T>& after, const std::string& where) {
     const Problem<T>& p = problem();
     std::vector<int32_t> label(p.n);
-    assign_reference(p.points, p.n, p.d, initial.data(), p.k, label.data());
+    assign_reference(p.points, p.n, p.d, initial.data(), p.k, label.data(), p.metric);
     check_most_means(initial, label, after, "solve did not begin with the centroids that it was given " + where);
   }
   int64_t count_different(const std::vector<int32_t>& a, const std::vector<int32_t>& b) const {
