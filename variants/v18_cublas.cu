@@ -1,7 +1,8 @@
 // v18: the library's way. The products of a chunk of points with all centroids are one matrix product, which cuBLAS
 // does as fast as anybody; a second kernel adds the norms and finds each point's least distance. v11 does both in one
 // kernel: its products never leave the registers, here each is written to global memory and read again. 256 MB of them
-// at a time. link: cublas
+// at a time.
+// link: cublas
 #include <cublas_v2.h>
 
 #include "parts/norms.cuh"
