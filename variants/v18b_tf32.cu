@@ -1,7 +1,7 @@
 // v18b: the same products on the tensor cores. v18's run on the fp32 units, a tenth as fast; tensor cores take fp32
 // operands too, but cut each to 10 bits behind the point (TF32) before they multiply. The error is one of the inputs,
-// and no accumulation repairs it: the share of labels that differ from the fp64 reference is this rung's lesson. link:
-// cublas
+// and no accumulation repairs it: the share of labels that differ from the fp64 reference is this rung's lesson.
+// link: cublas
 #include <cublas_v2.h>
 
 #include "parts/norms.cuh"
