@@ -6,9 +6,12 @@ import copy
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import ROOT, Ladder
 
@@ -16,8 +19,445 @@ sys.path.insert(0, str(ROOT / "plots"))
 
 import check
 import sample_record
+from pretended import END, GPUS, SCOPES, Pretended, doing, result, session, timed
 
-# -------------------------------------------------------------------------------------------------- pieces of one run
+
+@pytest.fixture
+def pretended(ladder: Ladder, tmp_path: Path) -> Pretended:
+    return Pretended(tmp_path)
+
+
+def by_scope(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {row["scope"]: row for row in record["rows"]}
+
+
+def sound(record: dict[str, Any]) -> dict[str, Any]:
+    assert check.violations(record) == []
+    return record
+
+
+def one_sentence(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """Bad usage: status 2, and a line that says what, which and what to do."""
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+# ----------------------------------------------------------------------------------------------------- a session's rows
+
+
+def test_rows_hold_what_the_session_said(pretended: Pretended) -> None:
+    record = sound(pretended.run("--device", "cuda"))
+    rows = by_scope(record)
+    assert tuple(rows) == SCOPES, "all standard scopes, transfers among them"
+    solve = rows["solve"]
+    assert solve["status"] == "ok" and solve["samples_ms"] == [1.0] * 6 and solve["q1_ms"] == 1.0
+    assert solve["per_iteration_ms"] == 0.25 and solve["solve_iterations"] == [4] * 6
+    assert solve["iteration_ms"] == [0.5, 0.4, 0.3, 0.2] and solve["reassigned"] == [1000, 20, 3, 0]
+    assert solve["counters"] == {"distances": [9, 9, 5, 4]}
+    assert solve["prepare_ms"] == 2.5 and solve["peak_device_bytes"] == 4096 and solve["verdict"] == "settled"
+    assert solve["sm_mhz"] == [1980.0] * 6 and solve["median_mhz"] == solve["settled_mhz"] == 1980.0
+    assert rows["assign"]["per_iteration_ms"] is None
+    assert record["context"]["gpu"]["name"] == "pretended GPU 0"
+
+
+def test_labels_that_differ_are_told_and_counted(pretended: Pretended) -> None:
+    pretended.plan["sessions"]["x1"] = [timed("solve", labels_differ=3), result(), END]
+    assert pretended.run("--device", "cuda", "--scopes", "solve")["rows"][0]["labels_differ"] == 3
+
+
+def test_few_samples_have_no_quartiles(pretended: Pretended) -> None:
+    pretended.plan["sessions"]["x1"] = [timed("assign", samples=4, verdict="time"), result(), END]
+    row = sound(pretended.run("--device", "cuda", "--scopes", "assign"))["rows"][0]
+    assert (row["q1_ms"], row["q3_ms"], row["verdict"]) == (None, None, "time")
+
+
+def test_initialisation_is_timed_where_it_is_what_a_variant_shows(pretended: Pretended) -> None:
+    pretended.add("x2", shows="initialise")
+    pretended.run("--device", "cuda")
+    assert {r["variant"]: "initialise" in r["scopes"] for r in pretended.asked()} == {"x1": False, "x2": True}
+
+
+def test_check_validates_and_times_nothing(pretended: Pretended) -> None:
+    pretended.plan["sessions"]["x1"] = [doing("validation"), result(), END]
+    words = ["--device", "cuda", "--scopes", "assign,solve"]
+    rows = sound(pretended.run(*words, "--check"))["rows"]
+    assert [row["status"] for row in rows] == ["checked", "checked"]
+    assert all(row["median_ms"] is None and row["validation"]["rows_checked"] for row in rows)
+    assert pretended.asked()[0]["check_only"]
+    pretended.plan["sessions"]["x1"] = session()
+    assert {r["status"] for r in pretended.run(*words, "--check", "--resume")["rows"]} == {"checked"}
+    assert len(pretended.asked()) == 1, "what is checked need not be checked again"
+    assert {r["status"] for r in pretended.run(*words, "--resume")["rows"]} == {"ok"}, "but it is not timed yet"
+
+
+def test_check_finds_a_fault(pretended: Pretended) -> None:
+    pretended.plan["sessions"]["x1"] = [result(fault="17 labels are wrong"), END]
+    rows = sound(pretended.run("--device", "cuda", "--check", status=1))["rows"]
+    assert {(row["status"], row["reason"]) for row in rows} == {("invalid", "17 labels are wrong")}
+
+
+def test_the_worker_is_asked_for_what_the_options_say(pretended: Pretended) -> None:
+    pretended.add("x2", gpus=8)
+    words = ["--gpus", "2", "--sustained", "3", "--warm-up", "0.5", "--cache", "cold", "--device", "cuda"]
+    rows = sound(pretended.run(*words))["rows"]
+    asked = {request["variant"]: request for request in pretended.asked()}
+    assert asked["x1"]["ordinals"] == [0], "it can use one only"
+    assert asked["x2"]["ordinals"] == [0, 1]
+    assert {(row["variant"], row["gpus"]) for row in rows} == {("x1", 1), ("x2", 2)}
+    assert asked["x1"]["sustained_seconds"] == 3 and asked["x1"]["warm_up_seconds"] == 0.5 and asked["x1"]["cold"]
+    assert {(row["cache"], row["sustained_seconds"]) for row in rows} == {("cold", 3.0)}
+    assert " x2 cold" in pretended("show", pretended.out).stdout
+
+
+def test_gpus_that_are_not_there_are_refused(pretended: Pretended) -> None:
+    one_sentence(pretended("run", "--device", "cuda", "--gpus", "3"), "--gpu 2", "0 to 1")
+
+
+# ----------------------------------------------------------------------------------------- what a device can do at most
+
+
+def test_ceilings_are_measured_once_and_kept_in_the_context(pretended: Pretended) -> None:
+    record = pretended.run("--device", "cuda")
+    assert record["context"]["ceilings"] == {
+        "cuda": sample_record.ceilings(True),
+        "cpu": sample_record.ceilings(False),
+    }
+    assert record["context"]["floor_us"] == {"empty_event_us": 1.0, "empty_launch_us": 2.0}
+    pretended.run("--device", "cuda")
+    assert sorted(pretended.asked("ceilings")) == ["cuda", "simt"]
+    pretended.run("--device", "cuda", "--measure-ceilings")
+    assert len(pretended.asked("ceilings")) == 4
+    pretended.plan["devices"] = [gpu | {"driver": "1.3"} for gpu in GPUS]
+    pretended.run("--device", "cuda")
+    assert len(pretended.asked("ceilings")) == 5, "another driver, another device"
+
+
+def test_runs_side_by_side_measure_ceilings_one_after_the_other(pretended: Pretended) -> None:
+    pretended.plan["ceilings_seconds"] = 0.5
+    words = ["run", "--device", "cuda", "--workloads", "grapes", "--min-time", "0"]
+    runs = [pretended.start(*words, "--gpu", str(i), "--out", pretended.folder / f"{i}.json") for i in (0, 1)]
+    for process in runs:
+        assert process.communicate(timeout=60) and process.returncode == 0
+    # Two GPUs, each by its name, and the host once.
+    assert sorted(pretended.asked("ceilings")) == ["cuda", "cuda", "simt"]
+
+
+def test_a_row_has_its_share_of_the_roof(pretended: Pretended) -> None:
+    rows = by_scope(pretended.run("--device", "cuda"))
+    n, d, k = 1000, 3, 5
+    flop = 2 * n * d * k
+    assert rows["assign"]["flop"] == flop and rows["assign"]["bytes"] == 4 * (n * d + k * d + n)
+    assert rows["assign"]["gflops"] == pytest.approx(flop / 1e6)
+    assert rows["assign"]["bound_by"] == "flop" and rows["assign"]["floor_ms"] == pytest.approx(flop / 60e9)
+    assert rows["assign"]["roof_percent"] == pytest.approx(100 * flop / 60e9)
+    assert rows["upload"]["bytes"] == 4 * n * d and rows["upload"]["bound_by"] == "link"
+    assert rows["end_to_end"]["bound_by"] == "link"
+    assert rows["end_to_end"]["floor_ms"] == pytest.approx(4 * n * d / 55e6)
+    assert rows["solve"]["flop"] == pytest.approx(4 * (flop + n * d))
+
+
+@pytest.mark.parametrize(
+    ("scope", "ms", "words"),
+    [("assign", 3e-7, "GFLOP"), ("end_to_end", 1e-4, "over the link"), ("solve", 1e-6, "GFLOP")],
+)
+def test_a_time_below_the_floor_is_invalid(pretended: Pretended, scope: str, ms: float, words: str) -> None:
+    pretended.plan["sessions"]["x1"] = [timed(scope, ms), result(), END]
+    row = sound(pretended.run("--device", "cuda", "--scopes", scope, status=1))["rows"][0]
+    assert row["status"] == "invalid" and row["median_ms"] is None and row["samples_ms"] == []
+    assert row["reason"].startswith("faster than this device can be") and words in row["reason"]
+
+
+def test_the_floor_is_no_judge_of_a_cpu(pretended: Pretended) -> None:
+    pretended.add("x1", "cpu")
+    pretended.plan["sessions"]["x1"] = [timed("assign", 1e-7), result(), END]
+    row = sound(pretended.run("--device", "cpu", "--scopes", "assign"))["rows"][0]
+    assert row["status"] == "ok" and row["roof_percent"] > 100
+
+
+def test_the_table_shows_the_roof_and_marks_what_is_launch(pretended: Pretended) -> None:
+    pretended.plan["sessions"]["x1"] = [timed("assign", 0.009), timed("iteration", 0.011), result(), END]
+    rows = by_scope(pretended.run("--device", "cuda", "--scopes", "assign,iteration"))
+    assert rows["assign"]["launch_bound"] and not rows["iteration"]["launch_bound"], "ten times 1 us"
+    table = pretended("show", pretended.out).stdout
+    assert "0.009*" in table and "0.011 " in table and "0%" in table
+
+
+# ---------------------------------------------------------------------------------------------- sessions that end badly
+
+
+def test_what_a_session_finished_before_its_time_was_up_is_kept(pretended: Pretended) -> None:
+    events = [doing("assign"), timed("assign"), doing("solve"), timed("solve"), doing("last check"), {"sleep": 60}]
+    pretended.plan["sessions"]["x1"] = events
+    words = ["--device", "cuda", "--scopes", "assign,solve,end_to_end", "--time-limit", "1"]
+    rows = by_scope(sound(pretended.run(*words, status=1)))
+    assert {scope: row["status"] for scope, row in rows.items()} == {
+        "assign": "ok",
+        "solve": "ok",
+        "end_to_end": "failed",
+    }
+    assert rows["solve"]["median_ms"] == 1.0
+    reason = rows["end_to_end"]["reason"]
+    assert "not done after 1 s" in reason and "last check" in reason and "--time-limit" in reason
+
+
+def test_a_session_that_crashed_is_not_believed(pretended: Pretended) -> None:
+    pretended.plan["sessions"]["x1"] = [timed("assign"), doing("solve"), {"print": "oh no"}, {"signal": 11}]
+    rows = sound(pretended.run("--device", "cuda", "--scopes", "assign,solve", status=1))["rows"]
+    assert {row["status"] for row in rows} == {"failed"}
+    assert "oh no" in rows[0]["reason"] and "signal 11" in rows[0]["reason"] and "in solve" in rows[0]["reason"]
+
+
+def test_a_fault_found_at_the_end_takes_all_times_away(pretended: Pretended) -> None:
+    pretended.plan["sessions"]["x1"] = [timed("assign"), timed("solve"), result(fault="late"), END]
+    rows = sound(pretended.run("--device", "cuda", "--scopes", "assign,solve", status=1))["rows"]
+    assert {(row["status"], row["reason"], row["median_ms"]) for row in rows} == {("invalid", "late", None)}
+
+
+# -------------------------------------------------------------------------------------------------- going on with a run
+
+
+def scopes_asked(pretended: Pretended) -> list[list[str]]:
+    return [request["scopes"] for request in pretended.asked()]
+
+
+def test_rows_of_other_scopes_stay(pretended: Pretended) -> None:
+    words = ["--device", "cuda", "--resume", "--scopes"]
+    pretended.run(*words, "assign")
+    rows = by_scope(sound(pretended.run(*words, "solve,assign")))
+    assert set(rows) == {"assign", "solve"}
+    assert scopes_asked(pretended) == [["assign"], ["solve"]]
+    assert len(pretended.run(*words, "solve")["rows"]) == 2 and len(pretended.asked()) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--cache", "cold"], ["--axis", "block=64"], ["--gpus", "2"], ["--sustained", "2"]],
+    ids=lambda words: words[0],
+)
+def test_rows_measured_in_another_way_are_others(pretended: Pretended, words: list[str]) -> None:
+    pretended.add("x1", gpus=2, axes=[{"name": "block", "values": [64, 256], "standard": 256}])
+    same = ["--device", "cuda", "--scopes", "assign", "--resume"]
+    pretended.run(*same)
+    rows = sound(pretended.run(*same, *words))["rows"]
+    assert len(rows) == 2 and len(pretended.asked()) == 2
+    assert rows[0]["key"] != rows[1]["key"]
+    pretended.run(*same)
+    assert len(pretended.run(*same, *words)["rows"]) == 2 and len(pretended.asked()) == 2, "both are known now"
+
+
+def test_a_variant_that_was_built_anew_is_measured_anew(pretended: Pretended) -> None:
+    pretended.add("x2")
+    same = ["--device", "cuda", "--scopes", "assign", "--resume"]
+    before = pretended.run(*same)["rows"]
+    pretended.add("x1", module="second")
+    pretended.plan["sessions"]["x1"] = session(2.0)
+    done = pretended("run", *same, "--workloads", "grapes")
+    assert done.returncode == 0 and "x1 was built anew: 1 rows of its former build are taken out" in done.stderr
+    after = {row["variant"]: row for row in sound(json.loads(pretended.out.read_text()))["rows"]}
+    assert after["x1"]["median_ms"] == 2.0 and after["x1"]["module_hash"] != before[0]["module_hash"]
+    assert after["x2"] == before[1] and [r["variant"] for r in pretended.asked()] == ["x1", "x2", "x1"]
+
+
+def test_what_failed_is_tried_again(pretended: Pretended) -> None:
+    same = ["--device", "cuda", "--scopes", "assign", "--resume"]
+    pretended.plan["sessions"]["x1"] = [{"signal": 9}]
+    pretended.run(*same, status=1)
+    pretended.plan["sessions"]["x1"] = session()
+    assert [row["status"] for row in sound(pretended.run(*same))["rows"]] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"k": 6}, ["k is 5 there, 6 here"]),
+        ({"stop": "fixed:3"}, ["stop is"]),
+        ({"seed": 2}, ["seed is 1 there, 2 here"]),
+        ({"type": "f64"}, ["type is"]),
+        ({"metric": "cosine"}, ["metric is"]),
+    ],
+    ids=str,
+)
+def test_another_problem_under_the_same_name_is_not_added_to(
+    pretended: Pretended, change: dict[str, Any], words: list[str]
+) -> None:
+    same = ["--device", "cuda", "--scopes", "assign", "--workloads", "grapes", "--resume"]
+    before = pretended.run(*same)
+    pretended.workloads[0] |= change
+    one_sentence(pretended("run", *same), "grapes", "choose another --out", *words)
+    assert json.loads(pretended.out.read_text()) == before
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"LADDER_GIT_SHA": "1" * 40}, "git_sha"),
+        ({"LADDER_GIT_DIRTY": "1"}, "uncommitted changes"),
+    ],
+    ids=str,
+)
+def test_rows_of_other_sources_get_into_no_record(
+    pretended: Pretended, environment: dict[str, str], words: str
+) -> None:
+    same = ["--device", "cuda", "--scopes", "assign", "--workloads", "grapes", "--resume"]
+    before = pretended.run(*same)
+    one_sentence(pretended("run", *same, **environment), words, "choose another --out")
+    assert json.loads(pretended.out.read_text()) == before
+    pretended.out.unlink()
+    pretended.run(*same, **environment)
+    one_sentence(pretended("run", *same), words)
+
+
+def test_a_run_without_the_gpu_keeps_what_is_known_of_it(pretended: Pretended) -> None:
+    pretended.add("x2", "cpu")
+    pretended.run("--device", "cuda", "--variants", "x1")
+    record = sound(pretended.run("--device", "cpu", "--variants", "x2", "--resume"))
+    assert record["context"]["gpu"]["name"] == "pretended GPU 0"
+    assert set(record["context"]["ceilings"]) == {"cuda", "cpu"} and record["context"]["floor_us"]
+    assert {row["device"] for row in record["rows"]} == {"cuda", "cpu"}
+
+
+def test_a_record_of_the_first_version_is_shown_but_not_added_to(pretended: Pretended) -> None:
+    old = ROOT / "tests" / "records" / "version1.json"
+    assert "g1_plain" in pretended("show", old).stdout
+    pretended.out.write_text(old.read_text())
+    done = pretended("run", "--device", "cuda", "--workloads", "grapes", "--resume")
+    one_sentence(done, "schema version 1", "choose another --out")
+    assert pretended.out.read_text() == old.read_text()
+
+
+def test_a_kept_record_needs_no_data(pretended: Pretended) -> None:
+    same = ["--device", "cuda", "--scopes", "assign", "--resume", "--no-keep"]
+    pretended.run(*same)
+    assert not (pretended.folder / "cache" / "grapes.npy").exists()
+    pretended.run(*same)
+    assert len(pretended.asked()) == 1 and not (pretended.folder / "cache" / "grapes.npy").exists()
+
+
+# ------------------------------------------------------------------------------------------------- one writer at a time
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    pytest.fail("waited for half a minute")
+
+
+def test_a_second_run_into_a_record_is_refused(pretended: Pretended) -> None:
+    pretended.plan["sessions"]["x1"] = [doing("assign"), {"sleep": 3}, *session()]
+    first = pretended.start("run", "--device", "cuda", "--workloads", "grapes")
+    wait_for(pretended.asked)
+    second = pretended("run", "--device", "cuda", "--workloads", "plums")
+    one_sentence(second, str(pretended.out), f"process {first.pid}", "choose another --out")
+    join = pretended("join", pretended.out, pretended.out, pretended.out)
+    one_sentence(join, f"process {first.pid}")
+    assert first.wait(timeout=60) == 0
+    assert {row["workload"] for row in json.loads(pretended.out.read_text())["rows"]} == {"grapes"}
+    assert not [path.name for path in pretended.folder.glob("record.json?*")], "neither lock nor temporary file stays"
+    pretended.run("--device", "cuda")
+
+
+def test_a_run_that_was_killed_holds_no_lock(pretended: Pretended) -> None:
+    pretended.plan["sessions"]["x1"] = [{"sleep": 30}]
+    first = pretended.start("run", "--device", "cuda", "--workloads", "grapes")
+    wait_for(pretended.asked)
+    first.kill()
+    first.communicate()
+    pretended.plan["sessions"]["x1"] = session()
+    pretended.run("--device", "cuda")
+
+
+# ------------------------------------------------------------------------------------------------------- generated data
+
+
+def test_data_are_generated_anew_when_their_parameters_change(pretended: Pretended) -> None:
+    file = pretended.folder / "cache" / "grapes.npy"
+    seen = []
+    for source in (
+        pretended.source("grapes"),
+        pretended.source("grapes", seed=2),
+        pretended.source("grapes", seed=2, parameters={"clusters": 3, "spread": 2.0}),
+        pretended.source("grapes"),
+    ):
+        pretended.sources[0] = source
+        workload = pretended.run("--device", "cuda")["workloads"][0]
+        assert (
+            json.loads(workload["made_by"])["seed"] == source["seed"] and f"seed {source['seed']}" in workload["source"]
+        )
+        seen.append((workload["data_hash"], file.read_bytes()))
+    assert len(set(seen)) == 3 and seen[0] == seen[3]
+
+
+def test_data_that_were_changed_by_others_are_made_anew(pretended: Pretended) -> None:
+    before = pretended.run("--device", "cuda")["workloads"][0]["data_hash"]
+    points = np.load(pretended.folder / "cache" / "grapes.npy")
+    np.save(pretended.folder / "cache" / "grapes.npy", points + 1)
+    assert pretended.run("--device", "cuda")["workloads"][0]["data_hash"] == before
+    assert (np.load(pretended.folder / "cache" / "grapes.npy") == points).all()
+
+
+def test_runs_side_by_side_share_generated_data(pretended: Pretended) -> None:
+    """Each makes, uses and deletes the same points again and again: nobody loses what it is reading."""
+    pretended.sources[0] |= {"n": 200_000, "d": 20}
+    pretended.workloads = [pretended.workload(f"grapes{i}", source="grapes", family="grapes") for i in range(6)]
+    words = ["run", "--device", "cuda", "--workloads", "grapes*", "--scopes", "assign", "--no-keep", "--min-time", "0"]
+    runs = [pretended.start(*words, "--out", pretended.folder / f"{i}.json") for i in range(4)]
+    for i, process in enumerate(runs):
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == 0 and "left out" not in output + errors, output + errors
+        record = sound(json.loads((pretended.folder / f"{i}.json").read_text()))
+        assert {row["status"] for row in record["rows"]} == {"ok"} and len(record["rows"]) == 6
+    assert {path.name for path in (pretended.folder / "cache").iterdir()} == {"grapes.npy.facts.json"}
+
+
+# ------------------------------------------------------------------------------------------------------- plain mistakes
+
+
+def test_an_axis_that_no_chosen_variant_has_is_an_error(pretended: Pretended) -> None:
+    pretended.add("x2", axes=[{"name": "block", "values": [64, 256], "standard": 256}])
+    run = ["run", "--device", "cuda", "--workloads", "grapes", "--axis"]
+    one_sentence(pretended(*run, "blok=64"), "--axis blok", "they have block")
+    one_sentence(pretended(*run, "block=64", "--variants", "x1"), "--axis block", "they have none")
+    one_sentence(pretended(*run, "block=65"), "--axis block=65", "64, 256")
+    for word in ("block=", "block=64k", "=64", "block"):
+        one_sentence(pretended(*run, word), f"--axis '{word}'")
+    rows = sound(pretended.run(*run[1:], "block=64", "--scopes", "assign"))["rows"]
+    assert {row["variant"]: row["axes"] for row in rows} == {"x1": {}, "x2": {"block": 64}}
+
+
+def test_a_value_that_one_variant_lacks_is_refused_there(pretended: Pretended) -> None:
+    pretended.add("x1", axes=[{"name": "block", "values": [256], "standard": 256}])
+    pretended.add("x2", axes=[{"name": "block", "values": [64, 256], "standard": 256}])
+    rows = sound(pretended.run("--device", "cuda", "--axis", "block=64", "--scopes", "assign"))["rows"]
+    assert {row["variant"]: row["status"] for row in rows} == {"x1": "refused", "x2": "ok"}
+    assert "no value 64: it has 256" in rows[0]["reason"]
+
+
+def test_cold_caches_are_a_gpus(pretended: Pretended) -> None:
+    pretended.add("x2", "cpu")
+    one_sentence(pretended("run", "--device", "cpu", "--workloads", "grapes", "--cache", "cold"), "--cache cold", "GPU")
+    rows = sound(pretended.run("--device", "cuda", "--cache", "cold", "--scopes", "assign"))["rows"]
+    assert {row["variant"]: row["status"] for row in rows} == {"x1": "ok", "x2": "refused"}
+    assert [r["variant"] for r in pretended.asked()] == ["x1"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "status"), [("plums,grapes", 1), ("plums", 1), ("*,plums", 1), ("p*,grapes", 0), ("*", 0)]
+)
+def test_a_named_workload_without_data_is_no_success(pretended: Pretended, pattern: str, status: int) -> None:
+    pretended.sources[1] = {"name": "plums", "kind": "file", "n": 5, "d": 2}
+    done = pretended("run", "--device", "cuda", "--scopes", "assign", "--workloads", pattern)
+    assert done.returncode == status, done.stderr
+    assert "plums is left out: not prepared yet: run datasets/prepare.py 'plums'" in done.stderr
+    assert ("a workload was named, but not run" in done.stderr) == bool(status)
+    record = sound(json.loads(pretended.out.read_text()))
+    assert [left["workload"] for left in record["context"]["left_out"]] == ["plums"]
+
+
+# ---------------------------------------------------------------------------------------------------- pieces of one run
 
 
 def piece(workload: str, variants: list[str], ms: float = 1.0, **context: object) -> dict[str, Any]:

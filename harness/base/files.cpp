@@ -36,6 +36,25 @@ void write_whole(const fs::path& file, std::string_view text) {
   fs::rename(temporary, file);
 }
 
+namespace {
+
+/// Is what is open as `fd` still what `path` names?
+bool is_named(int fd, const fs::path& path) {
+  struct stat mine {};
+  struct stat named {};
+  return fstat(fd, &mine) == 0 && stat(path.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
+         mine.st_dev == named.st_dev;
+}
+
+bool locked(int fd, int how) {
+  int status = 0;
+  do status = flock(fd, how);
+  while (status != 0 && errno == EINTR);
+  return status == 0;
+}
+
+}  // namespace
+
 std::optional<FileLock> FileLock::lock(const fs::path& file, bool wait, std::string& holder) {
   if (!file.parent_path().empty()) fs::create_directories(file.parent_path());
   const fs::path path = file.string() + ".lock";
@@ -43,10 +62,7 @@ std::optional<FileLock> FileLock::lock(const fs::path& file, bool wait, std::str
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) throw Error(fmt::format("{} cannot be made: {}", path.string(), std::strerror(errno)));
     FileLock held(path, fd);
-    int status = 0;
-    do status = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
-    while (status != 0 && errno == EINTR);
-    if (status != 0) {
+    if (!locked(fd, LOCK_EX | (wait ? 0 : LOCK_NB))) {
       char words[200] = "";
       const ssize_t count = pread(fd, words, sizeof words - 1, 0);
       holder = count > 0 ? std::string(words, size_t(count)) : "another process";
@@ -54,10 +70,7 @@ std::optional<FileLock> FileLock::lock(const fs::path& file, bool wait, std::str
       return std::nullopt;
     }
     // Whoever had it took the name away with the lock: then this is a lock on a file that nobody else will find.
-    struct stat mine {};
-    struct stat named {};
-    if (fstat(fd, &mine) == 0 && stat(path.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
-        mine.st_dev == named.st_dev) {
+    if (is_named(fd, path)) {
       const std::string words =
           fmt::format("process {}, since {:%Y-%m-%d %H:%M:%S} UTC", getpid(), fmt::gmtime(std::time(nullptr)));
       if (ftruncate(fd, 0) != 0 || pwrite(fd, words.data(), words.size(), 0) < 0)
@@ -81,6 +94,22 @@ FileLock::~FileLock() {
   if (fd_ < 0) return;
   unlink(path_.c_str());  // before the lock is free: nobody can have taken it under this name
   close(fd_);
+}
+
+std::shared_ptr<const InUse> InUse::of(const fs::path& file) {
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  const std::shared_ptr<const InUse> use(new InUse(fd));
+  return locked(fd, LOCK_SH) && is_named(fd, file) ? use : nullptr;
+}
+
+InUse::~InUse() { close(fd_); }
+
+void remove_unused(const fs::path& file) {
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  if (locked(fd, LOCK_EX | LOCK_NB) && is_named(fd, file)) fs::remove(file);
+  close(fd);
 }
 
 }  // namespace ladder

@@ -1,6 +1,7 @@
 // Files that are whole or not there, and one writer at a time.
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,5 +35,22 @@ class FileLock {
   std::filesystem::path path_;
   int fd_;
 };
+
+/// Says to other processes that a file is being read, for as long as this lives: remove_unused leaves it alone.
+class InUse {
+ public:
+  /// Nothing where there is no such file.
+  static std::shared_ptr<const InUse> of(const std::filesystem::path& file);
+  ~InUse();
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  explicit InUse(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+/// Deletes a file that no process has InUse.
+void remove_unused(const std::filesystem::path& file);
 
 }  // namespace ladder

@@ -131,16 +131,19 @@ fs::path in_c_order(const fs::path& path, const fs::path& to, std::vector<std::s
 }
 
 /// Generates the points where the cache does not hold just these; one process at a time does.
-void make_generated(const Workload& w) {
+void make_generated(Workload& w) {
   const auto there = [&] {
     const auto known = read_facts(w.points);
     return fs::exists(w.points) && known && known->made_by == w.made_by && known->stamp == stamp_of(w.points);
   };
-  if (there()) return;
-  const FileLock alone = FileLock::wait(w.points);
-  if (there()) return;  // another process has just made them
-  generate(ladder::from_json(w.generator), w.points.string());
-  facts_of_cached(NpyFile(w.points.string()), w.points, w.made_by);
+  for (;;) {
+    w.in_use = InUse::of(w.points);
+    if (w.in_use && there()) return;
+    const FileLock alone = FileLock::wait(w.points);
+    if (there()) continue;  // another process has just made them
+    generate(ladder::from_json(w.generator), w.points.string());
+    facts_of_cached(NpyFile(w.points.string()), w.points, w.made_by);
+  }
 }
 
 template <class T>
@@ -305,7 +308,7 @@ std::vector<std::string> make_ready(Workload& w, const fs::path& scratch) {
 }
 
 void delete_generated(const Workload& w) {
-  if (!w.generator.is_null()) fs::remove(cache_folder() / w.points.filename());
+  if (!w.generator.is_null()) remove_unused(cache_folder() / w.points.filename());
 }
 
 }  // namespace ladder

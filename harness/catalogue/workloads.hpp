@@ -1,10 +1,12 @@
 // The catalogue of workloads: which exist, where their data is or why it is missing, and making one ready to run.
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/files.hpp"
 #include "contract/problem.hpp"
 
 namespace ladder {
@@ -28,10 +30,11 @@ struct Workload {
   bool named = false;               ///< asked for by its full name: not to run it is a failure
   nlohmann::json image;             ///< {"height", "width"} where the points are pixels, else null
   // What is known once the data have been looked at (make_ready, or know):
-  std::string made_by;    ///< the generator's description; empty: not generated
-  std::string data_hash;  ///< of the points' values
-  std::string init_hash;  ///< of the initial centroids' values where they are a file, else empty
-  int64_t nonzeros = -1;  ///< coordinates that are not zero; -1: not counted yet
+  std::string made_by;                  ///< the generator's description; empty: not generated
+  std::string data_hash;                ///< of the points' values
+  std::string init_hash;                ///< of the initial centroids' values where they are a file, else empty
+  int64_t nonzeros = -1;                ///< coordinates that are not zero; -1: not counted yet
+  std::shared_ptr<const InUse> in_use;  ///< of generated points that are ready: no other process deletes them
 };
 
 /// Where converted and generated data is kept: LADDER_CACHE, or datasets/cache in the checkout.
@@ -53,7 +56,8 @@ bool know(Workload& workload, const nlohmann::json& described);
 /// with the reason where the workload cannot run: NaN or infinity (naming row and column), K > N, a broken file.
 std::vector<std::string> make_ready(Workload& workload, const std::filesystem::path& scratch);
 
-/// Deletes generated points from the cache; what is known of them is kept. `workload` is as the catalogue has it.
+/// Deletes generated points from the cache where no other process uses them; what is known of them is kept. `workload`
+/// is as the catalogue has it.
 void delete_generated(const Workload& workload);
 
 }  // namespace ladder

@@ -114,6 +114,9 @@ int run(Words words) {
     }
   }
   const std::vector<DeviceKind> kinds = device_kinds(words.device, !o.gpu.is_null());
+  o.cold = words.cache == "cold";
+  if (o.cold && std::find(kinds.begin(), kinds.end(), DeviceKind::cuda) == kinds.end())
+    throw Error("--cache cold: caches are evicted on a GPU only, and this run uses none: leave it out");
   std::vector<Variant> variants = find_variants(module_folders(words.folders));
   need_bases(variants);
   const std::vector<Variant> chosen =
@@ -133,7 +136,6 @@ int run(Words words) {
     problems = choose_workloads(load_catalogue(), words.workloads);
     mark_named(problems, words.workloads);
   }
-  o.cold = words.cache == "cold";
   o.insist = !words.own_data.empty();
   if (o.out.empty()) o.out = default_record();
   if (!o.dump.empty()) fs::create_directories(o.dump);
@@ -163,7 +165,9 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
   auto* workloads_option =
       run->add_option("--workloads", words->workloads, "Globs over names and families, with commas between them")
           ->capture_default_str();
-  run->add_option("--scopes", words->scopes, fmt::format("Of {} (default: all)", listed(scope_names())));
+  run->add_option(
+      "--scopes", words->scopes,
+      fmt::format("Of {} (default: all but initialise, which is for variants about it)", listed(scope_names())));
   run->add_option("--time-limit", words->options.time_limit,
                   "Seconds per session (a variant on a workload); then it is stopped. Default: from the problem's size")
       ->check(CLI::PositiveNumber);

@@ -18,8 +18,8 @@ struct Scope {
 };
 
 inline constexpr std::array<Scope, 8> all_scopes = {{
-    {"upload", "points from host memory to the device, in the layout that the variant wants", false, false, true},
-    {"download", "labels and centroids from the device to host memory", false, false, true},
+    {"upload", "points from host memory to the device, in the layout that the variant wants", false, true, true},
+    {"download", "labels and centroids from the device to host memory", false, true, true},
     {"initialise", "centroids to begin with, drawn from the points", false, false, false},
     {"assign", "labels of all points for given centroids", false, true, false},
     {"update", "centroids for given labels", false, true, false},

@@ -166,7 +166,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     const auto to_do = [&] {
       std::vector<std::pair<const Pair*, std::vector<std::string>>> open;
       for (const Pair& pair : pairs) {
-        std::vector<std::string> scopes = record.missing(pair, w, o.scopes, !o.check_only);
+        std::vector<std::string> scopes = record.missing(pair, w, scopes_of(*pair.variant, o), !o.check_only);
         if (!scopes.empty()) open.emplace_back(&pair, std::move(scopes));
       }
       return open;
@@ -214,6 +214,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     for (const fs::path& file : {w.points, w.centroids}) {
       if (file.parent_path() == scratch.path) fs::remove(file);
     }
+    w.in_use.reset();
     if (!o.keep_generated) delete_generated(in_catalogue);
   }
   record.context_entry("complete") = !interrupted();

@@ -130,6 +130,8 @@ std::pair<std::string, std::string> status_beforehand(const Session& session, co
   const DeviceKind kind = session.setting.device;
   if (const auto broken = v.broken.find(kind); broken != v.broken.end()) return {"failed", broken->second};
   if (o.cold && kind != DeviceKind::cuda) return {"refused", "cold caches are made on a GPU only"};
+  if (o.cold && v.modules.at(kind).extension() == ".py")
+    return {"refused", "a library keeps its data where it likes: no cache is made cold for it"};
   for (const json& axis : v.card.value("axes", json::array())) {
     const std::string name = axis.at("name");
     const auto values = axis.at("values").get<std::vector<int>>();
@@ -160,6 +162,16 @@ void put_roof(json& row, const Session& session, const Workload& w, const Limits
 }
 
 }  // namespace
+
+std::vector<std::string> scopes_of(const Variant& v, const RunOptions& o) {
+  if (!o.scopes.empty()) return o.scopes;
+  const std::string shows = v.card.is_object() ? v.card.value("shows", "") : "";
+  std::vector<std::string> scopes;
+  for (const Scope& scope : all_scopes) {
+    if (scope.standard || scope.name == shows) scopes.emplace_back(scope.name);
+  }
+  return scopes;
+}
 
 double time_limit_of(const Workload& w, const Session& session, const RunOptions& o) {
   // Multiply-adds a second that the slowest honest variants reached: one thread of a CPU, or a GPU whose threads queue.

@@ -16,8 +16,8 @@
 namespace ladder {
 
 struct RunOptions {
-  std::vector<std::string> argv;  ///< for the record
-  std::vector<std::string> scopes = scope_names();
+  std::vector<std::string> argv;    ///< for the record
+  std::vector<std::string> scopes;  ///< empty: scopes_of says which
   std::map<std::string, int> axes;
   double time_limit = 0;  ///< seconds per session; 0: time_limit_of
   double warm_up_seconds = 1, sustained_seconds = 0;
@@ -44,6 +44,10 @@ struct Session {
   std::vector<std::string> scopes;
   std::filesystem::path worker = {};  ///< the program that runs it, where it is not the one beside this program
 };
+
+/// The scopes to be timed of a variant: those that were asked for, else the standard ones, and the one in which its
+/// change shows.
+std::vector<std::string> scopes_of(const Variant& variant, const RunOptions& options);
 
 /// Seconds that a session may take where nobody says otherwise: what it must do at rates that even a slow variant
 /// reaches, at least 20, at most 300.
