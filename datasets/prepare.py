@@ -326,7 +326,8 @@ def convert(arguments: argparse.Namespace) -> int:
         array=arguments.array,
     )
     try:
-        points = join([read_points(path, options) for path in arguments.input])
+        parts = [read_points(path, options) for path in arguments.input]
+        points = join(parts)
         if arguments.dense and not isinstance(points.matrix, np.ndarray):
             points = Points(points.matrix.toarray())
         sources = [{"file": path.name, "sha256": sha256_of(path), "from": str(path.parent)} for path in arguments.input]
@@ -334,6 +335,9 @@ def convert(arguments: argparse.Namespace) -> int:
     except (ConvertError, OSError) as error:
         print(f"prepare.py: {error}", file=sys.stderr)
         return 1
+    for path, part in zip(arguments.input, parts, strict=True):
+        if part.by_columns:
+            print(f"{path} is in Fortran order (column by column): written row by row")
     rows, columns = sidecar["shape"]
     files = ", ".join(sidecar["csr"]) if "csr" in sidecar else arguments.output.name
     print(f"{files}: {rows} x {columns}, {options.dtype}")

@@ -53,11 +53,12 @@ class Points:
 
     matrix: np.ndarray | csr_matrix
     image: tuple[int, int] | None = None
+    by_columns: bool = False  # the file holds them in Fortran order; the matrix is in C order all the same
 
 
 def read_points(path: Path, options: Options) -> Points:
     """Reads one file. Raises ConvertError where it cannot be read whole."""
-    kind = options.format or detect_format(path)
+    kind, by_columns = options.format or detect_format(path), False
     if kind == "image":
         return _read_image(path, options)
     if kind == "libsvm":
@@ -66,10 +67,12 @@ def read_points(path: Path, options: Options) -> Points:
         matrix = _read_text(path, replace(options, format=kind))
     else:
         read_binary = {"idx": _read_idx, "npy": _read_npy, "npz": _read_npz}[kind]
-        matrix = _to_float(path, _drop_columns(path, read_binary(path, options)[: options.rows], options), options)
+        whole = read_binary(path, options)
+        by_columns = whole.flags.f_contiguous and not whole.flags.c_contiguous
+        matrix = _to_float(path, _drop_columns(path, whole[: options.rows], options), options)
     if 0 in matrix.shape:
         raise ConvertError(f"{path}: holds no points (shape {matrix.shape[0]} x {matrix.shape[1]})")
-    return Points(matrix[:: options.every])
+    return Points(matrix[:: options.every], by_columns=by_columns)
 
 
 def detect_format(path: Path) -> str:

@@ -264,7 +264,10 @@ def test_convert_idx_joins_packed_and_plain_files(tmp_path: Path) -> None:
     assert (np.load(tmp_path / "out.npy") == expected).all()
 
 
-def test_convert_npz_and_npy_to_row_major_floats(tmp_path: Path) -> None:
+WRITTEN = "out.npy: 3 x 2, f32"
+
+
+def test_convert_npz_and_npy_to_row_major_floats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     columns = np.asfortranarray(np.arange(6, dtype=np.int16).reshape(3, 2))
     np.savez(tmp_path / "in.npz", X=columns, y=np.zeros(3))
     np.save(tmp_path / "in.npy", columns)
@@ -272,6 +275,11 @@ def test_convert_npz_and_npy_to_row_major_floats(tmp_path: Path) -> None:
         assert convert(tmp_path / name, tmp_path / "out.npy") == 0
         assert np.load(tmp_path / "out.npy").flags.c_contiguous
         assert np.load(tmp_path / "out.npy").tolist() == [[0, 1], [2, 3], [4, 5]]
+        said = capsys.readouterr().out.splitlines()
+        assert said == [f"{tmp_path / name} is in Fortran order (column by column): written row by row", WRITTEN]
+    np.save(tmp_path / "in.npy", np.ascontiguousarray(columns))
+    assert convert(tmp_path / "in.npy", tmp_path / "out.npy") == 0
+    assert capsys.readouterr().out.splitlines() == [WRITTEN]
 
 
 def test_convert_libsvm_to_csr_and_to_dense(tmp_path: Path) -> None:
