@@ -9,12 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from check import violations
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "plots"))
-
-from check import violations  # noqa: E402
-
 BUILD = Path(os.environ.get("LADDER_BUILD", ROOT / "build"))
 LADDER = BUILD / "ladder"
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 import copy
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import check
 import numpy as np
 import pytest
-from conftest import ROOT, Ladder
-
-sys.path.insert(0, str(ROOT / "plots"))
-
-import check
 import sample_record
+from conftest import ROOT, Ladder
 from pretended import END, GPUS, SCOPES, Pretended, doing, result, session, timed
 
 
@@ -75,6 +71,7 @@ def test_few_samples_have_no_quartiles(pretended: Pretended) -> None:
 
 def test_initialisation_is_timed_where_it_is_what_a_variant_shows(pretended: Pretended) -> None:
     pretended.add("x2", shows="initialise")
+    pretended.plan["sessions"]["x2"] = [timed("initialise"), *session()]
     pretended.run("--device", "cuda")
     assert {r["variant"]: "initialise" in r["scopes"] for r in pretended.asked()} == {"x1": False, "x2": True}
 
@@ -402,6 +399,7 @@ def test_data_that_were_changed_by_others_are_made_anew(pretended: Pretended) ->
 def test_runs_side_by_side_share_generated_data(pretended: Pretended) -> None:
     """Each makes, uses and deletes the same points again and again: nobody loses what it is reading."""
     pretended.sources[0] |= {"n": 200_000, "d": 20}
+    pretended.plan["sessions"]["x1"] = [timed("assign"), result(reassigned=[]), END]
     pretended.workloads = [pretended.workload(f"grapes{i}", source="grapes", family="grapes") for i in range(6)]
     words = ["run", "--device", "cuda", "--workloads", "grapes*", "--scopes", "assign", "--no-keep", "--min-time", "0"]
     runs = [pretended.start(*words, "--out", pretended.folder / f"{i}.json") for i in range(4)]

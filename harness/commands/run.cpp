@@ -1,5 +1,6 @@
 // ladder run: validates and times variants on workloads, and writes a record.
 #include <algorithm>
+#include <charconv>
 #include <ctime>
 #include <memory>
 #include <set>
@@ -40,12 +41,13 @@ std::map<std::string, int> axis_values(const std::vector<std::string>& wishes) {
   std::map<std::string, int> values;
   for (const std::string& axis : wishes) {
     const size_t sign = axis.find('=');
-    try {
-      if (sign == std::string::npos) throw std::invalid_argument("");
-      values[axis.substr(0, sign)] = std::stoi(axis.substr(sign + 1));
-    } catch (const std::exception&) {
-      throw Error(fmt::format("--axis '{}' is not NAME=VALUE with a whole number", axis));
-    }
+    const size_t begin = sign == std::string::npos ? axis.size() : sign + 1;
+    int value = 0;
+    const char* const end = axis.data() + axis.size();
+    const auto [read, error] = std::from_chars(axis.data() + begin, end, value);
+    if (sign == 0 || error != std::errc() || read != end)
+      throw Error(fmt::format("--axis '{}' is not NAME=VALUE with a whole number: as in --axis block=128", axis));
+    values[axis.substr(0, sign)] = value;
   }
   return values;
 }
