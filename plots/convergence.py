@@ -238,7 +238,10 @@ def draw_solves(
 ) -> tuple[str, str]:
     workload = column.workloads[0]
     order = sorted(found, key=lambda rung: -sum(found[rung].iteration_ms))
-    shown = coloured(order, [rung for rung in order if record.foot(rung.variant) == rung.variant])
+    # Those that counted something have a line of their own colour before all others: their counts are drawn.
+    counting = [rung for rung in order if any(found[rung].counters.values())]
+    feet = [rung for rung in order if record.foot(rung.variant) == rung.variant and rung not in counting]
+    shown = coloured(order, [*counting, *feet])
     counters = list(dict.fromkeys(name for row in found.values() for name, counted in row.counters.items() if counted))
     stem = f"convergence_{DEVICES[device].stem}_{workload.name}"
     title = f"What each iteration takes, {DEVICES[device].title}: {workload.name}, {workload.size}"
@@ -246,7 +249,7 @@ def draw_solves(
     if len(column.workloads) > 1:
         subtitle += f"; one of the {column.name}"
     if len(order) > len(shown):
-        subtitle += "; coloured: the roots and the fastest"
+        subtitle += "; coloured: those that count, the roots and the fastest"
     foot = choice.signature(record, "convergence", device, workload=workload.name)
     names = [name.replace("_", " ") for name in counters]
     entries = len(shown) + (len(counters) + 2 if counters else 0) + 2

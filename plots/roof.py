@@ -23,7 +23,7 @@ MOST_COLUMNS = 12
 MOST_INCHES = 3.0  # of a column: few of them do not fill the page
 SCALE = colormaps["cividis"]  # one for any colour vision: from dark blue to bright yellow
 LEAST = 0.1  # percent: darkest; brightest is 100
-BOUNDS = {"flop": "operations", "bytes": "bytes", "link": "link"}
+BOUNDS = {"flop": "flop", "bytes": "bytes", "link": "link"}
 
 
 def shade(value: float) -> tuple[str, str]:
@@ -103,7 +103,7 @@ def draw_page(
         for column, bound in zip(table, bounds, strict=True)
     ]
     legend = "the least time that the work can take on this device, over the median; brighter is nearer to the roof; "
-    legend += "in brackets: what bounds it"
+    legend += "in brackets: what bounds it, operations (flop), bytes of memory or the link to the host"
     every = [cell for row in cells.values() for cell in row if isinstance(cell, Cell)]
     remarks = []
     several = any(len(column.workloads) > 1 for column in table)

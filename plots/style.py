@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import LoadFlags
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
-from record import DEVICES, TIMES, Gap, Record, Rung, number
+from record import DEVICES, TIMES, Gap, Over, Record, Rung, number
 
 # Okabe and Ito, "Color Universal Design" (2008): told apart with any colour vision. Black and yellow are kept out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
@@ -185,13 +185,13 @@ class Lines:
         self.y: dict[Rung, float] = {}
         self.colour: dict[Rung, str] = {}
         self.headings: list[tuple[float, str]] = []
-        trees: dict[tuple[str, str], list[Rung]] = {}
+        trees: dict[str, list[Rung]] = {}
         for rung in rungs:
-            trees.setdefault((rung.device, record.foot(rung.variant)), []).append(rung)
+            trees.setdefault(heading(record, rung), []).append(rung)
         y = 0.0
-        for index, (tree, members) in enumerate(trees.items()):
+        for index, (text, members) in enumerate(trees.items()):
             y += 0.4 if index else 0
-            self.headings.append((y, heading(record, *tree)))
+            self.headings.append((y, text))
             y += 1
             for rung in members:
                 self.y[rung] = y
@@ -233,10 +233,23 @@ class Lines:
             )
 
 
-def heading(record: Record, device: str, foot: str) -> str:
-    where = DEVICES[device].heading
+def heading(record: Record, rung: Rung) -> str:
+    """Of the tree that the rung stands in; lone roots stand together."""
+    where = DEVICES[rung.device].heading
+    if record.lone(rung.variant) and record.against(rung) != rung.variant:
+        return f"{where}, each a root of its own"
+    foot = record.foot(rung.variant)
     base = record.bases[foot]
     return f"{where}, from {foot}: its base {base} is not in this record" if base else f"{where}, root {foot}"
+
+
+def lone_remarks(record: Record, rungs: Sequence[Rung], over: Over) -> list[str]:
+    """Over what the speedups of lone roots are, where they are over anything."""
+    lone = {rung.variant: record.against(rung) for rung in rungs if record.lone(rung.variant)}
+    others = list(dict.fromkeys(other for variant, other in lone.items() if other != variant))
+    if over == "base" or not others:
+        return []
+    return [f"Roots from which nothing was made are compared with {', '.join(others)}."]
 
 
 def gap_text(gap: Gap, inches: float, notes: Notes) -> str:
@@ -314,3 +327,4 @@ def log_ticks(ax: Axes, which: str, decades: float, inches: float, suffix: str =
 
 def linear_ticks(ax: Axes, inches: float) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(nbins=max(2, min(8, int(inches / 0.9))), steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))

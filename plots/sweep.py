@@ -9,7 +9,7 @@ from pathlib import Path
 from choice import Choice
 from matplotlib.lines import Line2D
 from record import DEVICES, SCOPE_TITLES, TIMES, Record, Rung, Speedup, Workload
-from style import GREY, SMALL, WIDTH, Notes, Page, coloured, line_style, log_ticks, shorten, text_width
+from style import GREY, SMALL, WIDTH, Notes, Page, coloured, line_style, log_ticks, lone_remarks, shorten, text_width
 
 LEGEND_ROW = 0.35  # inches
 
@@ -42,8 +42,8 @@ def draw_page(
         good = [(k, s) for k, s in points if isinstance(s, Speedup)]
         if good:
             curves[rung] = good
-    # Slowest first, by the time at the largest K that a variant reached: the legend's order is that of the lines.
-    order = sorted(curves, key=lambda rung: (-curves[rung][-1][0], -curves[rung][-1][1].ms))
+    # Slowest first, by the time at the largest K, as the lines end there; before them those that do not reach it.
+    order = sorted(curves, key=lambda rung: (curves[rung][-1][0], -curves[rung][-1][1].ms))
     shown = coloured(order, [rung for rung in order if record.foot(rung.variant) == rung.variant])
 
     stem = f"sweep_{DEVICES[device].stem}_{scope}{choice.suffix}_{family}"
@@ -60,7 +60,7 @@ def draw_page(
                 notes.cite(s.instead)
     legend_width = min(4.5, max(text_width(rung.variant) for rung in order) + 0.9)
     foot = choice.signature(record, "sweep", device, scope, over=True)
-    remarks = notes.lines(3)
+    remarks = lone_remarks(record, order, choice.over) + notes.lines(3)
     if any(s.launch_bound for rung in shown for _, s in curves[rung]):
         remarks.insert(0, record.launch_note(device, "hollow:"))
     page = Page(title, subtitle, remarks, foot, body=(len(shown) + 1) * LEGEND_ROW + 1.2)

@@ -92,7 +92,8 @@ def gain(record: Record, rung: Rung, columns: Sequence[Column], scope: str) -> s
     """What the variant gained over its base: geometric mean over the columns that both have, and their range."""
     base = record.bases[rung.variant]
     if not base:
-        return "root"
+        other = record.against(rung)
+        return "root" if other == rung.variant else f"root; compared with `{other}`"
     cells = [record.cell(rung, column, scope, "base") for column in columns]
     values = [c.speedup for c in cells if isinstance(c, Cell) and c.speedup is not None and c.reference == base]
     if not values:
@@ -139,7 +140,7 @@ def markdown(record: Record, scope: str = "iteration", over: Over = "root") -> s
             continue
         in_scope = {row.variant for row in record.rows if row.scope == scope and row.device == device}
         rungs = [rung for rung in record.rungs(device) if rung.variant in in_scope]
-        feet = dict.fromkeys(record.foot(rung.variant) for rung in rungs)
+        feet = dict.fromkeys(record.against(rung) for rung in rungs)
         compared = device != "simt"
         title = f"**{TITLES[device]}**"
         if compared and over == "root":

@@ -16,7 +16,7 @@ from record import DAGGER, DEVICES, SCOPE_TITLES, Gap, Record, Rung, Speedup, Wo
 from style import COLOURS, GREY, LINE, MARGIN, PALE, SMALL, WIDTH, Notes, Page, shorten, text_width, times
 
 LANE = 0.07  # inches between lanes, per point of the font
-LEAST_PITCH, MOST_PITCH = 0.34, 0.95  # inches between rows
+LEAST_PITCH, MOST_PITCH = 0.42, 0.95  # inches between rows
 FASTER, SLOWER, SAME = COLOURS[0], COLOURS[1], GREY
 NOISE = 0.02  # a gain smaller than this is drawn as none
 
