@@ -26,8 +26,21 @@ function(add_variant file home out)
   endif()
   cmake_path(RELATIVE_PATH out BASE_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE where)
   set(wrapper ${PROJECT_BINARY_DIR}/wrappers/${where}/${home}/${id}.${suffix})
-  file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"${file}\"\n")
+  if(home STREQUAL "simt")
+    set(script ${PROJECT_SOURCE_DIR}/cmake/wrap.cmake)
+    add_custom_command(
+      OUTPUT ${wrapper}
+      COMMAND ${CMAKE_COMMAND} -D FILE=${file} -D WRAPPER=${wrapper} -P ${script}
+      DEPENDS ${file} ${script}
+      COMMENT "Reading ${id}"
+      VERBATIM)
+  else()
+    file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"${file}\"\n")
+  endif()
   add_library(${target} MODULE ${wrapper})
+  if(NOT LADDER_VARIANT_WERROR)
+    set_target_properties(${target} PROPERTIES LADDER_WARNINGS_ARE_SHOWN ON)
+  endif()
   set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${id} LIBRARY_OUTPUT_DIRECTORY ${out}/${home}
                                              CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
   if(home STREQUAL "cuda")
