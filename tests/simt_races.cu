@@ -171,11 +171,18 @@ void expect_parts(const std::string& sentence, const std::vector<std::string>& p
 
 class SimtRaces : public testing::Test {
  protected:
-  void SetUp() override { cudaDeviceReset(); }
+  void SetUp() override {
+    cudaDeviceReset();
+    shuffle_ = simt_set_shuffle(0);
+  }
   void TearDown() override {
     cudaDeviceReset();
     simt_set_races(true);
+    simt_set_shuffle(shuffle_);
   }
+
+ private:
+  unsigned long long shuffle_ = 0;
 };
 
 constexpr int add_line = __LINE__ + 5;
@@ -436,7 +443,6 @@ TEST_F(SimtRaces, LocksOrderBlocks) {
 // ---- and under every order of threads
 
 TEST_F(SimtRaces, RightKernelsPassInAnyOrder) {
-  const unsigned long long before = simt_set_shuffle(0);
   for (int seed = 1; seed < 10; ++seed) {
     simt_set_shuffle(seed);
     EXPECT_EQ(fault_of(block_sums_kernel, 9, 64, 32, fresh<int>(64), fresh<int>(8), 0), "");
@@ -447,7 +453,6 @@ TEST_F(SimtRaces, RightKernelsPassInAnyOrder) {
     EXPECT_EQ(fault_of(lock_kernel, 30, 32, 0, fresh<int>(1), fresh<int>(1), 1, 1), "");
     EXPECT_NE(fault_of(block_sums_kernel, 4, 64, 32, fresh<int>(64), fresh<int>(8), 1), "");
   }
-  simt_set_shuffle(before);
 }
 
 #endif

@@ -3,7 +3,6 @@
 #include <simt.h>
 
 #include <atomic>
-#include <cstdio>
 #include <mutex>
 
 namespace simt {
@@ -121,7 +120,6 @@ void record_fault(cudaError_t error, const std::string& what) {
   sentence = what;
   error_message = with_plain_message(what, error);
   lost = error;
-  std::fprintf(stderr, "simt: %s\n", what.c_str());
 }
 
 cudaError_t lost_context() { return lost; }

@@ -3,6 +3,7 @@
 // centroids, labels against the implicit means of the labels before them.
 #pragma once
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -156,14 +157,14 @@ class Follower {
     found_.labels_wrong += report.labels_wrong;
     found_.ties += report.ties;
     found_.labels_differ += report.labels_differ;
-    found_.worst_regret = std::max(found_.worst_regret, report.worst_regret);
+    found_.worst_regret = std::min(std::max(found_.worst_regret, report.worst_regret), largest);
     ++found_.steps_checked;
     if (report.labels_wrong == 0) return;
     fail(std::to_string(report.labels_wrong) + " of " + std::to_string(report.rows_checked) +
          " checked labels are wrong " + where + ": " + report.first);
   }
   void add(const CentroidReport& report, const std::string& where) {
-    found_.centroid_error = std::max(found_.centroid_error, report.worst_error);
+    found_.centroid_error = std::min(std::max(found_.centroid_error, report.worst_error), largest);
     if (!report.ok()) fail("a centroid is wrong " + where + ": " + report.first);
   }
   bool labels_exist(const std::vector<int32_t>& label) const {
@@ -485,6 +486,7 @@ class Follower {
     if (!report.ok()) fail("the drawn centroids are wrong " + where + ": " + report.first);
   }
 
+  static constexpr double largest = std::numeric_limits<double>::max();  // records have no word for infinity
   static constexpr uint64_t sample_seed = 20161126;           // of the rows that stand for all where a problem is large
   static constexpr uint64_t unused_seed = uint64_t(1) << 32;  // beyond those of samples
   static constexpr double solve_share = 0.4;                  // of the session's time that a first solve may take
