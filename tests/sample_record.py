@@ -214,6 +214,14 @@ def make(gpu: bool = True) -> dict[str, Any]:
     return {"schema_version": 2, "context": context(gpu), "workloads": workloads, "rows": rows}
 
 
+def small() -> dict[str, Any]:
+    """Every status and device in fewer rows."""
+    names = ("grapes_k100", "grapes_k1500", "embedding")
+    whole = make()
+    rows = [row for row in whole["rows"] if row["workload"] in names and row["scope"] in ("assign", "solve")]
+    return whole | {"workloads": [w for w in whole["workloads"] if w["name"] in names], "rows": rows}
+
+
 def tall(variants: int = 40) -> dict[str, Any]:
     """A ladder of many rungs with long names, each a bit faster than its base, on a sweep of three K."""
     sweep = [workload(f"grapes_k{k}", "grapes", 6497, 11, k) for k in (16, 300, 2100)]

@@ -19,19 +19,19 @@ import sample_record
 from record import RecordError
 
 HERE = Path(__file__).resolve().parent
-SMALL = HERE / "records" / "small.json"
+VERSION_1 = HERE / "records" / "version1.json"
 
 
 @pytest.fixture
 def small() -> dict[str, Any]:
-    return json.loads(SMALL.read_text())
+    return sample_record.small()
 
 
 def first(document: dict[str, Any], status: str) -> dict[str, Any]:
     return next(row for row in document["rows"] if row["status"] == status)
 
 
-def test_the_committed_sample_holds_every_status_and_device_and_is_sound(small: dict[str, Any]) -> None:
+def test_the_small_sample_holds_every_status_and_device_and_is_sound(small: dict[str, Any]) -> None:
     assert {row["status"] for row in small["rows"]} == {"ok", "refused", "invalid", "failed", "unstable"}
     assert {row["device"] for row in small["rows"]} == {"cuda", "simt", "cpu"}
     assert check.violations(small) == []
@@ -76,7 +76,7 @@ def set_context(**fields: object) -> Callable[[dict[str, Any]], None]:
 
 # Each breaks one rule of the schema; the words must be in the sentence that says so.
 BROKEN = {
-    "another version": (lambda d: d.update(schema_version=2), "schema_version"),
+    "another version": (lambda d: d.update(schema_version=3), "schema_version"),
     "an unknown top-level field": (lambda d: d.update(extra=1), "extra"),
     "no context": (drop("context"), "context"),
     "no git_sha": (drop("context", "git_sha"), "git_sha"),
@@ -85,13 +85,21 @@ BROKEN = {
     "a misspelt stop rule": (lambda d: d["workloads"][0].update(stop="reassigned"), "stop"),
     "a workload without points": (lambda d: d["workloads"][0].update(n=0), "n: 0"),
     "a row without reason": (drop("rows", "reason"), "reason"),
+    "a row without a key": (drop("rows", "key"), "key"),
+    "an empty key": (ok(key=""), "key"),
+    "a verdict that there is not": (ok(verdict="tired"), "verdict"),
+    "a bound that there is not": (ok(bound_by="luck"), "bound_by"),
+    "a counter that is a number": (ok(counters={"distances": 5}), "counters.distances"),
+    "checked with a median": (lambda d: first(d, "ok").update(status="checked", reason="so"), "median_ms"),
+    "a ceiling too few": (lambda d: d["context"]["ceilings"]["cuda"].pop("read_gbs"), "read_gbs"),
+    "a floor that is a number": (set_context(floor_us=1.0), "floor_us"),
+    "one piece": (set_context(pieces=[{"argv": ["ladder"], "time": "2026-11-20T23:00:00Z"}]), "pieces"),
     "an unknown field in a row": (ok(speed=3), "speed"),
     "an unknown device": (ok(device="tpu"), "tpu"),
     "an unknown scope": (ok(scope="loop"), "loop"),
     "an unknown status": (ok(status="slow"), "slow"),
     "ok without samples": (ok(samples_ms=[]), "samples_ms"),
     "ok without median": (ok(median_ms=None), "median_ms"),
-    "ok without quartile": (ok(q3_ms=None), "q3_ms"),
     "ok with a reason": (ok(reason="just so"), "reason"),
     "ok with a wrong label": (wrong_label, "labels_wrong"),
     "a sample of no time": (ok(samples_ms=[0.0, 1.0]), "samples_ms.0"),
@@ -137,6 +145,11 @@ def shorten_reassigned(document: dict[str, Any]) -> None:
     first(document, "ok")["reassigned"].pop()
 
 
+def few_samples(document: dict[str, Any]) -> None:
+    row = first(document, "ok")
+    row.update(samples_ms=[row["median_ms"]] * 4, sm_mhz=[], q1_ms=row["median_ms"], q3_ms=row["median_ms"])
+
+
 # Each fits the schema and is wrong all the same.
 MEANINGLESS = {
     "a median that is not its samples'": (scale_median, "median_ms is"),
@@ -144,6 +157,13 @@ MEANINGLESS = {
     "an invalid row with a median and no samples": (of("invalid", samples_ms=[], median_ms=1.0), "without a sample"),
     "an unknown workload": (ok(workload="nowhere"), "workload nowhere is not in workloads"),
     "a workload listed twice": (lambda d: d["workloads"].append(copy.copy(d["workloads"][0])), "listed 2 times"),
+    "a median without a quartile": (ok(q3_ms=None), "q3_ms is None with 10 samples"),
+    "quartiles of few samples": (few_samples, "quartiles begin at 5"),
+    "clocks of other samples": (ok(sm_mhz=[1980.0]), "1 entries in sm_mhz"),
+    "iterations of other samples": (ok(solve_iterations=[3, 3]), "2 entries in solve_iterations"),
+    "a rate that is not the median's": (ok(gflops=1.0), "gflops is 1,"),
+    "a share of the roof that is not the median's": (ok(roof_percent=99.0), "roof_percent is 99,"),
+    "a rate without a time": (of("refused", gbs=1.0), "gbs stated without a time"),
     "a row twice": (lambda d: d["rows"].append(copy.deepcopy(d["rows"][0])), "repeats an earlier row"),
     "a base that differs between rows": (ok(base="elsewhere"), "differ from an earlier row"),
     "a base that is the variant": (lambda d: rename_base(d, "g1_plain", "g1_plain"), "does not end"),
@@ -165,10 +185,11 @@ def test_check_finds(name: str, small: dict[str, Any]) -> None:
 
 def test_quartiles_are_linear_interpolations(small: dict[str, Any]) -> None:
     row = first(small, "ok")
-    row.update(samples_ms=[4.0, 1.0, 2.0, 3.0], q1_ms=1.75, median_ms=2.5, q3_ms=3.25)
+    row.update(samples_ms=[5.0, 4.0, 1.0, 2.0, 3.0, 6.0], q1_ms=2.25, median_ms=3.5, q3_ms=4.75, sm_mhz=[])
+    row.update(gflops=row["flop"] / 3.5e6, gbs=row["bytes"] / 3.5e6, roof_percent=100 * row["floor_ms"] / 3.5)
     assert check.violations(small) == []
-    row["q1_ms"] = 1.5  # the median of the lower half, another convention
-    assert "q1_ms is 1.5" in check.violations(small)[0]
+    row["q1_ms"] = 2.0  # the median of the lower half, another convention
+    assert "q1_ms is 2" in check.violations(small)[0]
 
 
 def test_a_base_outside_the_record_is_allowed(small: dict[str, Any]) -> None:
@@ -189,13 +210,51 @@ def run_check(*paths: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_program_says_which_record_is_broken(small: dict[str, Any], tmp_path: Path) -> None:
-    assert run_check(SMALL).returncode == 0
+    sound = sample_record.write(small, tmp_path / "sound.json")
+    assert run_check(sound).returncode == 0
     scale_median(small)
     broken = sample_record.write(small, tmp_path / "broken.json")
-    result = run_check(SMALL, broken)
+    result = run_check(sound, broken)
     assert result.returncode == 1
     assert f"{broken}: rows[0] (g1_plain" in result.stderr
     assert "Traceback" not in result.stderr
     missing = run_check(tmp_path / "none.json")
     assert missing.returncode == 1
     assert missing.stderr.strip() == f"{tmp_path / 'none.json'}: cannot be read (No such file or directory)."
+
+
+# ------------------------------------------------------------------------------------------------------- older records
+
+
+def test_a_record_of_the_first_version_is_read_as_it_is() -> None:
+    assert run_check(VERSION_1).returncode == 0
+    record = check.load(VERSION_1)
+    assert {row.status for row in record.rows} == {"ok", "refused", "invalid", "failed"}
+    assert all(row.key is None and row.roof_percent is None and row.sm_mhz == [] for row in record.rows)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda d: d["rows"][1].pop("samples_ms"), "rows[1] (g1_plain, grapes_k100, cuda, iteration, ok): lacks sam"),
+        (lambda d: d.pop("context"), "no context"),
+        (lambda d: d.pop("rows"), "no rows"),
+    ],
+)
+def test_a_broken_record_of_the_first_version_is_told(
+    spoil: Callable[[dict[str, Any]], None], words: str, tmp_path: Path
+) -> None:
+    document = json.loads(VERSION_1.read_text())
+    spoil(document)
+    result = run_check(sample_record.write(document, tmp_path / "old.json"))
+    assert result.returncode == 1 and words in result.stderr, result.stderr
+
+
+def committed_records() -> list[Path]:
+    found = (HERE.parent / "results").glob("*/record*.json")
+    return sorted(path for path in found if path.parent.name not in ("local", "latest"))
+
+
+@pytest.mark.parametrize("path", committed_records(), ids=lambda path: str(path.relative_to(HERE.parent)))
+def test_committed_records_are_sound(path: Path) -> None:
+    assert check.violations(json.loads(path.read_text())) == []

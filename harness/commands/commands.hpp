@@ -23,6 +23,8 @@ struct Command {
 
 Command check_command(CLI::App& app);
 Command compare_command(CLI::App& app);
+/// `argv` goes into the record.
+Command join_command(CLI::App& app, const std::vector<std::string>& argv);
 Command list_command(CLI::App& app);
 Command new_command(CLI::App& app);
 /// `argv` goes into the record.

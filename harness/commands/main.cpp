@@ -8,10 +8,11 @@
 int main(int argc, char** argv) {
   CLI::App app("K-means Ladder: every revision of GPU k-means, validated and timed");
   app.require_subcommand(1);
+  const std::vector<std::string> words(argv, argv + argc);
   const std::vector<ladder::Command> commands = {
-      ladder::list_command(app),    ladder::new_command(app),
-      ladder::check_command(app),   ladder::run_command(app, {argv, argv + argc}),
-      ladder::compare_command(app), ladder::show_command(app),
+      ladder::list_command(app),       ladder::new_command(app),     ladder::check_command(app),
+      ladder::run_command(app, words), ladder::compare_command(app), ladder::join_command(app, words),
+      ladder::show_command(app),
   };
   try {
     app.parse(argc, argv);

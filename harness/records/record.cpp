@@ -7,8 +7,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "base/files.hpp"
@@ -104,14 +107,53 @@ json describe(const Workload& w) {
 std::string why_not_together(const json& was, const json& is) {
   // One record, one machine, one state of the sources: otherwise its rows could not be compared.
   for (const char* key : {"git_sha", "host", "gpu", "compiler"}) {
+    if (key == std::string("gpu") && (was.at(key).is_null() || is.at(key).is_null())) continue;
     if (was.at(key) != is.at(key))
-      return fmt::format("begun with another '{}' ({}, now {})", key, was.at(key).dump(), is.at(key).dump());
+      return fmt::format("made with another {} ({} there, {} here)", key, was.at(key).dump(), is.at(key).dump());
   }
   if (was.at("git_dirty") != is.at("git_dirty")) {
-    return was.at("git_dirty").get<bool>() ? "made from sources with uncommitted changes, and now there are none"
-                                           : "made from committed sources, and now there are uncommitted changes";
+    return was.at("git_dirty").get<bool>() ? "made from sources with uncommitted changes, and here there are none"
+                                           : "made from committed sources, and here there are uncommitted changes";
   }
   return "";
+}
+
+std::string other_problem(const json& was, const json& is) {
+  const bool looked_at =
+      !was.at("data_hash").get<std::string>().empty() && !is.at("data_hash").get<std::string>().empty();
+  for (const char* key : {"n", "d", "k", "type", "metric", "kernel", "stop", "seed", "made_by"}) {
+    if (was.at(key) != is.at(key))
+      return fmt::format("{} is {} there, {} here", key, was.at(key).dump(), is.at(key).dump());
+  }
+  for (const char* key : {"data_hash", "init_hash"}) {
+    if (looked_at && was.at(key) != is.at(key))
+      return fmt::format("{} is {} there, {} here", key, was.at(key).dump(), is.at(key).dump());
+  }
+  return "";
+}
+
+size_t put_rows(json& rows, std::vector<json> more) {
+  using Place = std::tuple<std::string, std::string, std::string>;
+  const auto place_of = [](const json& row) { return Place(row.at("variant"), row.at("workload"), row.at("device")); };
+  std::set<std::string> keys;
+  std::map<Place, std::string> builds;
+  for (const json& row : more) {
+    keys.insert(row.at("key"));
+    builds[place_of(row)] = row.at("module_hash");
+  }
+  size_t of_another_build = 0;
+  json kept = json::array();
+  for (json& row : rows) {
+    if (keys.count(row.at("key"))) continue;
+    const auto build = builds.find(place_of(row));
+    if (build != builds.end() && build->second != row.at("module_hash"))
+      ++of_another_build;
+    else
+      kept.push_back(std::move(row));
+  }
+  for (json& row : more) kept.push_back(std::move(row));
+  rows = std::move(kept);
+  return of_another_build;
 }
 
 void write_record(const json& record, const fs::path& file) {

@@ -23,8 +23,16 @@ void write_record(const nlohmann::json& record, const std::filesystem::path& fil
 /// Reads a record; throws Error where it is none. One of schema version 1 can still be shown.
 nlohmann::json read_record(const std::filesystem::path& file);
 
-/// Why a run in `is` (a context) must not add to a record made in `was`: another machine, other sources, or one of the
-/// two with uncommitted changes. Empty where it may.
+/// Why rows measured in the context `is` do not belong in a record made in `was`: another machine, other sources, or
+/// one of the two with uncommitted changes. Empty where they do. One of them may have used no GPU at all.
 std::string why_not_together(const nlohmann::json& was, const nlohmann::json& is);
+
+/// How `is`, a workload as `describe` has it, differs as a problem from `was`, one of the same name; empty where they
+/// are the same. Data that nobody has looked at yet do not count.
+std::string other_problem(const nlohmann::json& was, const nlohmann::json& is);
+
+/// Puts `more` into the rows of a record, in the place of those with the same keys. Rows that another build of a
+/// variant made on the same workload and device go: a record holds one build of each. Returns how many of these.
+size_t put_rows(nlohmann::json& rows, std::vector<nlohmann::json> more);
 
 }  // namespace ladder

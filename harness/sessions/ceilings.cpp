@@ -38,10 +38,11 @@ Ceilings ceilings_of(DeviceKind kind, int ordinal, const json& device, bool anew
   std::string name = gpu && device.is_object() ? device.value("name", "") + " " + device.value("driver", "") : "cpu";
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
   const fs::path file = kept_in() / fmt::format("ceilings-{}-{}.json", name, hash_of(program));
-  if (!anew && fs::exists(file)) {
-    const json kept = json::parse(std::ifstream(file), nullptr, false);
-    if (kept.is_object()) return kept.get<Ceilings>();
-  }
+  const auto kept = [&] { return json::parse(std::ifstream(file), nullptr, false); };
+  if (!anew && kept().is_object()) return kept().get<Ceilings>();
+  // One process at a time: several would take each other's share of the link and of the cores.
+  const FileLock alone = FileLock::wait(file);
+  if (!anew && kept().is_object()) return kept().get<Ceilings>();
   const std::string output =
       output_of(fmt::format("timeout 120 '{}' ceilings {}", program.string(), gpu ? std::to_string(ordinal) : "cpu"));
   const json measured = json::parse(output, nullptr, false);

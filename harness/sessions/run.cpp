@@ -56,6 +56,12 @@ class Growing {
       throw Error(fmt::format("{} was {}: choose another --out", out_.string(), why));
     record_["workloads"] = old.at("workloads");
     record_["rows"] = old.at("rows");
+    // Of devices that this run does not use: its rows stay.
+    json& context = record_["context"];
+    for (const char* key : {"gpu", "floor_us"}) {
+      if (context[key].is_null()) context[key] = old.at("context").at(key);
+    }
+    context["ceilings"] = old.at("context").at("ceilings");
   }
 
   json& context() { return record_["context"]; }
@@ -71,17 +77,11 @@ class Growing {
   }
   /// Why the workload cannot be the one of this name in the record; empty where it can.
   std::string other_problem(const Workload& w) const {
-    const json known = described(w.name), mine = describe(w);
-    if (known.is_null()) return "";
-    for (const char* key :
-         {"n", "d", "k", "type", "metric", "kernel", "stop", "seed", "made_by", "data_hash", "init_hash"}) {
-      if ((w.data_hash.empty() && (key == std::string("data_hash") || key == std::string("init_hash"))) ||
-          known[key] == mine[key])
-        continue;
-      return fmt::format("{} holds another problem of the name {} ({} is {} there, {} now): choose another --out",
-                         out_.string(), w.name, key, known[key].dump(), mine[key].dump());
-    }
-    return "";
+    const json known = described(w.name);
+    const std::string why = known.is_null() ? "" : ladder::other_problem(known, describe(w));
+    if (why.empty()) return "";
+    return fmt::format("{} holds another problem of the name {} ({}): choose another --out", out_.string(), w.name,
+                       why);
   }
   void list(const Workload& w) {
     if (described(w.name).is_null()) record_["workloads"].push_back(describe(w));
@@ -101,26 +101,8 @@ class Growing {
     return wanted;
   }
 
-  /// Puts rows in the place of those with the same keys. Rows that another build of the variant made there go: one
-  /// record holds one. Returns how many of these.
-  size_t put(const Pair& pair, const Workload& w, std::vector<json> rows) {
-    std::set<std::string> keys;
-    for (const json& row : rows) keys.insert(row["key"]);
-    size_t of_another_build = 0;
-    json kept = json::array();
-    for (json& row : record_["rows"]) {
-      if (keys.count(row["key"])) continue;
-      if (row["variant"] == pair.variant->id && row["workload"] == w.name && row["device"] == rows[0]["device"] &&
-          row["module_hash"] != rows[0]["module_hash"]) {
-        ++of_another_build;
-        continue;
-      }
-      kept.push_back(std::move(row));
-    }
-    for (json& row : rows) kept.push_back(std::move(row));
-    record_["rows"] = std::move(kept);
-    return of_another_build;
-  }
+  /// Puts a session's rows in; returns how many rows of a former build of the variant went.
+  size_t put(std::vector<json> rows) { return put_rows(record_["rows"], std::move(rows)); }
 
   void write() const { write_record(record_, out_); }
 
@@ -224,7 +206,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
       l.gpus = pair->setting.gpus;
       std::vector<json> rows = rows_of_session({&v, pair->setting, scopes}, w, o, l, scratch.path, dump, progress);
       progress.session_done(fmt::format("{:<20} {:<14} {}", v.id, w.name, kind) + summary(rows));
-      if (const size_t gone = record.put(*pair, w, std::move(rows)); gone > 0)
+      if (const size_t gone = record.put(std::move(rows)); gone > 0)
         progress.say(fmt::format("{} was built anew: {} rows of its former build are taken out", v.id, gone));
       record.write();
     }

@@ -1,0 +1,41 @@
+// ladder join: one record of several pieces of a run.
+#include <memory>
+#include <optional>
+
+#include "base/files.hpp"
+#include "commands/commands.hpp"
+#include "records/join.hpp"
+#include "records/record.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+
+Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
+  struct Options {
+    fs::path out;
+    std::vector<fs::path> pieces;
+  };
+  const auto o = std::make_shared<Options>();
+  auto* join = app.add_subcommand("join", "Make one record of the pieces of a run, side by side on several GPUs, say");
+  join->add_option("out", o->out, "The record to write; it may be one of the pieces")->required();
+  join->add_option("pieces", o->pieces,
+                   "Records of one commit on one machine; of a row that several have the last one's counts")
+      ->required()
+      ->expected(2, 1000);
+  return {join, [o, argv] {
+            std::string holder;
+            const auto alone = FileLock::take(o->out, holder);
+            if (!alone)
+              throw Error(fmt::format("{} is being written by {}: wait for it, or choose another name", o->out.string(),
+                                      holder));
+            std::vector<Piece> pieces;
+            for (const fs::path& file : o->pieces) pieces.push_back({file, read_record(file)});
+            const nlohmann::json record = joined(pieces, argv, o->out);
+            write_record(record, o->out);
+            fmt::print("{}: {} rows of {} workloads from {} records\n", o->out.string(), record["rows"].size(),
+                       record["workloads"].size(), pieces.size());
+            return 0;
+          }};
+}
+
+}  // namespace ladder

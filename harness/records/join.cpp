@@ -1,0 +1,95 @@
+#include "records/join.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.hpp"
+#include "records/record.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+json context_of(const std::vector<Piece>& pieces, const std::vector<std::string>& argv) {
+  json context = pieces.front().record.at("context");
+  context["argv"] = argv;
+  context["pieces"] = json::array();
+  context["left_out"] = json::array();
+  for (const Piece& piece : pieces) {
+    const json& its = piece.record.at("context");
+    // One that was joined already counts as the runs that it was made of.
+    for (const json& run : its.value("pieces", json::array({{{"argv", its.at("argv")}, {"time", its.at("time")}}})))
+      context["pieces"].push_back(run);
+    context["time"] = std::min(context["time"].get<std::string>(), its.at("time").get<std::string>());
+    context["complete"] = context["complete"].get<bool>() && its.at("complete").get<bool>();
+    for (const char* key : {"gpu", "floor_us"}) {
+      if (context[key].is_null()) context[key] = its.at(key);
+    }
+    for (const auto& [device, ceilings] : its.at("ceilings").items()) {
+      if (!context["ceilings"].contains(device)) context["ceilings"][device] = ceilings;
+    }
+    for (const json& left_out : its.value("left_out", json::array())) {
+      json& all = context["left_out"];
+      if (std::find(all.begin(), all.end(), left_out) == all.end()) all.push_back(left_out);
+    }
+  }
+  return context;
+}
+
+void require_one_run(const Piece& first, const Piece& piece) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(fmt::format("{} cannot be joined with {}: {}", piece.file.string(), first.file.string(), why));
+  };
+  if (piece.record.at("schema_version") != record_version)
+    refuse(fmt::format("it is of schema version {}, only records of version {} can be joined",
+                       piece.record.at("schema_version").dump(), record_version));
+  if (piece.record.contains("comparisons")) refuse("it holds comparisons, which are of one run alone");
+  if (const std::string why = why_not_together(first.record.at("context"), piece.record.at("context")); !why.empty())
+    refuse(fmt::format("the latter was {}", why));
+}
+
+}  // namespace
+
+json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& argv, const fs::path& out) {
+  const fs::path folder = fs::absolute(out).parent_path();
+  json workloads = json::array(), rows = json::array();
+  std::map<std::string, std::pair<size_t, const Piece*>> places;  // of a workload: where it stands, who said so first
+  for (const Piece& piece : pieces) {
+    for (const Piece& before : pieces) {
+      require_one_run(before, piece);
+      if (&before == &piece) break;
+    }
+    for (const json& workload : piece.record.at("workloads")) {
+      const auto [place, is_new] = places.try_emplace(workload.at("name"), workloads.size(), &piece);
+      if (is_new) {
+        workloads.push_back(workload);
+      } else if (const std::string why = other_problem(workloads[place->second.first], workload); !why.empty()) {
+        throw Error(fmt::format("{} and {} hold different problems of the name {}: {}",
+                                place->second.second->file.string(), piece.file.string(), place->first, why));
+      }
+    }
+    std::vector<json> more = piece.record.at("rows");
+    for (json& row : more) {
+      if (json& dump = row.at("dump"); dump.is_string())
+        dump = fs::relative(fs::absolute(piece.file).parent_path() / dump.get<std::string>(), folder).string();
+    }
+    put_rows(rows, std::move(more));
+  }
+  auto ordered = rows.get<std::vector<json>>();
+  std::stable_sort(ordered.begin(), ordered.end(), [&](const json& a, const json& b) {
+    const auto place = [&](const json& row) {
+      return std::pair(places.at(row.at("workload")).first, row.at("variant").get<std::string>());
+    };
+    return place(a) < place(b);
+  });
+  return {{"schema_version", record_version},
+          {"context", context_of(pieces, argv)},
+          {"workloads", std::move(workloads)},
+          {"rows", std::move(ordered)}};
+}
+
+}  // namespace ladder

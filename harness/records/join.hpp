@@ -1,0 +1,21 @@
+// One record of several: what ran in pieces, side by side on the GPUs of one machine.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace ladder {
+
+struct Piece {
+  std::filesystem::path file;  ///< where it lies; dumps that it names lie beside it
+  nlohmann::json record;
+};
+
+/// The pieces as one record, to lie at `out`: rows ordered by workload and variant, a later piece's in the place of an
+/// earlier one's with the same key. `argv` is the command line that joins. Throws Error where they do not belong
+/// together: another machine, another commit, other problems under one name, or comparisons among them.
+nlohmann::json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& argv,
+                      const std::filesystem::path& out);
+
+}  // namespace ladder
