@@ -319,11 +319,15 @@ def test_what_cannot_be_compared_is_refused(ladder: Ladder, words: list[str], sa
     assert done.returncode == 2 and says in done.stderr, done.stderr
 
 
+def experiment(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "tests" / "compare" / "experiment.py", *words]
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+
+
 def test_the_experiment(tmp_path: Path) -> None:
     out = tmp_path / "compare.json"
-    command = [sys.executable, ROOT / "tests" / "compare" / "experiment.py", "--build", BUILD, "--device", "simt"]
-    command += ["--trials", "2", "--workload", "kmcuda_tiny", "--min-time", "0", "--max-time", "0.05", "--out", out]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    small = ["--device", "simt", "--points", "2000", "--features", "8", "--k", "100", "--min-time", "0", "--max-time"]
+    done = experiment("--build", BUILD, *small, "0.05", "--trials", "2", "--gpus", "0,0", "--out", out)
     assert done.returncode in (0, 1), done.stderr
     result = json.loads(out.read_text())
     assert len(result["trials"]) == 2 and all(len(trial["sessions"]) == 15 for trial in result["trials"])
@@ -331,3 +335,38 @@ def test_the_experiment(tmp_path: Path) -> None:
         assert sum(result["count"][name].values()) == 2
     assert [line.split(":")[0] for line in done.stdout.splitlines()[:2]] == ["copy", "3 % slower"]
     assert result["accepted"] == (done.returncode == 0)
+
+    joined = tmp_path / "joined.json"
+    done = experiment("--join", out, out, "--out", joined)
+    both = json.loads(joined.read_text())
+    assert len(both["trials"]) == 4 and both["setting"] == result["setting"]
+    assert both["count"]["x1_copy"] == {verdict: 2 * n for verdict, n in result["count"]["x1_copy"].items()}
+
+
+def written_result(file: Path, verdicts: list[tuple[str, str]], **setting: object) -> Path:
+    """As the experiment would have written it; each trial's verdicts on the copy and on the slower one."""
+    trials = [
+        {"comparisons": [{"candidate": "x1_copy", "verdict": a}, {"candidate": "x2_slower", "verdict": b}]}
+        for a, b in verdicts
+    ]
+    context = {"git_sha": "1", "gpu": GPU, "host": {}}
+    file.write_text(json.dumps({"setting": setting, "context": context, "trials": trials}))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("false", "slower", "accepted"),
+    [(2, "SLOWER", True), (3, "SLOWER", False), (0, "UNSURE", True), (0, "FASTER", False)],
+)
+def test_the_experiment_accepts_two_false_verdicts_of_forty(
+    tmp_path: Path, false: int, slower: str, accepted: bool
+) -> None:
+    trials = [("FASTER", "SLOWER")] * false + [("SAME", slower)] * (40 - false)
+    done = experiment("--join", written_result(tmp_path / "one.json", trials), "--out", tmp_path / "all.json")
+    assert json.loads((tmp_path / "all.json").read_text())["accepted"] == accepted == (done.returncode == 0)
+
+
+def test_results_of_two_settings_are_not_joined(tmp_path: Path) -> None:
+    files = [written_result(tmp_path / f"{k}.json", [("SAME", "SLOWER")], k=k) for k in (100, 200)]
+    done = experiment("--join", *files, "--out", tmp_path / "all.json")
+    assert done.returncode == 1 and "another setting" in done.stderr
