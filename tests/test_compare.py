@@ -116,6 +116,57 @@ def test_what_changed_is_found_among_what_did_not(compare: Compare) -> None:
     assert table.splitlines()[-1].startswith("SAME ") and table.splitlines()[-1].endswith("of 40 rows")
 
 
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def of_one_commit(seed: int, offset: float = 0.0) -> dict:
+    """A run of 43 kernels that repeat within 0.3 % and 40 times with the host in them that repeat within 8 %."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for scope, scatter, ms in (("assign", 0.003, 1.0), ("upload", 0.08, 20.0), ("update", 0.08, 3.0)):
+        for i in range(43 if scope == "assign" else 20):
+            session = ms * np.exp(random.normal(0, scatter)) * (1 + offset)
+            within = 0.03 if scope == "update" else 0.002
+            rows.append(make_row(f"a{i:02}", "wide", session * (1 + within * random.normal(size=30)), scope=scope))
+    return make_record(rows, git_sha=COMMIT)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.01])
+def test_two_runs_of_one_commit_tell_their_own_scatter(compare: Compare, offset: float) -> None:
+    found = compare.verdicts(of_one_commit(1), of_one_commit(2, offset))
+    assert len(found["scatters"]) == 2, "kernels, and what has the host in it: by its scope, or by uneven samples"
+    assert "43 rows of the same code" in found["scatters"][0] and "40 rows of the same code" in found["scatters"][1]
+    said = [c["verdict"] for c in found["comparisons"]]
+    assert said.count("FASTER") + said.count("SLOWER") <= 0.05 * len(said)
+    scatter = {c["scope"]: c["scatter"] for c in found["comparisons"]}
+    assert scatter["assign"] < 0.011 and scatter["update"] == scatter["upload"] > 0.04
+    if offset == 0:
+        kernels = [c["verdict"] for c in found["comparisons"] if c["scope"] == "assign"]
+        assert kernels.count("SAME") >= 35
+
+
+def test_the_same_code_on_another_machine_is_no_scatter(compare: Compare) -> None:
+    elsewhere = of_one_commit(2, offset=-0.4)
+    elsewhere["context"]["gpu"] = GPU | {"name": "another GPU"}
+    found = compare.verdicts(of_one_commit(1), elsewhere)
+    assert {c["verdict"] for c in found["comparisons"] if c["scope"] == "assign"} == {"FASTER"}
+
+
+def test_equal_modules_are_the_same_code_at_another_commit(compare: Compare) -> None:
+    was, now = of_one_commit(1), of_one_commit(2)
+    now["context"]["git_sha"] = COMMIT[::-1]
+    for record in (was, now):
+        for row in record["rows"]:
+            row["module_hash"] = row["variant"]
+    for row in now["rows"][:5]:
+        row["module_hash"] = "new"
+        row["samples_ms"] = [0.9 * ms for ms in row["samples_ms"]]
+        row["median_ms"] *= 0.9
+    found = compare.verdicts(was, now, "--scope", "assign")
+    assert "38 rows of the same code" in found["scatters"][0]
+    assert [c["verdict"] for c in found["comparisons"]][:5] == ["FASTER"] * 5
+
+
 def test_noise_of_the_run_widens_what_the_samples_say(compare: Compare) -> None:
     """Each row's samples agree within 0.5 %, but the sessions scatter by 10 %: no row may be called different."""
     said = [c["verdict"] for c in compare.verdicts(one_run(1, scatter=0.1), one_run(2, scatter=0.1))["comparisons"]]
@@ -127,7 +178,7 @@ def test_few_rows_are_judged_by_a_scatter_that_is_assumed_and_says_so(compare: C
     for record in (was, now):
         del record["rows"][3:]
     found = compare.verdicts(was, now)
-    assert found["scatters"] == ["scatter between sessions (cuda): 3.0 %, assumed, since too few rows tell"]
+    assert found["scatters"] == ["scatter between sessions (cuda, kernels): 3.0 %, assumed, since too few rows tell"]
 
 
 def test_fail_if_slower(compare: Compare) -> None:
