@@ -7,8 +7,8 @@ fonts stay.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.ft2font import LoadFlags
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 from record import DEVICES, TIMES, Gap, Record, Rung, number
 
@@ -52,13 +52,16 @@ matplotlib.rcParams.update(
 )
 
 
+FONT_FILES = {bold: findfont(FontProperties(weight="bold" if bold else "normal")) for bold in (False, True)}
+
+
 @lru_cache(maxsize=8192)
 def text_width(text: str, points: float = SMALL, bold: bool = False) -> float:
     """Inches that the text takes."""
-    if not text.strip():
-        return 0.0
-    properties = FontProperties(weight="bold" if bold else "normal")
-    return float(TextPath((0, 0), text, size=points, prop=properties).get_extents().x1) / 72
+    font = get_font(FONT_FILES[bold])
+    font.set_size(points, 72)
+    font.set_text(text, 0, flags=LoadFlags.NO_HINTING)
+    return float(font.get_width_height()[0]) / 64 / 72
 
 
 def shorten(text: str, inches: float, points: float = SMALL) -> str:
@@ -71,9 +74,32 @@ def shorten(text: str, inches: float, points: float = SMALL) -> str:
     return " ".join(words) + " …"
 
 
-def wrap(text: str, inches: float, points: float = SMALL) -> list[str]:
-    average = text_width(text, points) / max(1, len(text))
-    return textwrap.wrap(text, max(10, int(0.94 * inches / average))) if average else []
+def pieces(word: str, inches: float, points: float, bold: bool) -> Iterator[str]:
+    """The word in parts that fit: whole, nearly always."""
+    while text_width(word, points, bold) > inches and len(word) > 1:
+        count = max(1, int(len(word) * inches / text_width(word, points, bold)))
+        while count > 1 and text_width(word[:count], points, bold) > inches:
+            count -= 1
+        yield word[:count]
+        word = word[count:]
+    yield word
+
+
+def wrap(text: str, inches: float, points: float = SMALL, bold: bool = False) -> list[str]:
+    """Lines of at most so many inches, broken between words."""
+    space = text_width("n n", points, bold) - text_width("nn", points, bold)
+    lines: list[str] = []
+    used = math.inf
+    for word in text.split(" "):
+        for piece in pieces(word, inches, points, bold):
+            width = text_width(piece, points, bold)
+            if used + space + width > inches:
+                lines.append(piece)
+                used = width
+            else:
+                lines[-1] += " " + piece
+                used += space + width
+    return [line for line in lines if line.strip()]
 
 
 class Notes:
@@ -100,7 +126,7 @@ class Page:
 
     def __init__(self, title: str, subtitle: str, notes: Sequence[str], footer: Sequence[str], body: float = 0) -> None:
         inner = WIDTH - 2 * MARGIN
-        heading = wrap(title, inner, TITLE)
+        heading = wrap(title, inner, TITLE, bold=True)
         below = wrap(subtitle, inner, BODY)
         foot = [line for note in notes for line in wrap(note, inner)]
         signature = [line for part in footer for line in wrap(part, inner)]

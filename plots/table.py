@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The README's table, from one record or several of one kind of machine.
 
-`table.py RECORD [RECORD...] --markdown` prints it: variants by workloads; median of an iteration, speedup over the root,
-percent of roof; and beside each variant what it gained over its base. With `--over base` the speedups in the cells are
-those. `table.py RECORD --update README.md` puts it between the marks <!-- ladder:table --> and <!-- /ladder:table -->;
-`--check README.md` exits 1 where the file says anything else.
+`table.py RECORD [RECORD...] --markdown` prints it: variants by workloads; median of an iteration, speedup over the
+root, percent of roof; and beside each variant what it gained over its base. With `--over base` the speedups in the
+cells are those. `table.py RECORD --update README.md` puts it between the marks <!-- ladder:table --> and
+<!-- /ladder:table -->; `--check README.md` exits 1 where the file says anything else.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ DOT = " \N{MIDDLE DOT} "
 TITLES = {
     "cuda": "GPU times",
     "cpu": "CPU times, native code",
-    "simt": "The GPU's source on the CPU device simt: whether it is right (in brackets CPU times, which say nothing of a "
-    "GPU)",
+    "simt": "The GPU's source on the CPU device simt: whether it is right (in brackets CPU times, which say nothing of "
+    "a GPU)",
 }
 
 
