@@ -65,6 +65,7 @@ void special_points(DeviceKind kind, const Variant& variant) {
     SCOPED_TRACE("all points equal");
     const Outcome outcome =
         follow(kind, variant, std::vector<T>(n * d, T(0.1)), std::vector<T>(k * d, T(0.1)), d, Stop());
+    if (!outcome.refused.empty()) GTEST_SKIP() << outcome.refused;  // a type or a library that is not there
     EXPECT_EQ(outcome.fault, "");
     EXPECT_EQ(outcome.result["validation"]["labels_wrong"], 0);
   }
