@@ -35,6 +35,7 @@ function(add_variant file home out)
   else()
     target_link_libraries(${target} PRIVATE simt)
   endif()
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})  # its links are read here
   file(STRINGS ${file} wanted REGEX "^// link: ")
   foreach(line IN LISTS wanted)
     string(REGEX REPLACE "^// link: *([a-z0-9_]+).*" "\\1" library "${line}")
