@@ -114,6 +114,15 @@ class Session {
 
   /// Seconds of one iteration on the first `few` points, once everything is warm.
   double pilot(int few) {
+    const std::string what = fmt::format("a trial run on the first {} of {} points", few, problem().n);
+    doing(what);
+    try {
+      return try_on(few);
+    } catch (const std::exception& error) {
+      throw Error(fmt::format("{}; this was in {}", error.what(), what));
+    }
+  }
+  double try_on(int few) {
     Problem<T> part = problem();
     part.n = few;
     Driver<T> driver(part, device_, card_, axes_);

@@ -54,8 +54,14 @@ std::string said_in(const std::string& id, const std::string& key) {
   return "";
 }
 
-/// Does this program's device show such faults? Races and unjoined streams show on a GPU.
-bool shows(const std::string& needs) { return needs.empty() || std::string(HOME_KIND) == "cuda"; }
+/// Does this program's device show such faults? Races and late streams are a GPU's, and the sanitized CPU device's.
+bool shows(const std::string& needs) {
+#ifdef __SANITIZE_ADDRESS__
+  return needs.empty() || std::string(HOME_KIND) == "simt";
+#else
+  return needs.empty() || std::string(HOME_KIND) == "cuda";
+#endif
+}
 
 class WrongVariant : public testing::Test {
  public:
@@ -63,7 +69,7 @@ class WrongVariant : public testing::Test {
   void TestBody() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
     const std::string &id = variant_.id, needs = said_in(id, "needs");
-    if (!shows(needs)) GTEST_SKIP() << "it takes a GPU to show " << needs;
+    if (!shows(needs)) GTEST_SKIP() << "it takes a GPU, or the sanitized build, to show " << needs;
     std::string words = said_in(id, std::string("rejected (") + HOME_KIND + ")");
     if (words.empty()) words = said_in(id, "rejected");
     ASSERT_NE(words, "") << "the file must say what validation is to reject";
