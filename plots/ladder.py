@@ -14,6 +14,7 @@ from pathlib import Path
 from choice import Choice
 from matplotlib.axes import Axes
 from record import (
+    DAGGER,
     DEVICES,
     MANY_WORKLOADS,
     SCOPE_TITLES,
@@ -53,6 +54,7 @@ class Mark:
     hollow: bool  # unstable
     gap: Gap | None
     instead: str = ""  # not over what the axis says, and why
+    launch_bound: bool = False  # on any workload
 
 
 def scopes_of(record: Record, device: str) -> list[str]:
@@ -66,14 +68,16 @@ def mark(record: Record, rung: Rung, panel: Panel, scope: str, over: Over = "roo
     good = {name: s for name, s in found.items() if isinstance(s, Speedup)}
     gaps = [s for s in found.values() if isinstance(s, Gap)]
     dots = tuple(s.value for s in good.values())
+    launch_bound = any(s.launch_bound for s in good.values())
+    dagger = DAGGER if launch_bound else ""
     instead = next((s.instead for s in good.values() if s.instead), "")
     if len(found) == 1 and good:
         (one,) = good.values()
         alone = one.reference == rung.variant
-        label = f"{number(one.ms)} ms = 1{TIMES}" if alone else times(one.value)
+        label = (f"{number(one.ms)} ms = 1{TIMES}" if alone else times(one.value)) + dagger
         label += "  unstable" if one.unstable else ""
         whisker = (one.low, one.high) if one.low is not None and one.high is not None else None
-        return Mark(dots, one.value, whisker, label, one.unstable, None, instead)
+        return Mark(dots, one.value, whisker, label, one.unstable, None, instead, launch_bound)
     if not good:
         reasons = {(gap.status, gap.reason) for gap in gaps}
         same = len({status for status, _ in reasons}) == 1
@@ -84,10 +88,10 @@ def mark(record: Record, rung: Rung, panel: Panel, scope: str, over: Over = "roo
     if gaps:
         # A mean over fewer workloads than its neighbours' would not compare: the dots stand alone.
         kinds = sorted({gap.status for gap in gaps})
-        label = f"only {len(good)} of {len(found)} ({', '.join(kinds)}){suffix}"
-        return Mark(dots, None, None, label, bool(unstable), gaps[0], instead)
+        label = f"only {len(good)} of {len(found)}{dagger} ({', '.join(kinds)}){suffix}"
+        return Mark(dots, None, None, label, bool(unstable), gaps[0], instead, launch_bound)
     mean = geometric_mean(dots)
-    return Mark(dots, mean, None, times(mean) + suffix, bool(unstable), None, instead)
+    return Mark(dots, mean, None, times(mean) + dagger + suffix, bool(unstable), None, instead, launch_bound)
 
 
 def x_range(marks: Sequence[Mark], inches: float) -> tuple[float, float]:
@@ -192,7 +196,10 @@ def draw_page(
     above = 2 * BODY * LINE / 72 + 0.1
     below = 0.85
     foot = choice.signature(record, "ladder", device, scope, over=True)
-    page = Page(title, "; ".join(legend), notes.lines(), foot, body=lines.height() + above + below)
+    remarks = notes.lines()
+    if any(m.launch_bound for column in marks for m in column.values()):
+        remarks.insert(0, record.launch_note(device, of_several=several))
+    page = Page(title, "; ".join(legend), remarks, foot, body=lines.height() + above + below)
     limits = x_range([m for column in marks for m in column.values()], inches)
     for index, panel in enumerate(panels):
         bottom = page.bottom + below

@@ -183,6 +183,7 @@ class Speedup:
     unstable: bool
     reference: str  # the variant whose time the value is over; its own name where it has nothing below it
     instead: str = ""  # why not over the one that was asked for; empty where it is
+    launch_bound: bool = False
 
     @property
     def reference_ms(self) -> float:
@@ -350,6 +351,7 @@ class Record:
             "unstable" in (row.status, below.status),
             below.variant,
             instead,
+            bool(row.launch_bound),
         )
 
     def _time(self, variant: str, row: Row) -> Row | None:
@@ -426,11 +428,14 @@ class Record:
                 return float(ceilings["empty_event_us"])
         return None
 
-    def launch_note(self, device: str) -> str:
-        """What a dagger means."""
+    def launch_note(self, device: str, mark: str = DAGGER, of_several: bool = False) -> str:
+        """What the mark of a launch-bound time means; `of_several`: where it may stand at a mean over workloads."""
         floor = self.event_floor_us(device)
         measured = f" ({number(floor)} µs)" if floor else ""
-        return f"under ten times what two events measure with nothing between them{measured}: mostly launch."
+        where = " (of several workloads: one at least)" if of_several else ""
+        return (
+            f"{mark} under ten times what two events measure with nothing between them{measured}: mostly launch{where}."
+        )
 
 
 def tree_order(bases: dict[str, str]) -> list[str]:

@@ -60,7 +60,10 @@ def draw_page(
                 notes.cite(s.instead)
     legend_width = min(4.5, max(text_width(rung.variant) for rung in order) + 0.9)
     foot = choice.signature(record, "sweep", device, scope, over=True)
-    page = Page(title, subtitle, notes.lines(3), foot, body=(len(shown) + 1) * LEGEND_ROW + 1.2)
+    remarks = notes.lines(3)
+    if any(s.launch_bound for rung in shown for _, s in curves[rung]):
+        remarks.insert(0, record.launch_note(device, "hollow:"))
+    page = Page(title, subtitle, remarks, foot, body=(len(shown) + 1) * LEGEND_ROW + 1.2)
     left, gutter, below = 1.35, 1.35, 0.85
     inches = (WIDTH - 0.35 - left - gutter - legend_width - 0.3) / 2
     bottom = page.bottom + below
@@ -77,8 +80,11 @@ def draw_page(
         found = [at.get(w.k) for w in members]
         ms = [s.ms if s else math.nan for s in found]
         value = [s.value if s else math.nan for s in found]
-        axes[0].plot(ks, ms, **style)
-        axes[1].plot(ks, value, **style)
+        for ax, line in zip(axes, (ms, value), strict=True):
+            ax.plot(ks, line, **style)
+            if rung in shown:
+                hollow = [v if k in at and at[k].launch_bound else math.nan for k, v in zip(ks, line, strict=True)]
+                ax.plot(ks, hollow, **style | {"linestyle": "none", "mfc": "white", "mew": 2, "zorder": 4})
         for k, s in at.items() if rung in shown else ():
             if s.low is not None and s.high is not None:
                 axes[0].vlines(k, s.reference_ms / s.high, s.reference_ms / s.low, color=style["color"], linewidth=2)

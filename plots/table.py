@@ -161,7 +161,7 @@ def markdown(record: Record, scope: str = "iteration", over: Over = "root") -> s
     lines += [f"{index}. {text}" for index, text in enumerate(notes.texts, 1)]
     if daggers:
         lines += [""] if notes.texts else []
-        lines += [f"{DAGGER} {record.launch_note(device)}" for device in DEVICES if device in daggers]
+        lines += [record.launch_note(device, of_several=True) for device in DEVICES if device in daggers]
     return "\n".join(lines) + "\n"
 
 

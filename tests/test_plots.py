@@ -878,16 +878,17 @@ def test_pages_are_legible(
 ) -> None:
     """No text is clipped, overlaps or is small; every page names its record and the command that draws it."""
     if which in ("mixed", "tall"):
-        found = request.getfixturevalue(which)
+        record = request.getfixturevalue(which)
         for name in ("ladder", "tree", "scopes", "sweep", "files", "convergence"):
-            draw.FIGURES[name](found, tmp_path, ITERATION)
-        ladder.draw(found, tmp_path, Choice(scopes=("iteration",), over="base"))
+            draw.FIGURES[name](record, tmp_path, ITERATION)
+        ladder.draw(record, tmp_path, Choice(scopes=("iteration",), over="base"))
     elif which == "roofed":
         roof.draw(roofed(), tmp_path, Choice())
     else:
         convergence.draw(timed_iterations(), tmp_path, Choice())
     assert len(figures) > (0 if which == "roofed" else 5)
-    assert {stem: found for stem, figure in figures.items() if (found := overlaps(figure)[:5])} == {}
+    found = {stem: overlaps(figure)[:5] for stem, figure in figures.items()}
+    assert {stem: overlapping for stem, overlapping in found.items() if overlapping} == {}
     for stem, figure in figures.items():
         assert figure.get_size_inches()[0] == style.WIDTH
         found_texts = figure.findobj(lambda artist: isinstance(artist, Text))
