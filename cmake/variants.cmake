@@ -26,8 +26,21 @@ function(add_variant file home out)
   endif()
   cmake_path(RELATIVE_PATH out BASE_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE where)
   set(wrapper ${PROJECT_BINARY_DIR}/wrappers/${where}/${home}/${id}.${suffix})
-  file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"${file}\"\n")
+  if(home STREQUAL "simt")
+    set(script ${PROJECT_SOURCE_DIR}/cmake/wrap.cmake)
+    add_custom_command(
+      OUTPUT ${wrapper}
+      COMMAND ${CMAKE_COMMAND} -D FILE=${file} -D WRAPPER=${wrapper} -P ${script}
+      DEPENDS ${file} ${script}
+      COMMENT "Reading ${id}"
+      VERBATIM)
+  else()
+    file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"${file}\"\n")
+  endif()
   add_library(${target} MODULE ${wrapper})
+  if(NOT LADDER_VARIANT_WERROR)
+    set_target_properties(${target} PROPERTIES LADDER_WARNINGS_ARE_SHOWN ON)
+  endif()
   set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${id} LIBRARY_OUTPUT_DIRECTORY ${out}/${home}
                                              CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
   if(home STREQUAL "cuda")
@@ -35,6 +48,7 @@ function(add_variant file home out)
   else()
     target_link_libraries(${target} PRIVATE simt)
   endif()
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})  # its links are read here
   file(STRINGS ${file} wanted REGEX "^// link: ")
   foreach(line IN LISTS wanted)
     string(REGEX REPLACE "^// link: *([a-z0-9_]+).*" "\\1" library "${line}")
@@ -101,6 +115,10 @@ function(add_variants folder out)
   endforeach()
   file(GLOB peers CONFIGURE_DEPENDS ${folder}/*.py)
   foreach(file IN LISTS peers)
+    file(STRINGS ${file} card REGEX "^CARD[ :=]" LIMIT_COUNT 1)
+    if(NOT card)
+      continue()  # a program that stands beside variants
+    endif()
     cmake_path(GET file STEM id)
     devices_of_peer(${file} homes)
     foreach(home IN LISTS homes)

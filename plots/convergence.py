@@ -7,6 +7,7 @@ counted (distances computed, points skipped) as a share of all.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +15,28 @@ from pathlib import Path
 
 import numpy as np
 from choice import Choice
+from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from record import DEVICES, MANY_WORKLOADS, Column, Record, Row, Rung, Workload
-from style import COLOURS, GREY, MARKERS, SMALL, WIDTH, Page, coloured, line_style, log_ticks, shorten, text_width
+from style import (
+    COLOURS,
+    GREY,
+    MARGIN,
+    MARKERS,
+    SMALL,
+    WIDTH,
+    Page,
+    coloured,
+    line_style,
+    log_ticks,
+    shorten,
+    text_width,
+)
 
 LEGEND_ROW = 0.36  # inches
+TICK_ROOM = 0.3  # inches between two labels of an axis
+LAUNCH = "below: mostly launch"
 DASHES = ("-", "--", ":", "-.")  # one per counter
 
 
@@ -75,6 +92,29 @@ def band(ways: Sequence[Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
     return np.nanmin(table, axis=0), np.nanmax(table, axis=0)
 
 
+def drawn_shares(reassigned: Sequence[int], n: int, floor: float) -> np.ndarray:
+    """Shares of the points; none is drawn at `floor`."""
+    return np.maximum(np.array(reassigned) / n, floor)
+
+
+def share_scale(ax: Axes, floor: float, zero: bool, height: float) -> None:
+    """A log axis of shares. It has no zero: where one is drawn, at `floor`, the tick there says 0."""
+    ax.set_yscale("log")
+    decades = math.log10(1 / floor)
+    parts = (1, 2, 5) if decades < 2 else (1,)
+    ticks = [m * 10.0**e for e in range(-math.ceil(decades), 1) for m in parts if floor <= m * 10.0**e <= 1]
+    apart = decades * TICK_ROOM / height  # decades that two labels need
+    shown = [tick for tick in ticks if not zero or math.log10(tick / floor) > apart]
+    ax.set_yticks([floor] * zero + shown, ["0"] * zero + [f"{100 * tick:g} %" for tick in shown])
+    ax.minorticks_off()
+    ax.set_ylabel("labels that changed (log scale)")
+
+
+def scale_width(floor: float) -> float:
+    """Inches that the labels of such an axis take."""
+    return text_width(f"{100 * 10.0 ** math.ceil(math.log10(floor)):g} %") + 0.65
+
+
 def stop_rule(workload: Workload) -> tuple[str, float]:
     rule, _, value = workload.stop.partition(":")
     return rule, float(value) if value else 0.0
@@ -106,7 +146,9 @@ def draw_family(record: Record, choice: Choice, family: str, members: Sequence[W
     entries = 2 if many else len(members) + 2
     rows = -(-entries // 4)
     page = Page(title, subtitle, notes, choice.signature(record, "convergence"), body=5)
-    left, gutter, below = 1.55, 1.5, 0.85
+    # A log axis has no zero: "no label changed" sits on a line of its own below one label.
+    floor = 0.4 / max(walk.workload.n for walk in members)
+    left, gutter, below = MARGIN + scale_width(floor), 1.5, 0.85
     above = rows * LEGEND_ROW + 0.2
     inches = (WIDTH - 0.35 - left - gutter * (columns - 1)) / columns
     bottom = page.bottom + below
@@ -114,18 +156,16 @@ def draw_family(record: Record, choice: Choice, family: str, members: Sequence[W
     axes = [page.axes(left + i * (inches + gutter), bottom, inches, height) for i in range(columns)]
 
     share_axes = axes[0]
-    # A log axis has no zero: "no label changed" sits on a line of its own below one label.
-    floor = 0.4 / max(walk.workload.n for walk in members)
     handles: list[Line2D] = []
     zero_shown = False
     for index, walk in enumerate(members):
         colour = COLOURS[0] if many else COLOURS[index % len(COLOURS)]
-        marker = MARKERS[index // len(COLOURS) % len(MARKERS)]
+        marker = MARKERS[index % len(MARKERS)]
         style = {"color": colour, "linewidth": 1.2 if many else 2.5, "alpha": 0.5 if many else 1.0}
         if not many:
             handles.append(Line2D([], [], marker=marker, markersize=7, label=walk.workload.name, **style))
         n = walk.workload.n
-        share = np.maximum(np.array(walk.usual) / n, floor)
+        share = drawn_shares(walk.usual, n, floor)
         step = np.arange(1, len(share) + 1)
         every = max(1, len(share) // 15)
         share_axes.plot(step, share, marker="" if many else marker, markevery=every, markersize=7, **style)
@@ -134,7 +174,7 @@ def draw_family(record: Record, choice: Choice, family: str, members: Sequence[W
             zero_shown = True
             share_axes.plot(zeros, np.full(zeros.size, floor), "v", markersize=13, mfc="white", mec=colour, mew=2)
         if walk.differing:
-            low, high = band([np.maximum(np.array(way) / n, floor) for way in walk.reassigned.values()])
+            low, high = band([drawn_shares(way, n, floor) for way in walk.reassigned.values()])
             share_axes.fill_between(np.arange(1, len(low) + 1), low, high, color=colour, alpha=0.25, linewidth=0)
         if with_inertia and walk.usual_inertia:
             fall = np.array(walk.usual_inertia) / walk.usual_inertia[0]
@@ -154,14 +194,8 @@ def draw_family(record: Record, choice: Choice, family: str, members: Sequence[W
             zero_shown = True
             handles.append(Line2D([], [], color="black", ls="-.", label="stop: no label changed (0)"))
             share_axes.axhline(floor, color="black", linestyle="-.", linewidth=2)
-    share_axes.set_yscale("log")
-    if zero_shown:
-        ticks = [10.0**e for e in range(int(np.floor(np.log10(floor))) + 1, 1)]
-        share_axes.set_yticks([floor, *ticks], ["0", *(f"{t * 100:g} %" for t in ticks)])
-        share_axes.minorticks_off()
-    else:
-        share_axes.yaxis.set_major_formatter(lambda value, _: f"{value * 100:g} %")
-    share_axes.set_ylabel("labels that changed, share of N (log scale)")
+    least = min(float(drawn_shares(walk.usual, walk.workload.n, floor).min()) for walk in members)
+    share_scale(share_axes, floor if zero_shown else least, zero_shown, height)
     for ax in axes:
         ax.set_xlabel("iteration")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
@@ -204,7 +238,10 @@ def draw_solves(
 ) -> tuple[str, str]:
     workload = column.workloads[0]
     order = sorted(found, key=lambda rung: -sum(found[rung].iteration_ms))
-    shown = coloured(order, [rung for rung in order if record.foot(rung.variant) == rung.variant])
+    # Those that counted something have a line of their own colour before all others: their counts are drawn.
+    counting = [rung for rung in order if any(found[rung].counters.values())]
+    feet = [rung for rung in order if record.foot(rung.variant) == rung.variant and rung not in counting]
+    shown = coloured(order, [*counting, *feet])
     counters = list(dict.fromkeys(name for row in found.values() for name, counted in row.counters.items() if counted))
     stem = f"convergence_{DEVICES[device].stem}_{workload.name}"
     title = f"What each iteration takes, {DEVICES[device].title}: {workload.name}, {workload.size}"
@@ -212,21 +249,21 @@ def draw_solves(
     if len(column.workloads) > 1:
         subtitle += f"; one of the {column.name}"
     if len(order) > len(shown):
-        subtitle += "; coloured: the roots and the fastest"
+        subtitle += "; coloured: those that count, the roots and the fastest"
     foot = choice.signature(record, "convergence", device, workload=workload.name)
     names = [name.replace("_", " ") for name in counters]
-    entries = len(shown) + (len(counters) + 2 if counters else 0) + 1
-    legend_width = min(4.5, max(text_width(text) for text in [*(rung.variant for rung in shown), *names]) + 0.9)
+    entries = len(shown) + (len(counters) + 2 if counters else 0) + 2
+    legend_width = min(4.5, max(text_width(text) for text in [*(rung.variant for rung in shown), *names, LAUNCH]) + 0.9)
     page = Page(title, subtitle, [], foot, body=entries * LEGEND_ROW + 1.2)
     columns = 3 if counters else 2
-    left, gutter, below = 1.35, 1.25, 0.85
+    floor = 0.4 / workload.n
+    left, gutter, below = MARGIN + scale_width(floor), 1.25, 0.85
     inches = (WIDTH - 0.35 - left - gutter * (columns - 1) - legend_width - 0.3) / columns
     bottom = page.bottom + below
     height = page.top - 0.3 - bottom
     axes = [page.axes(left + i * (inches + gutter), bottom, inches, height) for i in range(columns)]
     handles: list[Line2D] = []
-    # A log axis has no zero: "no label changed" is drawn at a little less than one label.
-    floor = 0.4 / workload.n
+    shares: list[float] = []
     for rung in order:
         row = found[rung]
         style = line_style(shown.index(rung) if rung in shown else None)
@@ -234,7 +271,8 @@ def draw_solves(
         if rung in shown:
             handles.append(Line2D([], [], label=shorten(rung.variant, legend_width - 0.7), **style))
         if row.reassigned:
-            share = np.maximum(np.array(row.reassigned) / workload.n, floor)
+            share = drawn_shares(row.reassigned, workload.n, floor)
+            shares += share.tolist()
             axes[0].plot(np.arange(1, len(share) + 1), share, **style)
         axes[1].plot(np.arange(1, len(row.iteration_ms) + 1), row.iteration_ms, **style)
         for name, counted in row.counters.items():
@@ -250,9 +288,7 @@ def draw_solves(
             handles.append(Line2D([], [], color=GREY, lw=2.2, ls=DASHES[index % len(DASHES)], label=name))
         axes[2].set_ylabel("counted, percent of all pairs or points")
         axes[2].set_ylim(bottom=0)
-    axes[0].set_yscale("log")
-    axes[0].yaxis.set_major_formatter(lambda value, _: f"{value * 100:g} %")
-    axes[0].set_ylabel("labels that changed, share of N (log scale)")
+    share_scale(axes[0], min(shares, default=1.0), floor in shares, height)
     axes[1].set_yscale("log")
     axes[1].set_ylabel("time of the iteration, ms (log scale)")
     low, high = axes[1].get_ylim()
@@ -261,6 +297,10 @@ def draw_solves(
         low, high = middle / 2, middle * 2
         axes[1].set_ylim(low, high)
     log_ticks(axes[1], "y", float(np.log10(high / low)), height)
+    event_floor = record.event_floor_us(device)
+    if event_floor and 10e-3 * event_floor > axes[1].get_ylim()[0]:
+        axes[1].axhline(10e-3 * event_floor, color="black", linestyle=":", linewidth=2)
+        handles.append(Line2D([], [], color="black", linestyle=":", label=LAUNCH))
     for ax in axes:
         ax.minorticks_off()
         ax.set_xlabel("iteration")

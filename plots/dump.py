@@ -34,3 +34,12 @@ def solution(folder: Path, workload: Workload) -> tuple[np.ndarray, np.ndarray]:
     if labels.min() < 0 or labels.max() >= workload.k:
         raise RecordError(f"{folder}/labels.npy: holds labels outside 0 .. {workload.k - 1}.")
     return labels, centroids
+
+
+def beginning(folder: Path, workload: Workload) -> np.ndarray | None:
+    """The initial centroids (K x D) of a dump; None where it has none that fit."""
+    path = folder / "initial_centroids.npy"
+    if not path.is_file():
+        return None
+    centroids = np.load(path)
+    return centroids if centroids.shape == (workload.k, workload.d) else None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from choice import Choice
 from matplotlib.lines import Line2D
 from record import DEVICES, MANY_WORKLOADS, SCOPE_TITLES, Record, Rung, Workload
-from style import COLOURS, GREY, MARKERS, ROW, SMALL, WIDTH, Page, log_ticks, spread, text_width
+from style import GREY, ROW, SMALL, WIDTH, Page, coloured, line_style, log_ticks, spread, text_width
 
 TICK_ROOM = 0.42  # inches that the name of a file needs
 
@@ -37,16 +38,25 @@ def draw_page(
 ) -> tuple[str, str]:
     files, by_zeros = ordered(members)
     times: dict[Rung, list[float]] = {}
+    hollow: dict[Rung, list[float]] = {}  # those of them that are launch-bound
     for rung in record.rungs(device):
         rows = [record.row(rung, w.name, scope) for w in files]
         ms = [row.median_ms if row and row.timed and row.median_ms else math.nan for row in rows]
         if not all(math.isnan(value) for value in ms):
             times[rung] = ms
+            hollow[rung] = [m if row and row.launch_bound else math.nan for m, row in zip(ms, rows, strict=True)]
     stem = f"files_{DEVICES[device].stem}_{scope}_{family}"
     title = f"Time per file, {DEVICES[device].title}: {len(files)} files of {family}, {SCOPE_TITLES[scope]}"
     subtitle = "median time, lower is better; a line ends where its variant has no valid time"
+    order = sorted(times, key=lambda rung: -median(value for value in times[rung] if not math.isnan(value)))
+    shown = coloured(order, [rung for rung in order if record.foot(rung.variant) == rung.variant])
+    if len(order) > len(shown):
+        subtitle += "; coloured: the roots and the fastest"
+    remarks = []
+    if any(not math.isnan(value) for rung in shown for value in hollow[rung]):
+        remarks.append(record.launch_note(device, "hollow:"))
     foot = choice.signature(record, "files", device, scope)
-    page = Page(title, subtitle, [], foot, body=(len(times) + 1) * ROW + 1.4)
+    page = Page(title, subtitle, remarks, foot, body=(len(times) + 1) * ROW + 1.4)
     label_width = max(text_width(rung.variant) for rung in times) + 0.75
     left, below = 1.35, 1.2 if by_zeros else 0.95
     inches = WIDTH - 0.35 - left - label_width
@@ -55,12 +65,12 @@ def draw_page(
     ax = page.axes(left, bottom, inches, height)
     ax.set_yscale("log")
     ax.set_xlim(-0.5, len(files) - 0.5)
-    styles = {
-        rung: {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "linewidth": 2.0}
-        for i, rung in enumerate(times)
-    }
+    styles = {rung: line_style(shown.index(rung) if rung in shown else None) for rung in times}
     for rung, ms in times.items():
-        ax.plot(range(len(files)), ms, markersize=7, zorder=3, gid=f"line {rung.variant}", **styles[rung])
+        ax.plot(range(len(files)), ms, gid=f"line {rung.variant}", **styles[rung])
+        if rung in shown:
+            ring = {"linestyle": "none", "mfc": "white", "mew": 2, "zorder": 4}
+            ax.plot(range(len(files)), hollow[rung], **styles[rung] | ring)
     low, high = ax.get_ylim()
     log_ticks(ax, "y", math.log10(high / low), height)
     ax.minorticks_off()
@@ -73,7 +83,7 @@ def draw_page(
     lasts = {rung: max(i for i, value in enumerate(ms) if not math.isnan(value)) for rung, ms in times.items()}
     places = spread([inch(times[rung][last]) for rung, last in lasts.items()], ROW, 0.1, height - 0.1)
     for (rung, last), place in zip(lasts.items(), places, strict=True):
-        colour = styles[rung]["color"]
+        colour = styles[rung]["color"] if rung in shown else GREY
         start = left + inches * (last + 0.5) / len(files)
         name_at = left + inches + 0.5
         page.figure.text(

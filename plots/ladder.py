@@ -14,6 +14,7 @@ from pathlib import Path
 from choice import Choice
 from matplotlib.axes import Axes
 from record import (
+    DAGGER,
     DEVICES,
     MANY_WORKLOADS,
     SCOPE_TITLES,
@@ -27,7 +28,22 @@ from record import (
     Workload,
     geometric_mean,
 )
-from style import BODY, GREY, LINE, SMALL, WIDTH, Lines, Notes, Page, gap_text, log_ticks, number, text_width, times
+from style import (
+    BODY,
+    GREY,
+    LINE,
+    SMALL,
+    WIDTH,
+    Lines,
+    Notes,
+    Page,
+    gap_text,
+    log_ticks,
+    lone_remarks,
+    number,
+    text_width,
+    times,
+)
 
 PANELS_A_PAGE = 6
 GUTTER = 0.3  # inches between panels
@@ -53,6 +69,7 @@ class Mark:
     hollow: bool  # unstable
     gap: Gap | None
     instead: str = ""  # not over what the axis says, and why
+    launch_bound: bool = False  # on any workload
 
 
 def scopes_of(record: Record, device: str) -> list[str]:
@@ -66,14 +83,16 @@ def mark(record: Record, rung: Rung, panel: Panel, scope: str, over: Over = "roo
     good = {name: s for name, s in found.items() if isinstance(s, Speedup)}
     gaps = [s for s in found.values() if isinstance(s, Gap)]
     dots = tuple(s.value for s in good.values())
+    launch_bound = any(s.launch_bound for s in good.values())
+    dagger = DAGGER if launch_bound else ""
     instead = next((s.instead for s in good.values() if s.instead), "")
     if len(found) == 1 and good:
         (one,) = good.values()
         alone = one.reference == rung.variant
-        label = f"{number(one.ms)} ms = 1{TIMES}" if alone else times(one.value)
+        label = (f"{number(one.ms)} ms = 1{TIMES}" if alone else times(one.value)) + dagger
         label += "  unstable" if one.unstable else ""
         whisker = (one.low, one.high) if one.low is not None and one.high is not None else None
-        return Mark(dots, one.value, whisker, label, one.unstable, None, instead)
+        return Mark(dots, one.value, whisker, label, one.unstable, None, instead, launch_bound)
     if not good:
         reasons = {(gap.status, gap.reason) for gap in gaps}
         same = len({status for status, _ in reasons}) == 1
@@ -84,15 +103,21 @@ def mark(record: Record, rung: Rung, panel: Panel, scope: str, over: Over = "roo
     if gaps:
         # A mean over fewer workloads than its neighbours' would not compare: the dots stand alone.
         kinds = sorted({gap.status for gap in gaps})
-        label = f"only {len(good)} of {len(found)} ({', '.join(kinds)}){suffix}"
-        return Mark(dots, None, None, label, bool(unstable), gaps[0], instead)
+        label = f"only {len(good)} of {len(found)}{dagger} ({', '.join(kinds)}){suffix}"
+        return Mark(dots, None, None, label, bool(unstable), gaps[0], instead, launch_bound)
     mean = geometric_mean(dots)
-    return Mark(dots, mean, None, times(mean) + suffix, bool(unstable), None, instead)
+    return Mark(dots, mean, None, times(mean) + dagger + suffix, bool(unstable), None, instead, launch_bound)
 
 
-def x_range(marks: Sequence[Mark], inches: float) -> tuple[float, float]:
+def full_label(m: Mark, notes: Notes) -> str:
+    """The label with the numbers of its remarks."""
+    remarks = (m.gap.reason if m.gap else "", m.instead)
+    return m.label + "".join(f" [{notes.cite(remark)}]" for remark in remarks if remark)
+
+
+def x_range(marks: Sequence[Mark], notes: Notes, inches: float) -> tuple[float, float]:
     """Limits of the log axis that leave room for every value's label."""
-    ends = [(max((*m.dots, *(m.whisker or ()))), text_width(m.label) + 0.3) for m in marks if m.dots]
+    ends = [(max((1.0, *m.dots, *(m.whisker or ()))), text_width(full_label(m, notes)) + 0.3) for m in marks if m.dots]
     low = min([1.0, *(min((*m.dots, *(m.whisker or ()))) for m in marks if m.dots)]) / 1.25
     high = 2.0  # noise around a lone root must not fill the page
     for value, label in ends:
@@ -134,11 +159,8 @@ def draw_panel(
             ax.vlines(m.whisker, y - 0.22, y + 0.22, color=colour, linewidth=2, zorder=3)
         if len(m.dots) > 1 or m.value is None:
             ax.plot(m.dots, [y] * len(m.dots), "|", markersize=10, mew=2, color=colour, alpha=0.7, zorder=3)
-        label = m.label
-        for remark in (m.gap.reason if m.gap else "", m.instead):
-            label += f" [{notes.cite(remark)}]" if remark else ""
         ax.annotate(
-            label,
+            full_label(m, notes),
             (right, y),
             xytext=(9, 0),
             textcoords="offset points",
@@ -168,12 +190,10 @@ def draw_page(
     marks = [{rung: mark(record, rung, panel, scope, choice.over) for rung in lines.y} for panel in panels]
     for column in marks:  # the notes must be known before the page is laid out
         for m in column.values():
-            if m.gap and m.dots:
-                notes.cite(m.gap.reason)
+            if m.dots:
+                full_label(m, notes)
             elif m.gap:
                 gap_text(m.gap, 0.96 * inches, notes)
-            if m.instead:
-                notes.cite(m.instead)
 
     single = any(len(panel.workloads) == 1 for panel in panels)
     several = any(len(panel.workloads) > 1 for panel in panels)
@@ -192,8 +212,11 @@ def draw_page(
     above = 2 * BODY * LINE / 72 + 0.1
     below = 0.85
     foot = choice.signature(record, "ladder", device, scope, over=True)
-    page = Page(title, "; ".join(legend), notes.lines(), foot, body=lines.height() + above + below)
-    limits = x_range([m for column in marks for m in column.values()], inches)
+    remarks = lone_remarks(record, rungs, choice.over) + notes.lines()
+    if any(m.launch_bound for column in marks for m in column.values()):
+        remarks.insert(0, record.launch_note(device, of_several=several))
+    page = Page(title, "; ".join(legend), remarks, foot, body=lines.height() + above + below)
+    limits = x_range([m for column in marks for m in column.values()], notes, inches)
     for index, panel in enumerate(panels):
         bottom = page.bottom + below
         ax = page.axes(left + index * (inches + GUTTER), bottom, inches, page.top - above - bottom)

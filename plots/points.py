@@ -11,15 +11,21 @@ from pathlib import Path
 
 import numpy as np
 from choice import Choice
-from dump import cache_folder, dump_folder, solution
+from dump import beginning, cache_folder, dump_folder, solution
+from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 from matplotlib.tri import Triangulation
 from record import Record, RecordError, Row, Workload
-from style import COLOURS, PALE, WIDTH, Page
+from style import COLOURS, MARGIN, PALE, WIDTH, Page
 
 MOST_POINTS = 20_000  # drawn; of more a random sample
 SEED = 1  # of that sample
 LEGEND = 0.45  # inches
+LEFT = 1.3  # inches
+BESIDE = 1.0  # inches between the points and the sizes of the clusters
+LEAST_BESIDE = 3.5  # inches that those need
+MOST_WAYS = 30  # clusters whose way from the initial centroids is drawn
 MOST_STRETCH = 4  # of one axis over the other while both keep one scale
 
 
@@ -96,6 +102,19 @@ def colours(centroids: np.ndarray) -> np.ndarray:
     return found
 
 
+def draw_sizes(ax: Axes, sizes: np.ndarray, index: np.ndarray) -> None:
+    """How many points each cluster has, the largest at the top, in the clusters' colours."""
+    order = np.argsort(-sizes, kind="stable")
+    ax.barh(np.arange(len(order)), sizes[order], height=0.8, color=[COLOURS[i] for i in index[order]])
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    ax.set_yticks([])
+    ax.grid(axis="y", visible=False)
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    ax.set_xlabel("points in the cluster")
+    ax.set_ylabel("clusters, largest first")
+
+
 def draw_page(
     record: Record, choice: Choice, workload: Workload, row: Row, dump: Path, path: Path, folder: Path
 ) -> tuple[str, str]:
@@ -124,13 +143,16 @@ def draw_page(
     if not alike:
         parts.append("the axes have different scales: distances look longer along one of them")
     page = Page(title, "; ".join(parts), [], choice.signature(record, "points", workload=workload.name), body=6)
-    left, below = 1.3, 0.85
+    below = 0.85
     bottom = page.bottom + below
-    ax = page.axes(left, bottom, WIDTH - 0.35 - left, page.top - LEGEND - bottom)
-    ax.set_xlim(low[0] - 0.03 * span[0], high[0] + 0.03 * span[0])
-    ax.set_ylim(low[1] - 0.03 * span[1], high[1] + 0.03 * span[1])
-    if alike:
-        ax.set_aspect("equal", adjustable="datalim")
+    width, height = WIDTH - MARGIN - LEFT, page.top - LEGEND - bottom
+    low, high = low - 0.03 * span, high + 0.03 * span
+    if alike:  # one scale for both axes: as large as the page allows
+        scale = min(width / (high - low)[0], height / (high - low)[1])
+        width, height = (float(inches) for inches in scale * (high - low))
+    ax = page.axes(LEFT, page.top - LEGEND - height, width, height)
+    ax.set_xlim(low[0], high[0])
+    ax.set_ylim(low[1], high[1])
     area = float(np.clip(60_000 / max(1, len(shown)), 5, 60))
     ax.scatter(
         xy[:, 0],
@@ -143,7 +165,7 @@ def draw_page(
         zorder=2,
         gid="points",
     )
-    size = 14 if workload.k <= 30 else 10
+    size = 14 if workload.k <= MOST_WAYS else 10
     marks = {"linestyle": "none", "marker": "X", "markersize": size, "mew": 1.5}
     full, empty = centroids[sizes > 0], centroids[sizes == 0]
     ax.plot(full[:, 0], full[:, 1], mfc="black", mec="white", zorder=4, gid="centroids", **marks)
@@ -151,17 +173,26 @@ def draw_page(
     if len(empty):
         ax.plot(empty[:, 0], empty[:, 1], mfc="white", mec="black", zorder=4, gid="empty", **marks)
         handles.append(Line2D([], [], mfc="white", mec="black", label=f"centroid of no point ({len(empty)})", **marks))
+    began = beginning(dump, workload)
+    if began is not None and workload.k <= MOST_WAYS:
+        way = {"color": "black", "linewidth": 1.5, "marker": "o", "mfc": "white", "markersize": 8}
+        for start, end in zip(began, centroids, strict=True):
+            ax.plot(*zip(start, end, strict=True), markevery=[0], zorder=3, gid="way", **way)
+        handles.append(Line2D([], [], label="from where it began", **way))
     ax.set_xlabel("feature 0")
     ax.set_ylabel("feature 1")
     ax.grid(color=PALE)
     page.figure.legend(
         handles=handles,
         loc="upper left",
-        bbox_to_anchor=(left / WIDTH, page.top / page.height),
-        ncols=2,
+        bbox_to_anchor=(LEFT / WIDTH, page.top / page.height),
+        ncols=3,
         frameon=False,
         borderaxespad=0,
     )
+    beside = LEFT + width + BESIDE
+    if WIDTH - MARGIN - beside > LEAST_BESIDE:
+        draw_sizes(page.axes(beside, bottom, WIDTH - MARGIN - beside, page.top - LEGEND - bottom), sizes, index)
     page.save(folder, stem)
     return stem, title
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -183,6 +184,7 @@ class Speedup:
     unstable: bool
     reference: str  # the variant whose time the value is over; its own name where it has nothing below it
     instead: str = ""  # why not over the one that was asked for; empty where it is
+    launch_bound: bool = False
 
     @property
     def reference_ms(self) -> float:
@@ -251,6 +253,7 @@ class Record:
         for row in self.rows:
             self._index.setdefault((row.variant, row.device, row.workload, row.scope), row)
         self.skipped = len(self.rows) - len(self._index)
+        self._largest: dict[str, tuple[str, int]] = {}  # device -> foot of its largest tree, and how many are in that
 
     def row(self, rung: Rung, workload: str, scope: str) -> Row | None:
         """The first row of that key: a run puts the standard axes first."""
@@ -314,11 +317,26 @@ class Record:
         """The last variant of the chain of bases that is in the record: the root, or one whose base is not here."""
         return ([variant, *self.ancestors(variant)])[-1]
 
+    def lone(self, variant: str) -> bool:
+        """A root from which nothing was made: a library's, for one."""
+        return self.bases[variant] == "" and variant not in self.bases.values()
+
+    def against(self, rung: Rung) -> str:
+        """The foot of its tree; for a lone root that of the largest tree on its device, so that it has a measure."""
+        if not self.lone(rung.variant):
+            return self.foot(rung.variant)
+        if rung.device not in self._largest:
+            feet = Counter(self.foot(other.variant) for other in self.rungs(rung.device))
+            self._largest[rung.device] = feet.most_common(1)[0]
+        foot, members = self._largest[rung.device]
+        return foot if members > 1 else rung.variant
+
     def speedup(self, rung: Rung, workload: str, scope: str, over: Over = "root") -> Speedup | Gap:
         """How much faster than its root or its base, on the same device, workload and scope.
 
         Without the root in the record it is over the base. Where that one has no time here, it is over the nearest
-        ancestor that has one, and says so. A variant that has nothing below it is its own reference.
+        ancestor that has one, and says so. A lone root is over that of the largest tree; what has nothing at all below
+        it is its own reference.
         """
         row = self.row(rung, workload, scope)
         if row is None:
@@ -326,10 +344,13 @@ class Record:
         if not row.timed or row.median_ms is None:
             return Gap(row.status, row.reason)
         chain = self.ancestors(rung.variant)
+        foot = self.against(rung)
+        if over == "root" and foot != rung.variant and not chain:
+            chain = [foot, rung.variant]
         instead = ""
         below: Row | None = row
         if chain:
-            root = self.root(rung.variant)
+            root = foot if self.bases[foot] == "" else None
             asked = root if over == "root" and root else chain[0]
             if over == "root" and not root:
                 instead = f"the root of {rung.variant} is not in this record"
@@ -350,6 +371,7 @@ class Record:
             "unstable" in (row.status, below.status),
             below.variant,
             instead,
+            bool(row.launch_bound),
         )
 
     def _time(self, variant: str, row: Row) -> Row | None:
@@ -426,11 +448,14 @@ class Record:
                 return float(ceilings["empty_event_us"])
         return None
 
-    def launch_note(self, device: str) -> str:
-        """What a dagger means."""
+    def launch_note(self, device: str, mark: str = DAGGER, of_several: bool = False) -> str:
+        """What the mark of a launch-bound time means; `of_several`: where it may stand at a mean over workloads."""
         floor = self.event_floor_us(device)
         measured = f" ({number(floor)} µs)" if floor else ""
-        return f"under ten times what two events measure with nothing between them{measured}: mostly launch."
+        where = " (of several workloads: one at least)" if of_several else ""
+        return (
+            f"{mark} under ten times what two events measure with nothing between them{measured}: mostly launch{where}."
+        )
 
 
 def tree_order(bases: dict[str, str]) -> list[str]:

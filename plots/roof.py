@@ -20,9 +20,10 @@ from record import DAGGER, DEVICES, SCOPE_TITLES, Cell, Column, Gap, Record, Run
 from style import BODY, GREY, LINE, SMALL, WIDTH, Lines, Notes, Page, text_width
 
 MOST_COLUMNS = 12
+MOST_INCHES = 3.0  # of a column: few of them do not fill the page
 SCALE = colormaps["cividis"]  # one for any colour vision: from dark blue to bright yellow
 LEAST = 0.1  # percent: darkest; brightest is 100
-BOUNDS = {"flop": "operations", "bytes": "bytes", "link": "link"}
+BOUNDS = {"flop": "flop", "bytes": "bytes", "link": "link"}
 
 
 def shade(value: float) -> tuple[str, str]:
@@ -91,7 +92,7 @@ def draw_page(
     lines = Lines(record, rungs)
     cells = {rung: [record.cell(rung, column, scope) for column in table] for rung in lines.y}
     left = 0.35 + lines.label_width
-    inches = (WIDTH - 0.35 - left) / len(table)
+    inches = min(MOST_INCHES, (WIDTH - 0.35 - left) / len(table))
     notes = Notes()
     for row in cells.values():  # the notes must be known before the page is laid out
         for cell in row:
@@ -102,11 +103,12 @@ def draw_page(
         for column, bound in zip(table, bounds, strict=True)
     ]
     legend = "the least time that the work can take on this device, over the median; brighter is nearer to the roof; "
-    legend += "in brackets: what bounds it"
+    legend += "in brackets: what bounds it, operations (flop), bytes of memory or the link to the host"
     every = [cell for row in cells.values() for cell in row if isinstance(cell, Cell)]
     remarks = []
+    several = any(len(column.workloads) > 1 for column in table)
     if any(cell.launch_bound for cell in every):
-        remarks.append(f"{DAGGER} {record.launch_note(device)}")
+        remarks.append(record.launch_note(device, of_several=several))
     if any(cell.unstable for cell in every):
         remarks.append("* unstable: the samples are not to be trusted.")
     title = f"Percent of roof, {DEVICES[device].title}: {SCOPE_TITLES[scope]}"
@@ -116,7 +118,7 @@ def draw_page(
     room = page.top - above - page.bottom - 0.1
     # Few rungs do not make tall cells.
     height = min(room, lines.count * 0.75)
-    ax = page.axes(left, page.top - above - height, WIDTH - 0.35 - left, height)
+    ax = page.axes(left, page.top - above - height, inches * len(table), height)
     lines.label(ax, visible=True, bold=[rung for rung in rungs if record.shows[rung.variant] == scope])
     draw_cells(ax, cells, lines, inches, notes, len(table))
     for index, head in enumerate(heads):

@@ -13,12 +13,13 @@ from statistics import fmean
 from choice import Choice
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
-from record import DEVICES, MANY_WORKLOADS, Gap, Record, Rung, Workload
+from record import DAGGER, DEVICES, MANY_WORKLOADS, Gap, Record, Rung, Workload
 from style import (
     BODY,
     COLOURS,
     GREY,
     LINE,
+    MARGIN,
     SMALL,
     WIDTH,
     Lines,
@@ -36,11 +37,15 @@ PARTS = {
     "update": COLOURS[5],
     "rest of the iteration": "#B8B8B8",
     "fused iteration": COLOURS[2],
+    "upload": COLOURS[1],
     "solve": COLOURS[4],
+    "download": COLOURS[3],
     "transfers and layout": COLOURS[1],
+    "rest of the run": "#B8B8B8",
     "whole run, not split": "#B8B8B8",
 }
-LEFT_SCOPES, RIGHT_SCOPES = ("assign", "update", "iteration"), ("solve", "end_to_end")
+LEFT_SCOPES, RIGHT_SCOPES = ("assign", "update", "iteration"), ("upload", "solve", "download", "end_to_end")
+LEGEND_ROW = BODY * LINE / 72  # inches
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class Stack:
     parts: tuple[tuple[str, float], ...]  # name in PARTS, ms
     whole: float | None  # the same, timed as a whole, ms
     unstable: bool
+    launch_bound: bool  # the whole, on any workload
 
     @property
     def whole_apart(self) -> bool:
@@ -74,34 +80,45 @@ def is_unstable(record: Record, rung: Rung, workloads: Sequence[Workload], scope
     return any(row is not None and row.status == "unstable" for row in rows)
 
 
+def is_launch_bound(record: Record, rung: Rung, workloads: Sequence[Workload], scope: str) -> bool:
+    rows = [record.row(rung, w.name, scope) for w in workloads]
+    return any(row is not None and row.timed and bool(row.launch_bound) for row in rows)
+
+
 def iteration_stack(record: Record, rung: Rung, workloads: Sequence[Workload]) -> Stack | Gap:
     assign, update, whole = (times_of(record, rung, workloads, scope) for scope in LEFT_SCOPES)
     unstable = is_unstable(record, rung, workloads, LEFT_SCOPES)
+    launch = is_launch_bound(record, rung, workloads, "iteration")
     if isinstance(assign, float) and isinstance(update, float):
         parts = [("assign", assign), ("update", update)]
         if isinstance(whole, Gap):
-            return Stack(tuple(parts), None, unstable)
+            return Stack(tuple(parts), None, unstable, False)
         if whole > assign + update:
             parts.append(("rest of the iteration", whole - assign - update))
-        return Stack(tuple(parts), whole, unstable)
+        return Stack(tuple(parts), whole, unstable, launch)
     if isinstance(whole, float):
-        return Stack((("fused iteration", whole),), whole, unstable)
+        return Stack((("fused iteration", whole),), whole, unstable, launch)
     # An iteration that was never asked for says less than the reason why its parts have no time.
     return whole if whole.status != "not run" or not isinstance(assign, Gap) else assign
 
 
 def run_stack(record: Record, rung: Rung, workloads: Sequence[Workload]) -> Stack | Gap:
-    solve, whole = (times_of(record, rung, workloads, scope) for scope in RIGHT_SCOPES)
+    upload, solve, download, whole = (times_of(record, rung, workloads, scope) for scope in RIGHT_SCOPES)
     unstable = is_unstable(record, rung, workloads, RIGHT_SCOPES)
+    launch = is_launch_bound(record, rung, workloads, "end_to_end")
     if isinstance(whole, float) and isinstance(solve, float):
-        parts = [("solve", solve)]
-        if whole > solve:
-            parts.append(("transfers and layout", whole - solve))
-        return Stack(tuple(parts), whole, unstable)
+        if isinstance(upload, float) and isinstance(download, float):
+            parts, rest = [("upload", upload), ("solve", solve), ("download", download)], "rest of the run"
+        else:
+            parts, rest = [("solve", solve)], "transfers and layout"
+        left = whole - sum(ms for _, ms in parts)
+        if left > 0:
+            parts.append((rest, left))
+        return Stack(tuple(parts), whole, unstable, launch)
     if isinstance(whole, float):
-        return Stack((("whole run, not split", whole),), whole, unstable)
+        return Stack((("whole run, not split", whole),), whole, unstable, launch)
     if isinstance(solve, float):
-        return Stack((("solve", solve),), None, unstable)
+        return Stack((("solve", solve),), None, unstable, False)
     return whole
 
 
@@ -111,7 +128,7 @@ def length(stack: Stack) -> float:
 
 def value_text(stack: Stack) -> str:
     total = stack.whole if stack.whole is not None else sum(ms for _, ms in stack.parts)
-    return f"{number(total)} ms" + ("  unstable" if stack.unstable else "")
+    return f"{number(total)} ms" + (DAGGER if stack.launch_bound else "") + ("  unstable" if stack.unstable else "")
 
 
 def draw_panel(ax: Axes, stacks: dict[Rung, Stack | Gap], lines: Lines, notes: Notes, inches: float) -> None:
@@ -178,31 +195,33 @@ def draw_page(
         subtitle += "; black mark: the whole, timed in one piece"
     if any(s.unstable for s in drawn):
         subtitle += "; hatched: unstable"
-    above, below = BODY * LINE / 72 + 0.25, 0.85
+    seen = [part for part in PARTS if any(p == part for s in drawn for p, _ in s.parts)]
+    in_one_row = sum(text_width(part) + 0.75 for part in seen) < WIDTH - 0.7
+    legend_rows = 1 if in_one_row else 2
+    above, below = legend_rows * LEGEND_ROW + 0.15, 0.85
+    remarks = notes.lines()
+    if any(s.launch_bound for s in drawn):
+        remarks.insert(0, record.launch_note(device, of_several=many))
     foot = choice.signature(record, "scopes", device, workload=None if many else first.name)
-    page = Page(title, subtitle, notes.lines(), foot, body=lines.height() + above + below)
+    page = Page(title, subtitle, remarks, foot, body=lines.height() + above + below)
     for index, (name, stacks) in enumerate(panels):
         bottom = page.bottom + below
         ax = page.axes(left + index * (inches + GUTTER), bottom, inches, page.top - above - bottom)
         lines.label(ax, visible=index == 0)
         draw_panel(ax, stacks, lines, notes, inches)
         ax.set_xlabel(f"median time, ms ({name})")
-        seen = [
-            part
-            for part in PARTS
-            if any(p == part for s in stacks.values() if isinstance(s, Stack) for p, _ in s.parts)
-        ]
-        ax.legend(
-            handles=[Patch(color=PARTS[part], label=part) for part in seen],
-            loc="lower left",
-            bbox_to_anchor=(0, 1.0),
-            ncols=len(seen),
-            frameon=False,
-            fontsize=SMALL,
-            columnspacing=1.2,
-            handlelength=1.2,
-            borderaxespad=0.2,
-        )
+    page.figure.legend(
+        handles=[Patch(color=PARTS[part], label=part) for part in seen],
+        loc="upper left",
+        bbox_to_anchor=(MARGIN / WIDTH, page.top / page.height),
+        ncols=-(-len(seen) // legend_rows),
+        frameon=False,
+        fontsize=SMALL,
+        columnspacing=1.2,
+        handlelength=1.2,
+        borderpad=0,
+        borderaxespad=0,
+    )
     return title, page.save(folder, stem)
 
 

@@ -7,8 +7,8 @@ fonts stay.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.ft2font import LoadFlags
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
-from record import DEVICES, TIMES, Gap, Record, Rung, number
+from record import DEVICES, TIMES, Gap, Over, Record, Rung, number
 
 # Okabe and Ito, "Color Universal Design" (2008): told apart with any colour vision. Black and yellow are kept out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
@@ -52,13 +52,16 @@ matplotlib.rcParams.update(
 )
 
 
+FONT_FILES = {bold: findfont(FontProperties(weight="bold" if bold else "normal")) for bold in (False, True)}
+
+
 @lru_cache(maxsize=8192)
 def text_width(text: str, points: float = SMALL, bold: bool = False) -> float:
     """Inches that the text takes."""
-    if not text.strip():
-        return 0.0
-    properties = FontProperties(weight="bold" if bold else "normal")
-    return float(TextPath((0, 0), text, size=points, prop=properties).get_extents().x1) / 72
+    font = get_font(FONT_FILES[bold])
+    font.set_size(points, 72)
+    font.set_text(text, 0, flags=LoadFlags.NO_HINTING)
+    return float(font.get_width_height()[0]) / 64 / 72
 
 
 def shorten(text: str, inches: float, points: float = SMALL) -> str:
@@ -71,9 +74,32 @@ def shorten(text: str, inches: float, points: float = SMALL) -> str:
     return " ".join(words) + " …"
 
 
-def wrap(text: str, inches: float, points: float = SMALL) -> list[str]:
-    average = text_width(text, points) / max(1, len(text))
-    return textwrap.wrap(text, max(10, int(0.94 * inches / average))) if average else []
+def pieces(word: str, inches: float, points: float, bold: bool) -> Iterator[str]:
+    """The word in parts that fit: whole, nearly always."""
+    while text_width(word, points, bold) > inches and len(word) > 1:
+        count = max(1, int(len(word) * inches / text_width(word, points, bold)))
+        while count > 1 and text_width(word[:count], points, bold) > inches:
+            count -= 1
+        yield word[:count]
+        word = word[count:]
+    yield word
+
+
+def wrap(text: str, inches: float, points: float = SMALL, bold: bool = False) -> list[str]:
+    """Lines of at most so many inches, broken between words."""
+    space = text_width("n n", points, bold) - text_width("nn", points, bold)
+    lines: list[str] = []
+    used = math.inf
+    for word in text.split(" "):
+        for piece in pieces(word, inches, points, bold):
+            width = text_width(piece, points, bold)
+            if used + space + width > inches:
+                lines.append(piece)
+                used = width
+            else:
+                lines[-1] += " " + piece
+                used += space + width
+    return [line for line in lines if line.strip()]
 
 
 class Notes:
@@ -100,7 +126,7 @@ class Page:
 
     def __init__(self, title: str, subtitle: str, notes: Sequence[str], footer: Sequence[str], body: float = 0) -> None:
         inner = WIDTH - 2 * MARGIN
-        heading = wrap(title, inner, TITLE)
+        heading = wrap(title, inner, TITLE, bold=True)
         below = wrap(subtitle, inner, BODY)
         foot = [line for note in notes for line in wrap(note, inner)]
         signature = [line for part in footer for line in wrap(part, inner)]
@@ -159,13 +185,13 @@ class Lines:
         self.y: dict[Rung, float] = {}
         self.colour: dict[Rung, str] = {}
         self.headings: list[tuple[float, str]] = []
-        trees: dict[tuple[str, str], list[Rung]] = {}
+        trees: dict[str, list[Rung]] = {}
         for rung in rungs:
-            trees.setdefault((rung.device, record.foot(rung.variant)), []).append(rung)
+            trees.setdefault(heading(record, rung), []).append(rung)
         y = 0.0
-        for index, (tree, members) in enumerate(trees.items()):
+        for index, (text, members) in enumerate(trees.items()):
             y += 0.4 if index else 0
-            self.headings.append((y, heading(record, *tree)))
+            self.headings.append((y, text))
             y += 1
             for rung in members:
                 self.y[rung] = y
@@ -207,10 +233,23 @@ class Lines:
             )
 
 
-def heading(record: Record, device: str, foot: str) -> str:
-    where = DEVICES[device].heading
+def heading(record: Record, rung: Rung) -> str:
+    """Of the tree that the rung stands in; lone roots stand together."""
+    where = DEVICES[rung.device].heading
+    if record.lone(rung.variant) and record.against(rung) != rung.variant:
+        return f"{where}, each a root of its own"
+    foot = record.foot(rung.variant)
     base = record.bases[foot]
     return f"{where}, from {foot}: its base {base} is not in this record" if base else f"{where}, root {foot}"
+
+
+def lone_remarks(record: Record, rungs: Sequence[Rung], over: Over) -> list[str]:
+    """Over what the speedups of lone roots are, where they are over anything."""
+    lone = {rung.variant: record.against(rung) for rung in rungs if record.lone(rung.variant)}
+    others = list(dict.fromkeys(other for variant, other in lone.items() if other != variant))
+    if over == "base" or not others:
+        return []
+    return [f"Roots from which nothing was made are compared with {', '.join(others)}."]
 
 
 def gap_text(gap: Gap, inches: float, notes: Notes) -> str:
@@ -288,3 +327,4 @@ def log_ticks(ax: Axes, which: str, decades: float, inches: float, suffix: str =
 
 def linear_ticks(ax: Axes, inches: float) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(nbins=max(2, min(8, int(inches / 0.9))), steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))

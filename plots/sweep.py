@@ -9,7 +9,7 @@ from pathlib import Path
 from choice import Choice
 from matplotlib.lines import Line2D
 from record import DEVICES, SCOPE_TITLES, TIMES, Record, Rung, Speedup, Workload
-from style import GREY, SMALL, WIDTH, Notes, Page, coloured, line_style, log_ticks, shorten, text_width
+from style import GREY, SMALL, WIDTH, Notes, Page, coloured, line_style, log_ticks, lone_remarks, shorten, text_width
 
 LEGEND_ROW = 0.35  # inches
 
@@ -42,8 +42,8 @@ def draw_page(
         good = [(k, s) for k, s in points if isinstance(s, Speedup)]
         if good:
             curves[rung] = good
-    # Slowest first, by the time at the largest K that a variant reached: the legend's order is that of the lines.
-    order = sorted(curves, key=lambda rung: (-curves[rung][-1][0], -curves[rung][-1][1].ms))
+    # Slowest first, by the time at the largest K, as the lines end there; before them those that do not reach it.
+    order = sorted(curves, key=lambda rung: (curves[rung][-1][0], -curves[rung][-1][1].ms))
     shown = coloured(order, [rung for rung in order if record.foot(rung.variant) == rung.variant])
 
     stem = f"sweep_{DEVICES[device].stem}_{scope}{choice.suffix}_{family}"
@@ -60,7 +60,10 @@ def draw_page(
                 notes.cite(s.instead)
     legend_width = min(4.5, max(text_width(rung.variant) for rung in order) + 0.9)
     foot = choice.signature(record, "sweep", device, scope, over=True)
-    page = Page(title, subtitle, notes.lines(3), foot, body=(len(shown) + 1) * LEGEND_ROW + 1.2)
+    remarks = lone_remarks(record, order, choice.over) + notes.lines(3)
+    if any(s.launch_bound for rung in shown for _, s in curves[rung]):
+        remarks.insert(0, record.launch_note(device, "hollow:"))
+    page = Page(title, subtitle, remarks, foot, body=(len(shown) + 1) * LEGEND_ROW + 1.2)
     left, gutter, below = 1.35, 1.35, 0.85
     inches = (WIDTH - 0.35 - left - gutter - legend_width - 0.3) / 2
     bottom = page.bottom + below
@@ -77,8 +80,11 @@ def draw_page(
         found = [at.get(w.k) for w in members]
         ms = [s.ms if s else math.nan for s in found]
         value = [s.value if s else math.nan for s in found]
-        axes[0].plot(ks, ms, **style)
-        axes[1].plot(ks, value, **style)
+        for ax, line in zip(axes, (ms, value), strict=True):
+            ax.plot(ks, line, **style)
+            if rung in shown:
+                hollow = [v if k in at and at[k].launch_bound else math.nan for k, v in zip(ks, line, strict=True)]
+                ax.plot(ks, hollow, **style | {"linestyle": "none", "mfc": "white", "mew": 2, "zorder": 4})
         for k, s in at.items() if rung in shown else ():
             if s.low is not None and s.high is not None:
                 axes[0].vlines(k, s.reference_ms / s.high, s.reference_ms / s.low, color=style["color"], linewidth=2)

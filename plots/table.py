@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The README's table, from one record or several of one kind of machine.
 
-`table.py RECORD [RECORD...] --markdown` prints it: variants by workloads; median of an iteration, speedup over the root,
-percent of roof; and beside each variant what it gained over its base. With `--over base` the speedups in the cells are
-those. `table.py RECORD --update README.md` puts it between the marks <!-- ladder:table --> and <!-- /ladder:table -->;
-`--check README.md` exits 1 where the file says anything else.
+`table.py RECORD [RECORD...] --markdown` prints it: variants by workloads; median of an iteration, speedup over the
+root, percent of roof; and beside each variant what it gained over its base. With `--over base` the speedups in the
+cells are those. `table.py RECORD --update README.md` puts it between the marks <!-- ladder:table --> and
+<!-- /ladder:table -->; `--check README.md` exits 1 where the file says anything else.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ DOT = " \N{MIDDLE DOT} "
 TITLES = {
     "cuda": "GPU times",
     "cpu": "CPU times, native code",
-    "simt": "The GPU's source on the CPU device simt: whether it is right (in brackets CPU times, which say nothing of a "
-    "GPU)",
+    "simt": "The GPU's source on the CPU device simt: whether it is right (in brackets CPU times, which say nothing of "
+    "a GPU)",
 }
 
 
@@ -92,7 +92,8 @@ def gain(record: Record, rung: Rung, columns: Sequence[Column], scope: str) -> s
     """What the variant gained over its base: geometric mean over the columns that both have, and their range."""
     base = record.bases[rung.variant]
     if not base:
-        return "root"
+        other = record.against(rung)
+        return "root" if other == rung.variant else f"root; compared with `{other}`"
     cells = [record.cell(rung, column, scope, "base") for column in columns]
     values = [c.speedup for c in cells if isinstance(c, Cell) and c.speedup is not None and c.reference == base]
     if not values:
@@ -139,7 +140,7 @@ def markdown(record: Record, scope: str = "iteration", over: Over = "root") -> s
             continue
         in_scope = {row.variant for row in record.rows if row.scope == scope and row.device == device}
         rungs = [rung for rung in record.rungs(device) if rung.variant in in_scope]
-        feet = dict.fromkeys(record.foot(rung.variant) for rung in rungs)
+        feet = dict.fromkeys(record.against(rung) for rung in rungs)
         compared = device != "simt"
         title = f"**{TITLES[device]}**"
         if compared and over == "root":
@@ -161,7 +162,7 @@ def markdown(record: Record, scope: str = "iteration", over: Over = "root") -> s
     lines += [f"{index}. {text}" for index, text in enumerate(notes.texts, 1)]
     if daggers:
         lines += [""] if notes.texts else []
-        lines += [f"{DAGGER} {record.launch_note(device)}" for device in DEVICES if device in daggers]
+        lines += [record.launch_note(device, of_several=True) for device in DEVICES if device in daggers]
     return "\n".join(lines) + "\n"
 
 

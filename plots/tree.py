@@ -12,11 +12,11 @@ from pathlib import Path
 
 from choice import Choice
 from matplotlib.patches import FancyBboxPatch
-from record import DEVICES, SCOPE_TITLES, Gap, Record, Rung, Speedup, Workload, number, tree_order
+from record import DAGGER, DEVICES, SCOPE_TITLES, Gap, Record, Rung, Speedup, Workload, number, tree_order
 from style import COLOURS, GREY, LINE, MARGIN, PALE, SMALL, WIDTH, Notes, Page, shorten, text_width, times
 
 LANE = 0.07  # inches between lanes, per point of the font
-LEAST_PITCH, MOST_PITCH = 0.34, 0.95  # inches between rows
+LEAST_PITCH, MOST_PITCH = 0.42, 0.95  # inches between rows
 FASTER, SLOWER, SAME = COLOURS[0], COLOURS[1], GREY
 NOISE = 0.02  # a gain smaller than this is drawn as none
 
@@ -94,11 +94,15 @@ def draw_page(
     notes = Notes()
     labels: dict[str, Label] = {}
     ms: dict[str, float] = {}
+    clocks: dict[str, str] = {}
+    launch_bound = False
     for node in nodes:
         rung = Rung(node.variant, device)
         row = record.row(rung, workload.name, scope)
         if row and row.timed and row.median_ms:
             ms[node.variant] = row.median_ms
+            clocks[node.variant] = f"{number(row.median_ms)} ms" + (DAGGER if row.launch_bound else "")
+            launch_bound = launch_bound or bool(row.launch_bound)
         result = record.speedup(rung, workload.name, scope, "base")
         labels[node.variant] = label_of(result, ms.get(node.variant), node.parent is None, notes)
     title = f"The family tree, {DEVICES[device].title}: {SCOPE_TITLES[scope]} on {workload.name}"
@@ -106,7 +110,8 @@ def draw_page(
     subtitle += "orange: slower, grey: within 2 %); then the median time and the idea"
     stem = f"tree_{DEVICES[device].stem}_{scope}_{workload.name}"
     foot = choice.signature(record, "tree", device, scope, workload.name)
-    page = Page(title, subtitle, notes.lines(), foot, body=len(nodes) * LEAST_PITCH + 0.35)
+    remarks = ([record.launch_note(device)] if launch_bound else []) + notes.lines()
+    page = Page(title, subtitle, remarks, foot, body=len(nodes) * LEAST_PITCH + 0.35)
     pitch = min(MOST_PITCH, (page.top - page.bottom - 0.35) / len(nodes))
     points = max(SMALL, min(22, 26 * pitch))
 
@@ -119,8 +124,8 @@ def draw_page(
     first = max(half.values())
     place = {node.variant: MARGIN + first + node.lane * LANE * points for node in nodes}
     ids = max(place[variant] + half[variant] for variant in place) + 0.25
-    clock = ids + max(text_width(v, points, bold=True) for v in place) + 0.2
-    clock += max((text_width(f"{number(t)} ms", points) for t in ms.values()), default=0)
+    clock = ids + max(text_width(v, points, bold=True) for v in place) + 0.35
+    clock += max((text_width(text, points) for text in clocks.values()), default=0)
     ideas = clock + 0.35
     for node in nodes:
         x, y, label = place[node.variant], row_of[node.variant], labels[node.variant]
@@ -155,8 +160,8 @@ def draw_page(
             gid="gain",
         )
         ax.text(ids, y, node.variant, va="center_baseline", fontsize=points, weight="bold", gid="name")
-        if node.variant in ms:
-            ax.text(clock, y, f"{number(ms[node.variant])} ms", ha="right", va="center_baseline", fontsize=points)
+        if node.variant in clocks:
+            ax.text(clock, y, clocks[node.variant], ha="right", va="center_baseline", fontsize=points, gid="time")
         idea = shorten(record.ideas[node.variant], WIDTH - MARGIN - ideas, points)
         ax.text(ideas, y, idea, va="center_baseline", fontsize=points, color="#333333", gid="idea")
     page.save(folder, stem)

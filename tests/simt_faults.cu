@@ -4,12 +4,17 @@
 #include <gtest/gtest.h>
 #include <simt.h>
 
+#include <pthread.h>
+
+#include <chrono>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,8 +24,14 @@ namespace {
 
 class SimtFaults : public testing::Test {
  protected:
-  void SetUp() override { cudaDeviceReset(); }
-  void TearDown() override { cudaDeviceReset(); }
+  void SetUp() override {
+    cudaDeviceReset();
+    shuffle_ = simt_set_shuffle(0);  // threads in their own order: which one fails first is known
+  }
+  void TearDown() override {
+    cudaDeviceReset();
+    simt_set_shuffle(shuffle_);
+  }
 
   /// Launches, and expects the launch to fail with `error` and a sentence that holds all of `parts`.
   template <class... P, class... A>
@@ -45,6 +56,9 @@ class SimtFaults : public testing::Test {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     EXPECT_STREQ(simt_last_fault(), "");
   }
+
+ private:
+  unsigned long long shuffle_ = 0;
 };
 
 // ---------------------------------------------------------------------------------------- barriers and warp operations
@@ -61,7 +75,8 @@ __global__ void wait_apart_kernel(int* x) {
 
 TEST_F(SimtFaults, SomeThreadsNeverComeToTheBarrier) {
   expect_fault(cudaErrorLaunchFailure,
-               {"some_wait_kernel", "40 wait at __syncthreads()", "24 have ended", "block (0, 0, 0), thread (0, 0, 0)"},
+               {"a barrier that not all threads come to", "40 wait at __syncthreads()", "(the first: thread (0, 0, 0))",
+                "24 have ended (the first: thread (40, 0, 0))", "in kernel some_wait_kernel, block (0, 0, 0)"},
                some_wait_kernel, 1, 64, 0, 40);
   OnDevice<int> x(64);
   expect_fault(cudaErrorLaunchFailure,
@@ -89,15 +104,16 @@ __global__ void early_return_kernel(int n) {
 // Also where the barriers would be enough for all: the hardware may count them, the language forbids it.
 TEST_F(SimtFaults, BarriersInDifferentPlaces) {
   for (const int both : {0, 1}) {
-    expect_fault(
-        cudaErrorLaunchFailure,
-        {"the threads of a block wait at different barriers: of 256 threads 200 wait at __syncthreads() at ",
-         at(second_barrier) + ", 56 wait at __syncthreads() at ", at(first_barrier), "kernel divergent_kernel"},
-        divergent_kernel, 1, 256, 0, 56, both);
+    expect_fault(cudaErrorLaunchFailure,
+                 {"the threads of a block wait at different barriers: of 256 threads 200 wait at __syncthreads() at ",
+                  at(second_barrier) + " (the first: thread (56, 0, 0)), 56 wait at __syncthreads() at ",
+                  at(first_barrier) + " (the first: thread (0, 0, 0)); in kernel divergent_kernel, block (0, 0, 0)"},
+                 divergent_kernel, 1, 256, 0, 56, both);
   }
-  expect_fault(cudaErrorLaunchFailure,
-               {"of 64 threads 40 wait at __syncthreads() at ", at(late_barrier), "24 have ended"}, early_return_kernel,
-               1, 64, 0, 40);
+  expect_fault(
+      cudaErrorLaunchFailure,
+      {"of 64 threads 40 wait at __syncthreads() at ", at(late_barrier), "24 have ended", "no return before it"},
+      early_return_kernel, 1, 64, 0, 40);
 }
 
 __global__ void wrong_mask_kernel() { __syncwarp(0xffff0000u); }
@@ -141,6 +157,27 @@ TEST_F(SimtFaults, TheDeviceWorksAgainAfterAReset) {
     expect_fault(cudaErrorLaunchFailure, {"32 wait at __syncthreads()"}, some_wait_kernel, 8, 64, 0, 32);
     ladder::launch(some_wait_kernel, 8, 64, 0, nullptr, 64);
   }
+}
+
+__global__ void endless_kernel(const volatile int* stop) {
+  while (*stop == 0) {
+  }
+}
+
+// A request to end comes from outside, as when a session has had its time.
+TEST(SimtFaultsDeathTest, ARequestToEndSaysWhatWasRunning) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  OnDevice<int> stop(1);
+  const int* const never = stop;
+  EXPECT_DEATH(
+      {
+        std::thread([main = pthread_self()] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          pthread_kill(main, SIGTERM);
+        }).detach();
+        ladder::launch(endless_kernel, 1, 32, 0, nullptr, never);
+      },
+      "simt: kernel endless_kernel, block \\(0, 0, 0\\), thread \\(.*, 0, 0\\) was still running");
 }
 
 // ---------------------------------------------------------------------------------------------------- checked accesses
@@ -339,7 +376,7 @@ TEST(SimtFaultsDeathTest, ASignalInAKernelSaysWhere) {
   ladder::launch(overrun_kernel, 1, 32, 256, nullptr, to, 32);
   EXPECT_DEATH(ladder::launch(overrun_kernel, 1, 32, 256, nullptr, to, 60),
                "kernel overrun_kernel, block \\(0, 0, 0\\), thread \\(4, 0, 0\\) touches memory past the 256 bytes of "
-               "dynamic shared memory of the launch: run `ladder check` to see the line");
+               "dynamic shared memory of the launch");
   EXPECT_DEATH(ladder::launch(overrun_kernel, 1, 32, 256, nullptr, nullptr, 0), "touches a null pointer");
   EXPECT_DEATH(ladder::launch(divide_kernel, 1, 32, 0, nullptr, to, 0), "divides an integer by zero");
 }

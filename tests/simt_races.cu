@@ -5,6 +5,7 @@
 #include <simt.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <set>
 #include <string>
@@ -41,7 +42,11 @@ T* fresh(size_t count) {
 
 class SimtShuffle : public testing::Test {
  protected:
-  void TearDown() override { simt_set_shuffle(0); }
+  void SetUp() override { before_ = simt_set_shuffle(0); }
+  void TearDown() override { simt_set_shuffle(before_); }
+
+ private:
+  unsigned long long before_ = 0;
 };
 
 __global__ void tickets_kernel(int* next, int* thread_at, int* block_at) {
@@ -72,7 +77,6 @@ std::vector<int> part(const std::vector<int>& all, int block) {
 }
 
 TEST_F(SimtShuffle, EachLaunchBlockAndIntervalHasAnotherOrder) {
-  simt_set_shuffle(0);
   EXPECT_EQ(part(order().threads, 7), counted(96)) << "without a seed, threads run in their own order";
   simt_set_shuffle(11);
   const Order first = order(), second = order();
@@ -90,6 +94,13 @@ TEST_F(SimtShuffle, EachLaunchBlockAndIntervalHasAnotherOrder) {
   std::vector<int> blocks = first.blocks;
   std::ranges::sort(blocks);
   EXPECT_EQ(blocks, counted(40)) << "each block runs once";
+}
+
+// In a process of its own, where no test has set a seed.
+TEST(SimtShuffleDeathTest, IsOnFromTheStartInACheckedBuild) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(std::exit(part(order().threads, 7) == counted(96)), testing::ExitedWithCode(simt_is_checked() ? 0 : 1),
+              "");
 }
 
 // Right where every thread runs in its turn, and only there: the neighbour's word is read without a barrier.
@@ -160,11 +171,18 @@ void expect_parts(const std::string& sentence, const std::vector<std::string>& p
 
 class SimtRaces : public testing::Test {
  protected:
-  void SetUp() override { cudaDeviceReset(); }
+  void SetUp() override {
+    cudaDeviceReset();
+    shuffle_ = simt_set_shuffle(0);
+  }
   void TearDown() override {
     cudaDeviceReset();
     simt_set_races(true);
+    simt_set_shuffle(shuffle_);
   }
+
+ private:
+  unsigned long long shuffle_ = 0;
 };
 
 constexpr int add_line = __LINE__ + 5;
@@ -403,19 +421,23 @@ TEST_F(SimtRaces, FencesWithAtomicsOrderBlocks) {
                {"a race", "in one launch"});
 }
 
-__global__ void lock_kernel(int* lock, int* sum, int locked) {
+__global__ void lock_kernel(int* lock, int* sum, int locked, int rounds) {
   if (threadIdx.x != 0) return;
-  while (locked && atomicCAS(lock, 0, 1) != 0) {
+  for (int r = 0; r < rounds; ++r) {
+    while (locked && atomicCAS(lock, 0, 1) != 0) {
+    }
+    __threadfence();
+    *sum += 1;
+    __threadfence();
+    if (locked) atomicExch(lock, 0);
   }
-  __threadfence();
-  *sum += 1;
-  __threadfence();
-  if (locked) atomicExch(lock, 0);
 }
 
+// Many rounds: a block that waits for the lock while another gives it back must see what that one did.
 TEST_F(SimtRaces, LocksOrderBlocks) {
-  EXPECT_EQ(fault_of(lock_kernel, 30, 32, 0, fresh<int>(1), fresh<int>(1), 1), "");
-  expect_parts(fault_of(lock_kernel, 30, 32, 0, fresh<int>(1), fresh<int>(1), 0), {"a race"});
+  for (int launch = 0; launch < 5; ++launch)
+    ASSERT_EQ(fault_of(lock_kernel, 30, 32, 0, fresh<int>(1), fresh<int>(1), 1, 200), "");
+  expect_parts(fault_of(lock_kernel, 30, 32, 0, fresh<int>(1), fresh<int>(1), 0, 1), {"a race"});
 }
 
 // ---- and under every order of threads
@@ -428,10 +450,9 @@ TEST_F(SimtRaces, RightKernelsPassInAnyOrder) {
     EXPECT_EQ(fault_of(warp_reduce_kernel, 1, 64, 0, fresh<int>(64), fresh<int>(64), 1), "");
     EXPECT_EQ(fault_of(chain_kernel, 1, 32, 0, fresh<int>(1)), "");
     EXPECT_EQ(fault_of(last_block_kernel, 20, 64, 0, fresh<int>(20 * 64), fresh<unsigned>(1), fresh<int>(1), 1), "");
-    EXPECT_EQ(fault_of(lock_kernel, 30, 32, 0, fresh<int>(1), fresh<int>(1), 1), "");
+    EXPECT_EQ(fault_of(lock_kernel, 30, 32, 0, fresh<int>(1), fresh<int>(1), 1, 1), "");
     EXPECT_NE(fault_of(block_sums_kernel, 4, 64, 32, fresh<int>(64), fresh<int>(8), 1), "");
   }
-  simt_set_shuffle(0);
 }
 
 #endif

@@ -280,6 +280,32 @@ TEST(CompareApart, EqualCodeIsRarelyCalledFasterOrSlowerInTwoRuns) {
   }
 }
 
+TEST(CompareApart, RowsOfTheSameCodeTellTheirTailsAndTheirMachinesDifference) {
+  // A few rows scatter by far more than the rest, and the second machine is 2 % slower throughout.
+  for (const double offset : {0.0, 0.02}) {
+    Draws draws(8);
+    Rates by_tail, by_middle;
+    constexpr int runs = 40, rows = 100;
+    for (int run = 0; run < runs; ++run) {
+      const auto pairs = two_runs({.scatter = 0.003, .within = 0.002, .row_scatter = 1.5}, rows, rows, offset, draws);
+      const double scatter = *scatter_of_same_code(pairs), middle = *scatter_of_pairs(pairs);
+      for (const auto& [base, candidate] : pairs) {
+        by_tail.add(compare_apart(base, candidate, scatter).verdict, 1.0 / runs / rows);
+        by_middle.add(compare_apart(base, candidate, middle).verdict, 1.0 / runs / rows);
+      }
+    }
+    EXPECT_LE(by_tail.faster + by_tail.slower, 0.05) << offset;
+    EXPECT_LT(by_tail.faster + by_tail.slower, by_middle.faster + by_middle.slower) << offset;
+  }
+  // Where all rows are quiet, equal code is even called the same.
+  Draws draws(9);
+  const auto quiet = two_runs({.scatter = 0.002, .within = 0.002, .row_scatter = 0.3}, 100, 0, 0, draws);
+  Rates rates;
+  for (const auto& [base, candidate] : quiet)
+    rates.add(compare_apart(base, candidate, *scatter_of_same_code(quiet)).verdict, 0.01);
+  EXPECT_GE(rates.same, 0.9);
+}
+
 TEST(CompareApart, WhatReallyChangedIsSeenAndDoesNotHideInTheScatter) {
   Draws draws(6);
   Rates rates;
@@ -319,6 +345,8 @@ TEST(Scatter, OfPairsAndOfRepeatsFindsTheMachines) {
 TEST(Scatter, HasAFloorAndNeedsTenRows) {
   const std::vector<std::pair<Estimate, Estimate>> equal(10, {Estimate{1, 0}, Estimate{1, 0}});
   EXPECT_EQ(scatter_of_pairs(equal), least_scatter);
+  EXPECT_EQ(scatter_of_same_code(equal), 0.001);
+  EXPECT_EQ(scatter_of_same_code(std::span(equal).first(9)), std::nullopt);
   EXPECT_EQ(scatter_of_pairs(std::span(equal).first(9)), std::nullopt);
   const std::vector<std::vector<double>> steady(2, std::vector<double>(6, 1.0));
   EXPECT_EQ(scatter_of_repeats(steady), least_scatter);

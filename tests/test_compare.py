@@ -116,6 +116,57 @@ def test_what_changed_is_found_among_what_did_not(compare: Compare) -> None:
     assert table.splitlines()[-1].startswith("SAME ") and table.splitlines()[-1].endswith("of 40 rows")
 
 
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def of_one_commit(seed: int, offset: float = 0.0) -> dict:
+    """A run of 43 kernels that repeat within 0.3 % and 40 times with the host in them that repeat within 8 %."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for scope, scatter, ms in (("assign", 0.003, 1.0), ("upload", 0.08, 20.0), ("update", 0.08, 3.0)):
+        for i in range(43 if scope == "assign" else 20):
+            session = ms * np.exp(random.normal(0, scatter)) * (1 + offset)
+            within = 0.03 if scope == "update" else 0.002
+            rows.append(make_row(f"a{i:02}", "wide", session * (1 + within * random.normal(size=30)), scope=scope))
+    return make_record(rows, git_sha=COMMIT)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.01])
+def test_two_runs_of_one_commit_tell_their_own_scatter(compare: Compare, offset: float) -> None:
+    found = compare.verdicts(of_one_commit(1), of_one_commit(2, offset))
+    assert len(found["scatters"]) == 2, "kernels, and what has the host in it: by its scope, or by uneven samples"
+    assert "43 rows of the same code" in found["scatters"][0] and "40 rows of the same code" in found["scatters"][1]
+    said = [c["verdict"] for c in found["comparisons"]]
+    assert said.count("FASTER") + said.count("SLOWER") <= 0.05 * len(said)
+    scatter = {c["scope"]: c["scatter"] for c in found["comparisons"]}
+    assert scatter["assign"] < 0.011 and scatter["update"] == scatter["upload"] > 0.04
+    if offset == 0:
+        kernels = [c["verdict"] for c in found["comparisons"] if c["scope"] == "assign"]
+        assert kernels.count("SAME") >= 35
+
+
+def test_the_same_code_on_another_machine_is_no_scatter(compare: Compare) -> None:
+    elsewhere = of_one_commit(2, offset=-0.4)
+    elsewhere["context"]["gpu"] = GPU | {"name": "another GPU"}
+    found = compare.verdicts(of_one_commit(1), elsewhere)
+    assert {c["verdict"] for c in found["comparisons"] if c["scope"] == "assign"} == {"FASTER"}
+
+
+def test_equal_modules_are_the_same_code_at_another_commit(compare: Compare) -> None:
+    was, now = of_one_commit(1), of_one_commit(2)
+    now["context"]["git_sha"] = COMMIT[::-1]
+    for record in (was, now):
+        for row in record["rows"]:
+            row["module_hash"] = row["variant"]
+    for row in now["rows"][:5]:
+        row["module_hash"] = "new"
+        row["samples_ms"] = [0.9 * ms for ms in row["samples_ms"]]
+        row["median_ms"] *= 0.9
+    found = compare.verdicts(was, now, "--scope", "assign")
+    assert "38 rows of the same code" in found["scatters"][0]
+    assert [c["verdict"] for c in found["comparisons"]][:5] == ["FASTER"] * 5
+
+
 def test_noise_of_the_run_widens_what_the_samples_say(compare: Compare) -> None:
     """Each row's samples agree within 0.5 %, but the sessions scatter by 10 %: no row may be called different."""
     said = [c["verdict"] for c in compare.verdicts(one_run(1, scatter=0.1), one_run(2, scatter=0.1))["comparisons"]]
@@ -127,7 +178,7 @@ def test_few_rows_are_judged_by_a_scatter_that_is_assumed_and_says_so(compare: C
     for record in (was, now):
         del record["rows"][3:]
     found = compare.verdicts(was, now)
-    assert found["scatters"] == ["scatter between sessions (cuda): 3.0 %, assumed, since too few rows tell"]
+    assert found["scatters"] == ["scatter between sessions (cuda, kernels): 3.0 %, assumed, since too few rows tell"]
 
 
 def test_fail_if_slower(compare: Compare) -> None:
@@ -217,6 +268,24 @@ def test_each_over_its_base_or_its_root(compare: Compare, over: str, pairs: set[
     assert {(c["base"], c["candidate"]) for c in found} == pairs
     only = compare.verdicts(ladder_of_three(), "--over", over, "--variants", "t")["comparisons"]
     assert [c["candidate"] for c in only] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "meet"),
+    [
+        ({}, {"block": 64}, True),
+        ({"tile": 4}, {"tile": 4, "block": 64}, True),
+        ({"tile": 4, "wide": 1}, {"tile": 4}, True),
+        ({"tile": 4}, {"tile": 8, "block": 64}, False),
+    ],
+)
+def test_only_an_axis_that_both_have_must_agree(compare: Compare, base: dict, candidate: dict, meet: bool) -> None:
+    record = ladder_of_three()
+    for row, axes in zip(record["rows"], (base, candidate, {}), strict=True):
+        row["axes"] = axes
+    done = compare(record, "--variants", "r,s", "--json")
+    assert done.returncode == (0 if meet else 2), done.stderr
+    assert meet or "s on wide (cuda, assign) has no timed row of r beside it" in done.stderr
 
 
 def interleaved(factor: float, drift: float = 0.0) -> dict:
@@ -319,11 +388,15 @@ def test_what_cannot_be_compared_is_refused(ladder: Ladder, words: list[str], sa
     assert done.returncode == 2 and says in done.stderr, done.stderr
 
 
+def experiment(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "tests" / "compare" / "experiment.py", *words]
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+
+
 def test_the_experiment(tmp_path: Path) -> None:
     out = tmp_path / "compare.json"
-    command = [sys.executable, ROOT / "tests" / "compare" / "experiment.py", "--build", BUILD, "--device", "simt"]
-    command += ["--trials", "2", "--workload", "kmcuda_tiny", "--min-time", "0", "--max-time", "0.05", "--out", out]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    small = ["--device", "simt", "--points", "2000", "--features", "8", "--k", "100", "--min-time", "0", "--max-time"]
+    done = experiment("--build", BUILD, *small, "0.05", "--trials", "2", "--gpus", "0,0", "--out", out)
     assert done.returncode in (0, 1), done.stderr
     result = json.loads(out.read_text())
     assert len(result["trials"]) == 2 and all(len(trial["sessions"]) == 15 for trial in result["trials"])
@@ -331,3 +404,38 @@ def test_the_experiment(tmp_path: Path) -> None:
         assert sum(result["count"][name].values()) == 2
     assert [line.split(":")[0] for line in done.stdout.splitlines()[:2]] == ["copy", "3 % slower"]
     assert result["accepted"] == (done.returncode == 0)
+
+    joined = tmp_path / "joined.json"
+    done = experiment("--join", out, out, "--out", joined)
+    both = json.loads(joined.read_text())
+    assert len(both["trials"]) == 4 and both["setting"] == result["setting"]
+    assert both["count"]["x1_copy"] == {verdict: 2 * n for verdict, n in result["count"]["x1_copy"].items()}
+
+
+def written_result(file: Path, verdicts: list[tuple[str, str]], **setting: object) -> Path:
+    """As the experiment would have written it; each trial's verdicts on the copy and on the slower one."""
+    trials = [
+        {"comparisons": [{"candidate": "x1_copy", "verdict": a}, {"candidate": "x2_slower", "verdict": b}]}
+        for a, b in verdicts
+    ]
+    context = {"git_sha": "1", "gpu": GPU, "host": {}}
+    file.write_text(json.dumps({"setting": setting, "context": context, "trials": trials}))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("false", "slower", "accepted"),
+    [(2, "SLOWER", True), (3, "SLOWER", False), (0, "UNSURE", True), (0, "FASTER", False)],
+)
+def test_the_experiment_accepts_two_false_verdicts_of_forty(
+    tmp_path: Path, false: int, slower: str, accepted: bool
+) -> None:
+    trials = [("FASTER", "SLOWER")] * false + [("SAME", slower)] * (40 - false)
+    done = experiment("--join", written_result(tmp_path / "one.json", trials), "--out", tmp_path / "all.json")
+    assert json.loads((tmp_path / "all.json").read_text())["accepted"] == accepted == (done.returncode == 0)
+
+
+def test_results_of_two_settings_are_not_joined(tmp_path: Path) -> None:
+    files = [written_result(tmp_path / f"{k}.json", [("SAME", "SLOWER")], k=k) for k in (100, 200)]
+    done = experiment("--join", *files, "--out", tmp_path / "all.json")
+    assert done.returncode == 1 and "another setting" in done.stderr

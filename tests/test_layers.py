@@ -13,13 +13,15 @@ SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh"}
 
 # What each room may include beside itself. "contract/problem.hpp" alone: what a problem is, and nothing of a device.
 PROBLEM = "contract/problem.hpp"
+# The catalogue's own draw of centroids, which a variant that draws uniformly is held against.
+GENERATE = "catalogue/generate.hpp"
 MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),
     "contract": {"base/error.hpp"},
     "catalogue": {"base", PROBLEM},
     "judge": {"base", PROBLEM},
     "protocol": {"base", PROBLEM},
-    "worker": {"base", "contract", "judge", "protocol"},
+    "worker": {"base", "contract", "judge", "protocol", GENERATE},
     "records": {"base", "catalogue", "protocol", PROBLEM},
     "sessions": {"base", "catalogue", "protocol", "records", PROBLEM},
     "commands": {"base", "catalogue", "protocol", "records", "sessions", PROBLEM},

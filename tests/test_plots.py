@@ -6,6 +6,8 @@ import copy
 import json
 import sys
 import xml.etree.ElementTree
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +232,7 @@ def test_rows_of_both_schemas_are_read_and_what_is_absent_is_none() -> None:
         "status": "ok", "reason": "", "axes": {}, "cache": "warm", "samples_ms": [2.0], "median_ms": 2.0,
         "sm_mhz": 1500.0,
     }  # fmt: skip
-    workload = {key: value for key, value in sample_record.workload("w", "w", 100, 10, 3).items()}
+    workload = dict(sample_record.workload("w", "w", 100, 10, 3))
     for key in ("nonzeros", "metric", "kernel", "init_hash", "made_by"):
         workload.pop(key, None)
     old = {"schema_version": 1, "context": sample_record.context(), "workloads": [workload], "rows": [row]}
@@ -600,7 +602,7 @@ def test_records_of_one_kind_of_machine_are_one(tmp_path: Path, capsys: pytest.C
 
 
 def test_records_that_contradict_each_other_are_not_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def changed(change: Any) -> Record:
+    def changed(change: Callable[[dict[str, Any]], object]) -> Record:
         document = sample_record.make(gpu=False)
         change(document)
         return from_document(document, tmp_path / "two.json")
@@ -683,7 +685,7 @@ def test_the_tree_has_an_edge_per_base_with_the_gain_over_it(
     assert gains["g1_plain"] == gains["h1_matrix"] == "root"
     assert float(gains["g4_update"].rstrip(TIMES)) == pytest.approx(4.2 / 1.05, rel=0.05)
     assert gains["h3_crash"].startswith("failed [")
-    assert f"the idea of g5_fused" in texts(figure, "idea")
+    assert "the idea of g5_fused" in texts(figure, "idea")
 
 
 def test_the_largest_branch_of_the_tree_keeps_its_lane() -> None:
@@ -732,7 +734,7 @@ def test_labels_are_spread_in_order(pitch: float) -> None:
     places = style.spread(wanted, pitch, 0, 4)
     ordered = [places[i] for i in sorted(range(7), key=lambda i: wanted[i])]
     assert all(0 <= place <= 4 + 1e-9 for place in places)
-    assert all(b - a >= min(pitch, 4 / 6) - 1e-9 for a, b in zip(ordered, ordered[1:], strict=False))
+    assert all(b - a >= min(pitch, 4 / 6) - 1e-9 for a, b in pairwise(ordered))
 
 
 def timed_iterations() -> Record:
@@ -876,17 +878,17 @@ def test_pages_are_legible(
 ) -> None:
     """No text is clipped, overlaps or is small; every page names its record and the command that draws it."""
     if which in ("mixed", "tall"):
-        found = request.getfixturevalue(which)
+        record = request.getfixturevalue(which)
         for name in ("ladder", "tree", "scopes", "sweep", "files", "convergence"):
-            draw.FIGURES[name](found, tmp_path, ITERATION)
-        ladder.draw(found, tmp_path, Choice(scopes=("iteration",), over="base"))
+            draw.FIGURES[name](record, tmp_path, ITERATION)
+        ladder.draw(record, tmp_path, Choice(scopes=("iteration",), over="base"))
     elif which == "roofed":
         roof.draw(roofed(), tmp_path, Choice())
     else:
         convergence.draw(timed_iterations(), tmp_path, Choice())
     assert len(figures) > (0 if which == "roofed" else 5)
-    bad = {stem: overlaps(figure)[:5] for stem, figure in figures.items() if overlaps(figure)}
-    assert bad == {}
+    found = {stem: overlaps(figure)[:5] for stem, figure in figures.items()}
+    assert {stem: overlapping for stem, overlapping in found.items() if overlapping} == {}
     for stem, figure in figures.items():
         assert figure.get_size_inches()[0] == style.WIDTH
         found_texts = figure.findobj(lambda artist: isinstance(artist, Text))

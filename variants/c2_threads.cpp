@@ -56,12 +56,7 @@ void iterate(State<T>& s) {
       sums.add(x, s.label[i], s.d);
     }
   }
-  auto& total = own.thread[0];
-  for (size_t t = 1; t < own.thread.size(); ++t) {
-    for (size_t e = 0; e < total.sum.size(); ++e) total.sum[e] += own.thread[t].sum[e];
-    for (size_t j = 0; j < total.count.size(); ++j) total.count[j] += own.thread[t].count[j];
-  }
-  total.divide(s.c, s.d);
+  host::total(own.thread).divide(s.c, s.d);
 }
 
 template <class T>

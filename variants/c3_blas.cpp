@@ -2,7 +2,9 @@
 // loop reads every centroid's coordinate from the cache for one multiply-add; a good matrix product keeps blocks of
 // both operands in registers and caches, and needs a load for every dozen. It takes |x - c|^2 = |x|^2 + |c|^2 - 2 x.c,
 // with |x|^2 left out, for it is the same for all centroids. Threads share out the chunks; each calls a BLAS of one
-// thread. link: openmp link: openblas
+// thread.
+// link: openmp
+// link: openblas
 #include <cblas.h>
 #include <omp.h>
 
@@ -34,12 +36,22 @@ void distances(const double* x, const double* c, double* distance, int m, int k,
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, k, d, -2, x, d, c, d, 1, distance, k);
 }
 
+/// The index of the least of k distances; on a tie the lowest. The least itself is a job for the vector unit, where it
+/// lies is not: so that is looked up in the one segment which has it.
 template <class T>
 int nearest(const T* distance, int k) {
-  T least = std::numeric_limits<T>::infinity();
+  constexpr int width = 64;
+  T nearest = std::numeric_limits<T>::infinity();
+  int best = 0;
+  for (int first = 0; first < k; first += width) {
+    const int here = std::min(width, k - first);
+    T least = nearest;
 #pragma omp simd reduction(min : least)
-  for (int j = 0; j < k; ++j) least = distance[j] < least ? distance[j] : least;
-  return int(std::find(distance, distance + k - 1, least) - distance);  // the lowest index that has it
+    for (int j = 0; j < here; ++j) least = std::min(least, distance[first + j]);
+    if (least < nearest) nearest = least, best = first;
+  }
+  while (best < k - 1 && distance[best] != nearest) ++best;
+  return best;
 }
 
 template <class T>
@@ -69,12 +81,7 @@ void iterate(State<T>& s) {
       }
     }
   }
-  auto& total = own.thread[0];
-  for (size_t t = 1; t < own.thread.size(); ++t) {
-    for (size_t e = 0; e < total.sum.size(); ++e) total.sum[e] += own.thread[t].sum[e];
-    for (size_t j = 0; j < total.count.size(); ++j) total.count[j] += own.thread[t].count[j];
-  }
-  total.divide(s.c, s.d);
+  host::total(own.thread).divide(s.c, s.d);
 }
 
 template <class T>

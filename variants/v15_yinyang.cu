@@ -5,9 +5,9 @@
 // stays above the upper bound is left out: first for all groups at once, then, with the upper bound made exact, one by
 // one.
 //
-// Threads of a warp would part here: each point needs groups of its own. So a block takes one group and 1024 points,
-// collects the points that need this group, and computes their distances to all its centroids side by side. The paper's
-// third filter, by single centroids, would let lanes part again and is left to c4_yinyang.
+// Threads of a warp would part here: each point needs groups of its own. So a block takes one group and some 4096
+// points, collects those that need this group, and computes their distances to all its centroids side by side. The
+// paper's third filter, by single centroids, would let lanes part again and is left to c4_yinyang.
 //
 // Exact: distances are v10's, sums of (x - c)^2 in the order of the features, and a group is left out only where no
 // rounding of theirs could make it the nearest (parts/yinyang.cuh, Margin): labels are those of Lloyd, ties included.
@@ -16,16 +16,15 @@
 namespace {
 using namespace ladder;
 
-constexpr int block = 128;         // threads; as many points are worked on at a time
-constexpr int points = 8 * block;  // that a block looks through
-constexpr int width = 32;          // features at a time
+constexpr int block = 128;               // threads; as many points are worked on at a time
+constexpr int most_points = 32 * block;  // that a block looks through: enough to find some that need its group
+constexpr int width = 32;                // features at a time
 constexpr int32_t undecided = 0x7fffffff;
 
 /// Widens the bounds of point i, and states in threshold[i] which groups must be looked at.
 template <class T>
 __global__ void filter_kernel(const T* x, const T* c, const int32_t* label, const T* drift, const T* group_drift,
-                              T* upper, T* square, T* threshold, T* lower, unsigned long long* distances, int n,
-                              int groups, int d) {
+                              T* upper, T* square, T* threshold, T* lower, Counts* counts, int n, int groups, int d) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   const Margin<T> margin(d);
@@ -44,7 +43,8 @@ __global__ void filter_kernel(const T* x, const T* c, const int32_t* label, cons
     const T diff = x[size_t(i) * d + f] - c[size_t(own) * d + f];
     exact += diff * diff;
   }
-  atomicAdd(distances, 1ull);
+  atomicAdd(&counts->computed, 1ull);
+  atomicAdd(&counts->pairs, 1ull);
   square[i] = exact;
   upper[i] = margin.above(exact);
   if (!margin.farther(least, upper[i])) threshold[i] = upper[i];
@@ -56,24 +56,29 @@ __global__ void filter_kernel(const T* x, const T* c, const int32_t* label, cons
 template <class T, bool last>
 __global__ void __launch_bounds__(block)
     group_distances_kernel(const T* __restrict__ x, const T* __restrict__ c, const int* begin, const int32_t* member,
-                           const T* threshold, T* lower, int32_t* label, unsigned long long* distances, int n, int d) {
+                           const T* threshold, T* lower, int32_t* label, Counts* counts, int points, int n, int d) {
   constexpr int tile = 64 / sizeof(T);
-  __shared__ int list[points];
+  __shared__ uint16_t list[most_points];  // by their distance from the first point
   __shared__ int listed;
   __shared__ T own[block][width + 1];  // one more: 32 threads that read one feature find it in 32 banks
   __shared__ __align__(16) T part[width][tile];
   const int g = blockIdx.y, t = threadIdx.x;
-  const int members = begin[g + 1] - begin[g];
+  const int members = begin[g + 1] - begin[g], first_point = blockIdx.x * points;
   const Margin<T> margin(d);
   if (t == 0) listed = 0;
   __syncthreads();
-  for (int i = blockIdx.x * points + t; i < min(n, (int(blockIdx.x) + 1) * points); i += block) {
+  for (int p = t; p < min(points, n - first_point); p += block) {
+    const int i = first_point + p;
     const T bound = lower[size_t(g) * n + i];
     const bool wanted = last ? signbit(bound) : threshold[i] >= 0 && !margin.farther(bound, threshold[i]);
-    if (wanted) list[atomicAdd(&listed, 1)] = i;
+    if (wanted) list[atomicAdd(&listed, 1)] = p;
   }
   __syncthreads();  // the list is complete
-  if (t == 0 && listed > 0) atomicAdd(distances, static_cast<unsigned long long>(listed) * members);
+  if (t == 0 && listed > 0) {
+    const unsigned long long pairs = static_cast<unsigned long long>(listed) * members;
+    atomicAdd(&counts->computed, pairs);
+    if (!last) atomicAdd(&counts->pairs, pairs);
+  }
   for (int from = 0; from < listed; from += block) {
     const int here = min(block, listed - from);
     T nearest = std::numeric_limits<T>::infinity(), second = nearest;
@@ -84,7 +89,7 @@ __global__ void __launch_bounds__(block)
         __syncthreads();                                 // nobody still reads the features before
         for (int e = t; e < here * width; e += block) {  // a warp copies 32 features of one point
           const int p = e / width, w = e % width;
-          own[p][w] = f + w < d ? x[size_t(list[from + p]) * d + f + w] : T(0);
+          own[p][w] = f + w < d ? x[size_t(first_point + list[from + p]) * d + f + w] : T(0);
         }
         for (int e = t; e < tile * width; e += block) {
           const int m = e / width, w = e % width;
@@ -109,7 +114,7 @@ __global__ void __launch_bounds__(block)
       }
     }
     if (t >= here) continue;
-    const int i = list[from + t];
+    const int i = first_point + list[from + t];
     if (!last) {
       lower[size_t(g) * n + i] = -nearest;
     } else {
@@ -123,7 +128,7 @@ __global__ void __launch_bounds__(block)
 /// Which group holds the label of point i? Its mark stays, all others become bounds.
 template <class T>
 __global__ void decide_kernel(const int32_t* group, T* upper, const T* square, T* threshold, T* lower, int32_t* label,
-                              bool known, int n, int groups, int d) {
+                              Counts* counts, bool known, int n, int groups, int d) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n || threshold[i] < 0) return;
   const Margin<T> margin(d);
@@ -139,6 +144,7 @@ __global__ void decide_kernel(const int32_t* group, T* upper, const T* square, T
   const int own = known ? label[i] : 0;
   T* const own_bound = &lower[size_t(group[own]) * n + i];
   const bool apart = known && !signbit(*own_bound);
+  if (known && !apart) atomicAdd(&counts->pairs, ~0ull);  // less one: filter_kernel has counted it too
   const bool stays = apart && square[i] <= least;
   if (apart && least <= square[i]) *own_bound = min(*own_bound, margin.below(square[i]));  // it may lose its point
   const bool tied = stays && square[i] == least;
@@ -154,29 +160,26 @@ __global__ void decide_kernel(const int32_t* group, T* upper, const T* square, T
 template <class T>
 void assign(State<T>& s) {
   auto& y = s.template own<Yinyang<T>>();
-  const bool known = !y.first;
-  check(cudaMemsetAsync(y.distances, 0, sizeof *y.distances, s.stream), "clearing the count of distances");
+  const bool known = y.done > 0;
+  Counts* counts = y.counts + std::min(y.done++, counted - 1);
   if (known) {
     launch(filter_kernel<T>, blocks(s.n, 128), 128, 0, s.stream, s.x, s.c, s.label, y.drift, y.group_drift, y.upper,
-           y.square, y.threshold, y.lower, y.distances, s.n, y.groups, s.d);
+           y.square, y.threshold, y.lower, counts, s.n, y.groups, s.d);
   } else {
     group_centroids(s);
     // Bounds of 0 under a threshold of 0: every group is looked at.
     check(cudaMemsetAsync(y.lower, 0, size_t(y.groups) * s.n * sizeof(T), s.stream), "clearing the bounds");
     check(cudaMemsetAsync(y.threshold, 0, s.n * sizeof(T), s.stream), "clearing the thresholds");
   }
+  int points = most_points;
+  while (points > block && blocks(s.n, points) * int64_t(y.groups) < 16 * s.device_info.multiprocessors) points /= 2;
   const dim3 grid(blocks(s.n, points), y.groups);
   launch(group_distances_kernel<T, false>, grid, block, 0, s.stream, s.x, s.c, y.begin, y.member, y.threshold, y.lower,
-         s.label, y.distances, s.n, s.d);
+         s.label, counts, points, s.n, s.d);
   launch(decide_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, y.group, y.upper, y.square, y.threshold, y.lower,
-         s.label, known, s.n, y.groups, s.d);
+         s.label, counts, known, s.n, y.groups, s.d);
   launch(group_distances_kernel<T, true>, grid, block, 0, s.stream, s.x, s.c, y.begin, y.member, y.threshold, y.lower,
-         s.label, y.distances, s.n, s.d);
-  check(cudaMemcpyAsync(y.distances_host, y.distances, sizeof *y.distances, cudaMemcpyDeviceToHost, s.stream),
-        "downloading the count of distances");
-  check(cudaStreamSynchronize(s.stream), "counting distances");
-  s.counters["distances"].push_back(int64_t(*y.distances_host));
-  y.first = false;
+         s.label, counts, points, s.n, s.d);
 }
 
 template <class T>
@@ -185,7 +188,7 @@ constexpr Phases<T> phases{.prepare = prepare_yinyang<T>,
                            .restart = restart_yinyang<T>,
                            .assign = assign<T>,
                            .update = update_yinyang<T>,
-                           .download = download_rows<T>};
+                           .download = download_yinyang<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v15_yinyang", .base = "v12_block_size",

@@ -23,9 +23,10 @@ double median(std::vector<double> values) { return summarise(values).median; }
 
 /// The middle half of Student's t with four degrees of freedom ends here: what a median absolute deviation estimates.
 constexpr double quartile_of_t4 = 0.7406971;
-constexpr int tail_freedom = 4;        // of compare_apart
-constexpr double significance = 0.02;  // FASTER and SLOWER need a smaller p
-constexpr size_t fewest_rows = 10;     // that tell a scatter
+constexpr int tail_freedom = 4;               // of compare_apart
+constexpr double significance = 0.02;         // FASTER and SLOWER need a smaller p
+constexpr size_t fewest_rows = 10;            // that tell a scatter
+constexpr double floor_of_same_code = 0.001;  // clocks tell no less, and equal times must not make it 0
 
 double log_of(double median_ms) {
   if (!(median_ms > 0))
@@ -46,6 +47,36 @@ Comparison judge(double log_ratio, double error, int freedom, double margin) {
   else if (c.p < significance)
     c.verdict = c.ratio < 1 ? Verdict::faster : Verdict::slower;
   return c;
+}
+
+/// Of two runs' times, on the scale of logarithms.
+struct Ratios {
+  std::vector<double> logs, within;  ///< candidate to base, and the variance that the samples' own errors explain
+  explicit Ratios(std::span<const std::pair<Estimate, Estimate>> rows) {
+    for (const auto& [base, candidate] : rows) {
+      logs.push_back(log_of(candidate.median_ms) - log_of(base.median_ms));
+      within.push_back(base.error * base.error + candidate.error * candidate.error);
+    }
+  }
+  /// From the centre, in units of the error that this scatter between sessions gives each.
+  std::vector<double> deviations(double centre, double scatter) const {
+    std::vector<double> found;
+    for (size_t i = 0; i < logs.size(); ++i)
+      found.push_back(std::fabs(logs[i] - centre) / std::sqrt(within[i] + 2 * scatter * scatter));
+    return found;
+  }
+};
+
+/// The least scatter, not below `floor`, that is wide enough.
+template <class Enough>
+double least_that(double floor, Enough wide_enough) {
+  double low = floor, high = floor;
+  while (!wide_enough(high)) low = high, high *= 2;
+  for (int i = 0; i < 40 && low < high; ++i) {
+    const double middle = (low + high) / 2;
+    (wide_enough(middle) ? high : low) = middle;
+  }
+  return high;
 }
 
 }  // namespace
@@ -208,28 +239,22 @@ std::optional<double> scatter_of_repeats(std::span<const std::vector<double>> ro
   return std::max(least_scatter, median(deviations) / quartile_of_t4);
 }
 
-std::optional<double> scatter_of_pairs(std::span<const std::pair<Estimate, Estimate>> rows) {
+std::optional<double> scatter_of_same_code(std::span<const std::pair<Estimate, Estimate>> rows) {
+  const Ratios ratios(rows);
   if (rows.size() < fewest_rows) return {};
-  std::vector<double> ratios, within;
-  for (const auto& [base, candidate] : rows) {
-    ratios.push_back(log_of(candidate.median_ms) - log_of(base.median_ms));
-    within.push_back(base.error * base.error + candidate.error * candidate.error);
-  }
-  const double centre = median(ratios);
-  // The scatter for which the middle one of the deviations is where Student's t has it.
-  const auto too_small = [&](double scatter) {
-    std::vector<double> deviations;
-    for (size_t i = 0; i < ratios.size(); ++i)
-      deviations.push_back(std::fabs(ratios[i] - centre) / std::sqrt(within[i] + 2 * scatter * scatter));
-    return median(deviations) > quartile_of_t4;
-  };
-  double low = least_scatter, high = least_scatter;
-  while (too_small(high)) low = high, high *= 2;
-  for (int i = 0; i < 40 && low < high; ++i) {
-    const double middle = (low + high) / 2;
-    (too_small(middle) ? low : high) = middle;
-  }
-  return high;
+  const double tail = student_t(0.05, tail_freedom);
+  return least_that(floor_of_same_code, [&](double scatter) {
+    const std::vector<double> deviations = ratios.deviations(0, scatter);
+    return quantile(deviations, 0.5) <= quartile_of_t4 && quantile(deviations, 0.95) <= tail;
+  });
+}
+
+std::optional<double> scatter_of_pairs(std::span<const std::pair<Estimate, Estimate>> rows) {
+  const Ratios ratios(rows);
+  if (rows.size() < fewest_rows) return {};
+  const double centre = median(ratios.logs);
+  return least_that(least_scatter,
+                    [&](double scatter) { return median(ratios.deviations(centre, scatter)) <= quartile_of_t4; });
 }
 
 }  // namespace ladder

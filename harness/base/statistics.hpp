@@ -12,10 +12,10 @@
 // t with one degree of freedom for each session beyond three. A stray session widens the interval: UNSURE, not wrong.
 //
 // compare_apart, fewer sessions, or sessions of two runs: the samples say nothing of how far two sessions of the same
-// code lie apart, so that scatter comes from outside (scatter_of_repeats, scatter_of_pairs, or assumed_scatter), is
-// added to each side's own error, and the sum is held against Student's t with four degrees of freedom: rows do not all
-// scatter alike, and a few are far noisier than the rest. One stray session on a side still looks like a difference
-// there, and no method can tell: what matters is worth an interleaved run.
+// code lie apart, so that scatter comes from outside (scatter_of_repeats, scatter_of_same_code, scatter_of_pairs, or
+// what is assumed), is added to each side's own error, and the sum is held against Student's t with four degrees of
+// freedom: rows do not all scatter alike, and a few are far noisier than the rest. One stray session on a side still
+// looks like a difference there, and no method can tell: what matters is worth an interleaved run.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -98,11 +98,17 @@ Comparison compare_apart(const Estimate& base, const Estimate& candidate, double
                          double margin = standard_margin);
 
 inline constexpr double assumed_scatter = 0.03;  ///< where nothing tells
-inline constexpr double least_scatter = 0.01;    ///< nothing that is estimated counts as less
+inline constexpr double least_scatter = 0.01;    ///< what the middle of some rows tells says nothing of their tails
 
 /// Scatter between sessions, from rows that were repeated: each element holds the medians of one row's sessions.
 /// Robust: from the median absolute deviation. Nothing where there are fewer than ten sessions beyond each row's first.
 std::optional<double> scatter_of_repeats(std::span<const std::vector<double>> rows_ms);
+
+/// Scatter between sessions, from rows that two runs share and that are known to be of the same code: every deviation
+/// from 1 is chance, tails and the two machines' own difference included. The least scatter with which the middle and
+/// the 95 % quantile of the deviations lie within Student's t: by construction, at most one in twenty of these very
+/// rows is called different. Nothing where there are fewer than ten pairs.
+std::optional<double> scatter_of_same_code(std::span<const std::pair<Estimate, Estimate>> rows);
 
 /// Scatter between sessions, from rows that two runs share and that for the greater part run the same code: what the
 /// ratios scatter beyond what the samples' own errors explain. A random-effects estimate, as Paule and Mandel's

@@ -23,6 +23,7 @@ struct Command {
 
 Command check_command(CLI::App& app);
 Command compare_command(CLI::App& app);
+Command diff_command(CLI::App& app);
 /// `argv` goes into the record.
 Command join_command(CLI::App& app, const std::vector<std::string>& argv);
 Command list_command(CLI::App& app);

@@ -21,7 +21,7 @@ template <class... P>
 std::string describe(void (*kernel)(P...), const cudaLaunchConfig_t& config) {
   const char* name = nullptr;
   if (cudaFuncGetName(&name, kernel) != cudaSuccess || !name) name = "without a name";
-  return std::string("launching kernel ") + name + " with grid " + text(config.gridDim) + ", block " +
+  return std::string("kernel ") + name + " launched with grid " + text(config.gridDim) + ", block " +
          text(config.blockDim) + " and " + std::to_string(config.dynamicSmemBytes) + " bytes of dynamic shared memory";
 }
 
@@ -36,7 +36,7 @@ void launch(void (*kernel)(P...), cudaLaunchConfig_t config, std::type_identity_
   if (status == cudaSuccess) status = cudaLaunchKernelEx(&config, kernel, args...);
   if (status == cudaSuccess) return;
   cudaGetLastError();  // a refused launch is told here, once, and must not be taken for a later call's error
-  check(status, describe(kernel, config));
+  throw Error(cudaGetErrorString(status) + ("; " + describe(kernel, config)));
 }
 
 /// The arguments of a launch against the kernel's parameters. A test of its own, so that a launch with wrong arguments

@@ -106,6 +106,9 @@ double norm(const double* row, int d) {
   return std::sqrt(sum);
 }
 
+/// What makes NaNs where there should be numbers: on the CPU device, fresh memory holds nothing else.
+constexpr const char* unwritten = " (memory read before it was written, or a division by zero?)";
+
 /// Why no label can be right for these centroids: one is not finite, or has no direction. Empty where all are.
 template <class T>
 std::string fault_of(const T* centroids, int k, int d, Metric metric) {
@@ -113,7 +116,7 @@ std::string fault_of(const T* centroids, int k, int d, Metric metric) {
   for (size_t i = 0; i < size_t(k) * d; ++i)
     if (!std::isfinite(centroids[i]))
       return "centroid " + std::to_string(i / d) + " has " + number(double(centroids[i])) + " in feature " +
-             std::to_string(i % d) + verdict;
+             std::to_string(i % d) + unwritten + verdict;
   if (metric == Metric::cosine)
     if (const int64_t j = find_zero_row(centroids, k, d); j >= 0)
       return "centroid " + std::to_string(j) + " is the zero vector, which has no direction" + verdict;
@@ -135,6 +138,8 @@ class RowJudge {
   void judge(size_t row, const double* x, int32_t best, double least, int32_t got, LabelReport& report) const {
     ++report.labels_differ;
     const auto wrong = [&](const std::string& why) {
+      report.lowest_missed = std::min(report.lowest_missed, best);
+      report.highest_missed = std::max(report.highest_missed, best);
       if (report.labels_wrong++ == 0)
         report.first = "row " + std::to_string(row) + " has label " + std::to_string(got) + ", but " + why;
     };
@@ -195,6 +200,18 @@ class RowJudge {
   std::vector<int32_t> lowest_;
 };
 
+/// Where all the labels that were missed are neighbours, and no row has one of them, these centroids were hardly looked
+/// at: a last tile that is left out, a loop that ends too early. Empty where it is not so.
+std::string never_chosen(const LabelReport& report, const int32_t* label, int n, int k) {
+  const int32_t low = report.lowest_missed, high = report.highest_missed;
+  if (report.labels_wrong < 2 || high - low >= k / 2) return "";
+  if (std::any_of(label, label + n, [&](int32_t j) { return j >= low && j <= high; })) return "";
+  const std::string which =
+      low == high ? "is " + std::to_string(low) : "lie in " + std::to_string(low) + ".." + std::to_string(high);
+  return "; the right labels of all wrong rows " + which + (low == high ? ", which" : ", of which") +
+         " no row has any: were these centroids looked at?";
+}
+
 }  // namespace
 
 template <class T>
@@ -236,7 +253,10 @@ LabelReport check_labels(const Problem<T>& problem, const T* centroids, const in
     report.labels_differ += part.labels_differ;
     report.ties += part.ties;
     report.worst_regret = std::max(report.worst_regret, part.worst_regret);
+    report.lowest_missed = std::min(report.lowest_missed, part.lowest_missed);
+    report.highest_missed = std::max(report.highest_missed, part.highest_missed);
   }
+  report.first += never_chosen(report, label, problem.n, k);
   return report;
 }
 template LabelReport check_labels(const Problem<float>&, const float*, const int32_t*, const Rules&,
@@ -401,8 +421,8 @@ CentroidReport check_centroids(const Problem<T>& problem, const T* before, const
       if (!(error <= allowed[f]))
         wrong(f, [&] {
           return (metric == Metric::cosine ? "where the direction of the mean of its " : "where the mean of its ") +
-                 std::to_string(m) + " points is " + number(mean[f]) + ": off by " + number(error) + ", allowed is " +
-                 number(allowed[f]);
+                 std::to_string(m) + " points is " + number(mean[f]) +
+                 (std::isnan(error) ? unwritten : ": off by " + number(error) + ", allowed is " + number(allowed[f]));
         });
       report.worst_error = std::max(report.worst_error, std::isnan(error) ? infinity : error / allowed[f]);
     }

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct LabelReport {
   double worst_regret =
       0;              ///< (distance^2 to the label's centroid - the least) / the least; not divided where that is 0
   std::string first;  ///< the first wrong label in a sentence, empty where there is none
+  /// Of the labels that should have been in the place of wrong ones, the lowest and the highest.
+  int32_t lowest_missed = std::numeric_limits<int32_t>::max(), highest_missed = -1;
   bool ok() const { return labels_wrong == 0; }
 };
 

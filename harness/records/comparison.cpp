@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "protocol/scopes.hpp"
+
 namespace ladder {
 using nlohmann::json;
 
@@ -79,13 +81,26 @@ Estimate estimate_of(const Group& group) {
   return estimate_of_sessions(medians);
 }
 
-/// Rows that scatter alike: those of one kind of device, and on a GPU those whose time is mostly the launch's apart.
-std::string class_of(const json& row) {
+/// Rows that scatter alike: those of one kind of device; on a GPU, kernels scatter least, times that are mostly the
+/// launch's more, and times with work of the host in them most. That work shows in the scope, or in uneven samples.
+struct Class {
+  std::string name;
+  double assumed;  ///< scatter, where nothing tells
+};
+
+Class class_of(const json& base, const json& candidate) {
   constexpr double launch_ms = 0.006;  // where the record does not say: events around a submission include it
-  const std::string device = row.at("device");
-  if (device != "cuda") return device;
-  const bool short_one = row.value("launch_bound", row.at("median_ms").get<double>() < 10 * launch_ms);
-  return short_one ? device + ", times under ten launches" : device;
+  constexpr double uneven = 0.02;      // relative spread of samples; kernels alone stay below
+  const auto either = [&](auto holds) { return holds(base) || holds(candidate); };
+  const std::string device = base.at("device");
+  if (device != "cuda") return {device, assumed_scatter};
+  const bool with_host = scope_named(base.at("scope").get<std::string>()).from_host || either([&](const json& row) {
+                           return summarise(row.at("samples_ms").get<std::vector<double>>()).relative_iqr() > uneven;
+                         });
+  if (with_host) return {"cuda, uneven or with the host in it", 0.1};
+  const bool short_one = either(
+      [&](const json& row) { return row.value("launch_bound", row.at("median_ms").get<double>() < 10 * launch_ms); });
+  return {short_one ? "cuda, under ten launches" : "cuda, kernels", assumed_scatter};
 }
 
 /// The scatter between sessions, by class.
@@ -97,23 +112,28 @@ class Scatters {
       if (group.rows.size() < 2) continue;
       std::vector<double> medians;
       for (const json* row : group.rows) medians.push_back(row->at("median_ms"));
-      repeats_[class_of(group.first())].push_back(medians);
+      repeats_[class_of(group.first(), group.first()).name].push_back(medians);
     }
   }
-  /// From a pair of rows that may well be of the same code.
-  void learn_pair(const Group& base, const Group& candidate) {
-    pairs_[class_of(base.first())].push_back({estimate_of(base), estimate_of(candidate)});
+  /// From a pair of rows that may well be of the same code, or are known to be.
+  void learn_pair(const Group& base, const Group& candidate, bool same_code) {
+    const std::string kind = class_of(base.first(), candidate.first()).name;
+    const std::pair<Estimate, Estimate> pair = {estimate_of(base), estimate_of(candidate)};
+    pairs_[kind].push_back(pair);
+    if (same_code) same_[kind].push_back(pair);
   }
-  double of(const json& row) {
-    const std::string kind = class_of(row);
+  double of(const json& base, const json& candidate) {
+    const auto [kind, assumed] = class_of(base, candidate);
     if (const auto known = known_.find(kind); known != known_.end()) return known->second;
     const auto& repeats = repeats_[kind];
-    const auto& pairs = pairs_[kind];
+    const auto &same = same_[kind], &pairs = pairs_[kind];
+    if (const auto scatter = scatter_of_same_code(same))
+      return say(kind, *scatter, fmt::format("from {} rows of the same code in both records", same.size()));
     if (const auto scatter = scatter_of_repeats(repeats))
       return say(kind, *scatter, fmt::format("from {} rows with several sessions", repeats.size()));
     if (const auto scatter = scatter_of_pairs(pairs))
       return say(kind, *scatter, fmt::format("from {} rows that both records have", pairs.size()));
-    return say(kind, assumed_scatter, "assumed, since too few rows tell");
+    return say(kind, assumed, "assumed, since too few rows tell");
   }
   const std::vector<std::string>& said() const { return said_; }
 
@@ -123,7 +143,7 @@ class Scatters {
     return known_[kind] = scatter;
   }
   std::map<std::string, std::vector<std::vector<double>>> repeats_;
-  std::map<std::string, std::vector<std::pair<Estimate, Estimate>>> pairs_;
+  std::map<std::string, std::vector<std::pair<Estimate, Estimate>>> pairs_, same_;  ///< all, and those of the same code
   std::map<std::string, double> known_;
   std::vector<std::string> said_;
 };
@@ -161,10 +181,38 @@ RowComparison compare(const Group& base, const Group& candidate, bool one_run, S
     row.interleaved = true;
     row.result = compare_interleaved(sessions, margin);
   } else {
-    row.scatter = scatters.of(b);
+    row.scatter = scatters.of(b, c);
     row.result = compare_apart(estimate_of(base), estimate_of(candidate), row.scatter, margin);
   }
   return row;
+}
+
+/// The rows of the base that differ from these in the variant alone. An axis that both have must have one value; one
+/// that only one of them has is part of what differs.
+const Group* beside(const Side& side, const std::string& base, const Group& group) {
+  const json axes = group.first().at("axes");
+  for (const std::string& name : side.order) {
+    const Group& other = side.groups.at(name);
+    if (other.first().at("variant") != base || other.setting != group.setting) continue;
+    const json others = other.first().at("axes");
+    auto items = others.items();
+    if (std::all_of(items.begin(), items.end(), [&](const auto& axis) {
+          return !axes.contains(axis.key()) || axes.at(axis.key()) == axis.value();
+        }))
+      return &other;
+  }
+  return nullptr;
+}
+
+bool same_module(const json& a, const json& b) {
+  const std::string hash = field(a, "module_hash", "");
+  return !hash.empty() && hash == field(b, "module_hash", "");
+}
+
+/// Both of one commit, with nothing changed since.
+bool same_commit(const json& a, const json& b) {
+  const std::string sha = a.at("git_sha");
+  return sha.size() == 40 && sha == b.at("git_sha") && !a.at("git_dirty").get<bool>() && !b.at("git_dirty").get<bool>();
 }
 
 std::string words_for(const json& row) {
@@ -212,8 +260,13 @@ Comparisons compare_records(const json& base, const json& candidate, const RowFi
   Scatters scatters;
   scatters.learn_repeats(was);
   scatters.learn_repeats(is);
+  // On another machine even the same code differs by more than chance.
+  const bool one_machine = machine_differences(base.at("context"), candidate.at("context")).empty();
+  const bool one_commit = same_commit(base.at("context"), candidate.at("context"));
   for (const auto& [name, group] : is.groups) {
-    if (const auto other = was.groups.find(name); other != was.groups.end()) scatters.learn_pair(other->second, group);
+    if (const auto other = was.groups.find(name); other != was.groups.end())
+      scatters.learn_pair(other->second, group,
+                          one_machine && (one_commit || same_module(other->second.first(), group.first())));
   }
   size_t only_there = 0;
   for (const std::string& name : is.order) {
@@ -253,11 +306,8 @@ Comparisons compare_variants(const json& record, const std::function<std::string
     const Group& group = side.groups.at(name);
     const std::string base = base_of(group.first());
     if (base.empty()) continue;
-    // Other axes are another setting, unless the base does not have them.
-    auto found = side.groups.find(name_of(base, group.setting, group.first().at("axes")));
-    if (found == side.groups.end()) found = side.groups.find(name_of(base, group.setting, json::object()));
-    if (found != side.groups.end())
-      all.rows.push_back(compare(found->second, group, true, scatters, margin));
+    if (const Group* found = beside(side, base, group))
+      all.rows.push_back(compare(*found, group, true, scatters, margin));
     else
       all.left_out.push_back(fmt::format("{} has no timed row of {} beside it", words_for(group.first()), base));
   }

@@ -35,6 +35,17 @@ std::string tail(const fs::path& file, size_t bytes) {
   return last == std::string::npos ? "" : text.substr(0, last + 1);
 }
 
+/// Gives the child a second to say what it was doing, as the CPU device does of its kernel. It is still to be waited
+/// for.
+void end_politely(pid_t child) {
+  kill(child, SIGTERM);
+  for (int i = 0; i < 100; ++i) {
+    siginfo_t ended = {};
+    if (waitid(P_PID, id_t(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == child) return;
+    usleep(10000);
+  }
+}
+
 }  // namespace
 
 void catch_interrupts() {
@@ -101,6 +112,7 @@ End run_child(const fs::path& program, const fs::path& request, double time_limi
     }
   }
   close(events[0]);
+  if (end.timed_out) end_politely(child);
   if (end.timed_out || end.interrupted) kill(-child, SIGKILL);
   waitpid(child, &end.status, 0);
   kill(-child, SIGKILL);  // whatever it started

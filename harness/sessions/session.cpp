@@ -74,18 +74,20 @@ std::string telling_line(const std::string& words) {
 /// The cause first, then where.
 std::string how_it_ended(const End& end, const Heard& heard, const Request& request) {
   const std::string where = heard.doing.empty() ? "at its start" : "in " + heard.doing;
-  if (end.timed_out) {
-    return fmt::format("not done after {:.3g} s: the last it began was {}, {:.0f} s before; --time-limit gives it more",
-                       request.time_limit, heard.doing.empty() ? "to start" : heard.doing,
-                       now_seconds() - heard.doing_since);
-  }
   const std::string words = telling_line(end.last_words);
+  if (end.timed_out) {
+    return fmt::format(
+        "not done after {:.3g} s: {}the last it began was {}, {:.0f} s before; --time-limit gives it more",
+        request.time_limit, words.rfind("simt: kernel ", 0) == 0 ? words.substr(6) + "; " : "",
+        heard.doing.empty() ? "to start" : heard.doing, now_seconds() - heard.doing_since);
+  }
   if (WIFSIGNALED(end.status)) {
     const int signal = WTERMSIG(end.status);
     const std::string ended = fmt::format("signal {} ({}) {}", signal, strsignal(signal), where);
-    if (!words.empty()) return fmt::format("{}; ended by {}", words, ended);
     const bool address = signal == SIGSEGV || signal == SIGBUS;
-    return "ended by " + ended + (address ? ": a wrong address; `ladder check` finds the line" : "");
+    const std::string remedy =
+        address ? fmt::format(": a wrong address; run `ladder check {}` to see the line", request.variant) : "";
+    return (words.empty() ? "" : words + "; ") + "ended by " + ended + remedy;
   }
   const std::string ended = fmt::format("ended with status {} {}", WEXITSTATUS(end.status), where);
   return words.empty() ? ended : fmt::format("{}; {}", words, ended);

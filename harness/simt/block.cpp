@@ -121,10 +121,11 @@ std::string Worker::describe_crash(int signal, const void* address) const {
   } else {
     what = a < reinterpret_cast<const char*>(4096) ? "touches a null pointer" : "touches memory that is not there";
   }
-  return "kernel " + module::function_name(launch_->call.kernel) + ", block " + text(simt_block_index) + ", thread " +
-         text(simt_thread_index) + " " + what + ": run `ladder check` to see the line";
+  return "kernel " + module::function_name(launch_->call.kernel) + ", " + place() + " " + what;
 }
 #endif
+
+std::string Worker::place() const { return "block " + text(simt_block_index) + ", thread " + text(simt_thread_index); }
 
 void Worker::end() { launch_ = nullptr; }
 
@@ -343,7 +344,7 @@ bool Worker::release_grid_barrier() {
 
 // ------------------------------------------------------------------------------------------------------------- faults
 
-std::pair<std::string, const Thread*> Worker::describe_threads() const {
+std::string Worker::describe_threads() const {
   struct Group {
     int threads = 0;
     const Thread* first = nullptr;
@@ -366,26 +367,30 @@ std::pair<std::string, const Thread*> Worker::describe_threads() const {
   for (const auto& [key, group] : groups) sorted.push_back(group);
   std::ranges::stable_sort(sorted, std::greater(), &Group::threads);
   std::string all = "of " + std::to_string(size_) + " threads";
-  const Thread* first = nullptr;
   for (const Group& group : sorted) {
-    all += (&group == &sorted.front() ? " " : ", ") + std::to_string(group.threads) + " " + group.what;
-    if (!first && group.first->state != State::done) first = group.first;
+    all += (&group == &sorted.front() ? " " : ", ") + std::to_string(group.threads) + " " + group.what + " (" +
+           (group.threads > 1 ? "the first: " : "") + "thread " + text(group.first->index) + ")";
   }
-  return {all, first};
+  return all + "; in kernel " + module::function_name(launch_->call.kernel) + ", block " + text(simt_block_index) +
+         "; ";
 }
 
 void Worker::report_stuck() {
-  const auto [threads, first] = describe_threads();
-  current_ = const_cast<Thread*>(first);
-  report(cudaErrorLaunchFailure, "the block can never go on: " + threads + "; here the first that waits, " +
-                                     in_this_thread(source_line(first->where)));
+  const bool barrier = count(State::block_barrier) + count(State::grid_barrier) > 0;
+  const bool warps = count(State::warp) > 0;
+  report(cudaErrorLaunchFailure,
+         (barrier && !warps ? "a barrier that not all threads come to: " : "the block can never go on: ") +
+             describe_threads() +
+             (warps ? "all lanes of a mask must come to the same warp operation"
+                    : "threads without work must come to every barrier too: no return before it, and no branch around "
+                      "it that only some take"));
 }
 
 void Worker::report_divergent() {
-  const auto [threads, first] = describe_threads();
-  current_ = const_cast<Thread*>(first);
-  report(cudaErrorLaunchFailure, "the threads of a block wait at different barriers: " + threads +
-                                     "; all must come to the same one; " + in_this_thread(source_line(first->where)));
+  report(cudaErrorLaunchFailure,
+         "the threads of a block wait at different barriers: " + describe_threads() +
+             "all threads of a block must come to the same __syncthreads(): none may stand in a branch or a loop that "
+             "only some take");
 }
 
 std::string Worker::in_this_thread(const std::string& line) const {

@@ -48,14 +48,24 @@ bool within(const void* address, size_t bytes, const void* begin, size_t length)
 /// What AddressSanitizer knows of an address of the host: the kind of memory, and the block or variable.
 struct HostMemory {
   explicit HostMemory(const void* address) {
-    kind = __asan_locate_address(const_cast<void*>(address), name, sizeof name, &begin, &bytes);
-    known = within(address, 1, begin, bytes);
+    locate(address, address);
+    // Near the end of a variable the next one may be named in its place; 64 bytes at least lie between the two.
+    if (kind == "global" && !known) {
+      const HostMemory next = *this;
+      locate(static_cast<const char*>(address) - 64, address);
+      if (!known) *this = next;
+    }
   }
   std::string describe() const {
     if (kind == "stack" || kind == "stack-fake") return "the host's stack";
     if (kind == "heap") return "host memory (a heap or page-locked block of " + std::to_string(bytes) + " bytes)";
     if (kind == "global") return "the host's variable '" + std::string(name) + "'";
     return "host memory (a stack, or a mapped file)";
+  }
+
+  void locate(const void* near, const void* address) {
+    kind = __asan_locate_address(const_cast<void*>(near), name, sizeof name, &begin, &bytes);
+    known = within(address, 1, begin, bytes);
   }
 
   std::string_view kind;
@@ -314,6 +324,9 @@ void simt_atomic_access(const void* address, size_t bytes) {
     worker->access(address, bytes, simt::Worker::Touch::atomic, place);
   else if (simt::memory::is_device(address))
     simt::stop_host(address, bytes, true);
+}
+void simt_atomic_done(const void* address) {
+  if (simt::Worker* const worker = simt::Worker::current()) worker->atomic_done(address);
 }
 void simt_fence() {
   if (simt::Worker* const worker = simt::Worker::current()) worker->fence();

@@ -1,4 +1,3 @@
-#ifndef SIMT_CHECKED
 #include "crash.hpp"
 
 #include <signal.h>
@@ -12,22 +11,27 @@
 namespace simt {
 namespace {
 
-constexpr size_t stack_bytes = 64 << 10;  // names are looked up in the symbol table
-
-/// The fault is synchronous and inside a kernel, which holds none of the library's locks: a sentence can be made up
-/// here. Then the signal does what it would have done.
+/// A kernel holds none of the library's locks, so a sentence can be made up here. Then the signal does what it would
+/// have done: a fault by its instruction, which is run once more, a request to end by being raised again.
 void tell(int number, siginfo_t* info, void*) {
   signal(number, SIG_DFL);
-  if (const Worker* worker = Worker::current()) {
-    const std::string sentence = "simt: " + worker->describe_crash(number, info->si_addr) + "\n";
+  const std::string what = describe_signal(number, info->si_addr);
+  if (!what.empty()) {
+    const std::string sentence = "simt: " + what + "\n";
     if (write(STDERR_FILENO, sentence.data(), sentence.size()) < 0) return;
   }
+  if (number == SIGTERM) raise(number);
 }
 
 }  // namespace
 
-void catch_crashes() {
-  for (const int number : {SIGSEGV, SIGBUS, SIGFPE}) {
+void catch_signals() {
+#ifdef SIMT_CHECKED
+  const int signals[] = {SIGTERM};  // AddressSanitizer has handlers of its own for the others
+#else
+  const int signals[] = {SIGTERM, SIGSEGV, SIGBUS, SIGFPE};
+#endif
+  for (const int number : signals) {
     struct sigaction now = {};
     if (sigaction(number, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) continue;
     struct sigaction ours = {};
@@ -37,7 +41,9 @@ void catch_crashes() {
   }
 }
 
+#ifndef SIMT_CHECKED
 void give_crash_stack() {
+  constexpr size_t stack_bytes = 64 << 10;  // names are looked up in the symbol table
   struct Stack {
     std::unique_ptr<char[]> memory = std::make_unique<char[]>(stack_bytes);
     stack_t before = {};
@@ -54,6 +60,6 @@ void give_crash_stack() {
   };
   thread_local const Stack stack;
 }
+#endif
 
 }  // namespace simt
-#endif

@@ -3,7 +3,6 @@
 #include <simt.h>
 
 #include <atomic>
-#include <cstdio>
 #include <mutex>
 
 namespace simt {
@@ -108,15 +107,19 @@ const char* plain_name(cudaError_t error) {
   return "cudaErrorUnknown";
 }
 
+/// The cause first, then CUDA's words for it.
+std::string with_plain_message(const std::string& sentence, cudaError_t error) {
+  return sentence + " (" + plain_message(error) + ")";
+}
+
 }  // namespace
 
 void record_fault(cudaError_t error, const std::string& what) {
   std::lock_guard lock(mutex);
   if (lost != cudaSuccess) return;
   sentence = what;
-  error_message = std::string(plain_message(error)) + ": " + what;
+  error_message = with_plain_message(what, error);
   lost = error;
-  std::fprintf(stderr, "simt: %s\n", what.c_str());
 }
 
 cudaError_t lost_context() { return lost; }
@@ -130,7 +133,7 @@ cudaError_t remember(cudaError_t error) {
 
 cudaError_t refuse(cudaError_t error, const std::string& sentence) {
   remember(error);
-  refusal = {error, std::string(plain_message(error)) + ": " + sentence};
+  refusal = {error, with_plain_message(sentence, error)};
   return error;
 }
 

@@ -6,8 +6,8 @@
 
 namespace simt {
 
-/// Records a fault of a running kernel and says it on stderr. Every later call fails with it, as on a GPU whose context
-/// is lost, until cudaDeviceReset(). The first fault of a launch is kept, later ones are its consequences.
+/// Records a fault of a running kernel. Every later call fails with it, as on a GPU whose context is lost, until
+/// cudaDeviceReset(). The first fault of a launch is kept, later ones are its consequences.
 void record_fault(cudaError_t error, const std::string& sentence);
 /// The error of a lost context, or cudaSuccess.
 cudaError_t lost_context();

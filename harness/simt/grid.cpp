@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -87,11 +88,7 @@ namespace {
 /// OS threads that live as long as the process. The one that launches works too.
 class Pool {
  public:
-  Pool() : own_(std::make_unique<Worker>()) {
-#ifndef SIMT_CHECKED
-    catch_crashes();  // AddressSanitizer has handlers of its own
-#endif
-  }
+  Pool() : own_(std::make_unique<Worker>()) { catch_signals(); }
 
   void run(Launch& launch) {
     std::lock_guard one_launch_at_a_time(launch_mutex_);
@@ -250,12 +247,30 @@ cudaError_t refuse_launch(const KernelCall& call) {
   return cudaSuccess;
 }
 
+std::atomic<const KernelCall*> running_call = nullptr;  // for describe_signal
+
 }  // namespace
+
+std::string describe_signal(int signal, [[maybe_unused]] const void* address) {
+  const Worker* const worker = Worker::current();
+  if (signal == SIGTERM) {
+    const KernelCall* const call = running_call;
+    if (!call) return "";
+    return "kernel " + module::function_name(call->kernel) + (worker ? ", " + worker->place() : "") +
+           " was still running";
+  }
+#ifndef SIMT_CHECKED
+  if (worker) return worker->describe_crash(signal, address);
+#endif
+  return "";
+}
 
 static cudaError_t run_now(const KernelCall& call) {
   if (const cudaError_t lost = lost_context(); lost != cudaSuccess) return lost;
   Launch launch(call);
+  running_call = &call;
   pool().run(launch);
+  running_call = nullptr;
   std::fflush(stdout);  // what the kernel printed is to be seen, whatever becomes of the process
   return lost_context();
 }

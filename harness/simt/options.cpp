@@ -17,11 +17,12 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
 }
 
 [[maybe_unused]] const bool read = [] {
-  shuffle = from_environment("SIMT_SHUFFLE", 0);
 #ifdef SIMT_CHECKED
+  shuffle = from_environment("SIMT_SHUFFLE", 1);
   races = from_environment("SIMT_RACES", 1) != 0;
   late_streams = from_environment("SIMT_LATE_STREAMS", 1) != 0;
 #else
+  shuffle = from_environment("SIMT_SHUFFLE", 0);
   late_streams = from_environment("SIMT_LATE_STREAMS", 0) != 0;
 #endif
   devices = int(std::clamp<uint64_t>(from_environment("SIMT_DEVICES", 1), 1, most_devices));
@@ -33,9 +34,9 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
 
 extern "C" {
 
-void simt_set_shuffle(unsigned long long seed) {
-  simt::options::shuffle = seed;
+unsigned long long simt_set_shuffle(unsigned long long seed) {
   simt::options::launches = 0;
+  return simt::options::shuffle.exchange(seed);
 }
 
 int simt_set_devices(int count) {

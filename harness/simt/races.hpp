@@ -99,15 +99,18 @@ class Order {
   void fence();
   /// An atomic at `address`, before it is held against others.
   void atomic(const void* address) {
-    if (!fenced_ && !releases_->any()) return;
-    acquired_ = std::max(acquired_, releases_->acquire(address));
+    see(address);
     if (fenced_) releases_->release(run_ - first_run_, address);
+  }
+  /// The same after its step: another block may have released there while this one was on its way.
+  void see(const void* address) {
+    if (releases_->any()) acquired_ = std::max(acquired_, releases_->acquire(address));
   }
 
   /// An access of `thread` now, but for its bytes, place and kind.
   Access access(int thread) const {
-    return {uint64_t(run_) << 32 | epochs_[size_t(thread)] << 10 | unsigned(thread),
-            uint64_t(releases_->stamp()) << Access::stamp_shift};
+    return {uint64_t(run_) << 32 | epochs_[size_t(thread)] << 10 | unsigned(thread), uint64_t(releases_->stamp())
+                                                                                         << Access::stamp_shift};
   }
   /// The clock or the stamps have run out: what follows in this block goes unwatched.
   bool is_over() const { return now_ >= last_clock || releases_->stamp() >= last_stamp; }

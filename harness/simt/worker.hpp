@@ -106,6 +106,8 @@ class Worker {
   /// "in kernel K, block (0, 0, 0), thread (0, 0, 0), at file.cu:12" of the thread that runs.
   std::string in_this_thread(const std::string& line) const;
 
+  /// "block (0, 0, 0), thread (0, 0, 0)" of the thread that a signal has interrupted; on its own OS thread.
+  std::string place() const;
 #ifndef SIMT_CHECKED
   /// "kernel K, block (0, 0, 0), thread (0, 0, 0) touches memory ..." of the kernel that a signal has struck.
   std::string describe_crash(int signal, const void* address) const;
@@ -115,6 +117,9 @@ class Worker {
   // ---- the checked build, at each access of a kernel: check.cpp
   enum class Touch { read, write, atomic };
   void access(const void* address, size_t bytes, Touch touch, const void* place);
+  void atomic_done(const void* address) {
+    if (watching_) order_.see(address);
+  }
   void fence() {
     if (!launch_->watches_races) return;
     find_unseen_writes();
@@ -153,8 +158,9 @@ class Worker {
   bool try_warp(Thread& thread);
   void report_stuck();
   void report_divergent();
-  /// "200 wait at __syncthreads() at f.cu:54, 56 have ended", and the first thread of the largest group that waits.
-  std::pair<std::string, const Thread*> describe_threads() const;
+  /// "of 256 threads 200 wait at __syncthreads() at f.cu:54 (the first: thread (0, 0, 0)), 56 have ended ...; in kernel
+  /// K, block (0, 0, 0); ".
+  std::string describe_threads() const;
   void report(cudaError_t error, const std::string& sentence);
   void abandon_fibers();
 #ifdef SIMT_CHECKED

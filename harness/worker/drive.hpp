@@ -159,6 +159,16 @@ class Driver {
     synchronize();
   }
   std::vector<int32_t> labels() const { return {s_->result.label, s_->result.label + s_->n}; }
+  /// The rows that `initialise` drew.
+  std::vector<int32_t> chosen() const {
+    std::vector<int32_t> rows(s_->k);
+    if (host_memory())
+      std::copy_n(s_->chosen, s_->k, rows.begin());
+    else
+      check(cudaMemcpy(rows.data(), s_->chosen, rows.size() * sizeof(int32_t), cudaMemcpyDeviceToHost),
+            "downloading the drawn rows");
+    return rows;
+  }
   std::vector<T> centroids() const { return {s_->result.centroids, s_->result.centroids + size_t(s_->k) * s_->d}; }
 
   // ---------------------------------------------------------------------------------------------------------- solves
@@ -170,7 +180,22 @@ class Driver {
   }
   void choose_offset(int offset) { problem_.centroids = centroids_twice_.data() + size_t(offset) * problem_.d; }
   int offset() const { return int((problem_.centroids - centroids_twice_.data()) / std::max(1, problem_.d)); }
-  void choose_seed(uint64_t seed) { problem_.seed = seed; }
+  /// Where a draw with `seed` begins.
+  void ready_to_draw(uint64_t seed) {
+    problem_.seed = seed;
+    s_->counters.clear();
+    if (!s_->chosen)
+      throw Error("the variant has `initialise` but no place for the rows: set State::chosen in prepare");
+    if (host_memory())
+      std::fill_n(s_->chosen, s_->k, -1);
+    else
+      stock::poison_labels(s_->chosen, s_->k, stream_);
+  }
+  void initialise(uint64_t seed) {
+    ready_to_draw(seed);
+    call(phases_.initialise);
+    synchronize();
+  }
 
   /// What earlier iterations left is gone: labels, counts, and what the variant itself keeps (by its own restart).
   void forget() {

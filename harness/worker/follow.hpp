@@ -1,7 +1,9 @@
 // Follows a variant through a solve and holds what it leaves behind against fp64: labels against the variant's own
-// centroids, centroids against the means of its own labels, always on poisoned outputs.
+// centroids, centroids against the means of its own labels, always on poisoned outputs. Of kernel k-means, which has no
+// centroids, labels against the implicit means of the labels before them.
 #pragma once
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,6 +11,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "catalogue/generate.hpp"
+#include "judge/initialise.hpp"
+#include "judge/kernel.hpp"
 #include "judge/reference.hpp"
 #include "judge/validate.hpp"
 #include "protocol/events.hpp"
@@ -57,12 +62,21 @@ class Follower {
 
   // ----------------------------------------------------------------------------------------------- before any timing
 
-  /// Through a solve, or through two iterations where no solve is asked for.
+  /// Through a draw of centroids where the variant has one, and through a solve, or two iterations where no solve is
+  /// asked for.
   void follow(bool whole) {
+    if (run_.phases().initialise) {
+      for (const uint64_t more : {0, 1}) {
+        run_.initialise(request_.seed + more);
+        run_.download();
+        check_initialised(more ? "in a second draw" : "in its first draw");
+        if (!ok()) return;
+      }
+    }
     if (run_.step_by_step()) follow_steps(whole);
     if (ok() && run_.phases().solve && whole) follow_solve();
     if (!ok() || final_labels_.empty()) return;
-    found_.inertia = inertia_of(final_centroids_, final_labels_);
+    found_.inertia = inertia_of({final_centroids_, &solved_labels_}, final_labels_);
   }
 
   // -------------------------------------------------------------------------------------------- after timed samples
@@ -74,7 +88,8 @@ class Follower {
     } else if (scope == "download") {
       check_downloaded();
     } else if (scope == "initialise") {
-      check_initialised();
+      run_.download();
+      check_initialised("in the last timed initialise");
     } else if (scope == "solve" || scope == "end_to_end") {
       check_solve("in the last timed " + scope, timed);
     } else {
@@ -89,6 +104,12 @@ class Follower {
 
   /// A first step from centroids in an order that no sample began with: results that were only kept fail here.
   void check_first_step(const std::string& after) {
+    if (run_.phases().initialise) {
+      run_.initialise(request_.seed + unused_seed);
+      run_.download();
+      check_initialised("in a draw after the last sample " + after);
+      if (!ok()) return;
+    }
     run_.restart(unused_offset());
     const std::vector<T> before = run_.initial(run_.offset());
     const std::string where = "in a first iteration after the last sample " + after;
@@ -115,7 +136,17 @@ class Follower {
   }
 
  private:
+  /// What an assignment follows from: centroids, or for kernel k-means, from its second iteration on, the labels
+  /// before.
+  struct Before {
+    const std::vector<T>& centroids;
+    const std::vector<int32_t>* label;
+    // NOLINTNEXTLINE(google-explicit-constructor): centroids are what nearly every assignment follows from
+    Before(const std::vector<T>& c, const std::vector<int32_t>* labels = nullptr) : centroids(c), label(labels) {}
+  };
+
   const Problem<T>& problem() const { return run_.problem(); }
+  bool implicit() const { return bool(problem().kernel); }
   Rules rules() const { return {run_.card().arithmetic, run_.card().moves_empty}; }
   int unused_offset() const { return problem().k - 1; }
 
@@ -125,36 +156,45 @@ class Follower {
     found_.rows_checked += report.rows_checked;
     found_.labels_wrong += report.labels_wrong;
     found_.ties += report.ties;
-    found_.worst_regret = std::max(found_.worst_regret, report.worst_regret);
+    found_.labels_differ += report.labels_differ;
+    found_.worst_regret = std::min(std::max(found_.worst_regret, report.worst_regret), largest);
     ++found_.steps_checked;
     if (report.labels_wrong == 0) return;
     fail(std::to_string(report.labels_wrong) + " of " + std::to_string(report.rows_checked) +
          " checked labels are wrong " + where + ": " + report.first);
   }
   void add(const CentroidReport& report, const std::string& where) {
-    found_.centroid_error = std::max(found_.centroid_error, report.worst_error);
+    found_.centroid_error = std::min(std::max(found_.centroid_error, report.worst_error), largest);
     if (!report.ok()) fail("a centroid is wrong " + where + ": " + report.first);
   }
   bool labels_exist(const std::vector<int32_t>& label) const {
     return std::all_of(label.begin(), label.end(), [&](int32_t j) { return j >= 0 && j < problem().k; });
   }
-  double inertia_of(const std::vector<T>& centroids, const std::vector<int32_t>& label) const {
+  double inertia_of(const Before& before, const std::vector<int32_t>& label) const {
     const Problem<T>& p = problem();
-    return inertia(p.points, p.n, p.d, centroids.data(), p.k, label.data(), p.metric);
+    if (!implicit()) return inertia(p.points, p.n, p.d, before.centroids.data(), p.k, label.data(), p.metric);
+    if (before.label) return kernel_inertia(p, before.label->data(), label.data());
+    return kernel_inertia(p, before.centroids.data(), label.data());
   }
-  /// `label` for the centroids `before`; `after`, where it is given, are the means of `label`. `rows` points are looked
-  /// at, others in each call.
-  void check_step(const std::vector<T>& before, const std::vector<int32_t>& label, const std::vector<T>* after,
+  /// `label` as it follows from `before`; `after`, where it is given, are the means of `label`. `rows` points are
+  /// looked at, others in each call.
+  void check_step(const Before& before, const std::vector<int32_t>& label, const std::vector<T>* after,
                   const std::string& where, int rows) {
     const Problem<T>& p = problem();
     const std::vector<int32_t> chosen = sample_rows(p.n, rows, sample_seed + uint64_t(found_.steps_checked));
-    add(check_labels(p, before.data(), label.data(), rules(), std::span<const int32_t>(chosen)), where);
-    if (after) check_means(before, label, *after, where);
+    const std::span<const int32_t> rows_of(chosen);
+    if (!implicit())
+      add(check_labels(p, before.centroids.data(), label.data(), rules(), rows_of), where);
+    else if (before.label)
+      add(check_kernel_labels(p, before.label->data(), label.data(), rules(), rows_of), where);
+    else
+      add(check_kernel_labels(p, before.centroids.data(), label.data(), rules(), rows_of), where);
+    if (after) check_means(before.centroids, label, *after, where);
   }
   void check_means(const std::vector<T>& before, const std::vector<int32_t>& label, const std::vector<T>& after,
                    const std::string& where) {
     if (!ok()) return;  // means of labels that do not exist cannot be checked
-    if (moves_points(label)) return;
+    if (implicit() || moves_points(label)) return;
     const Problem<T>& p = problem();
     add(check_centroids(p, before.data(), after.data(), label.data(), rules()), where);
   }
@@ -169,7 +209,7 @@ class Follower {
   /// decided otherwise in another run. Most clusters have none of those, and must be right.
   void check_most_means(const std::vector<T>& before, const std::vector<int32_t>& label, const std::vector<T>& after,
                         const std::string& what) {
-    if (!ok() || moves_points(label)) return;
+    if (!ok() || implicit() || moves_points(label)) return;
     const Problem<T>& p = problem();
     const CentroidReport report = check_centroids(p, before.data(), after.data(), label.data(), rules());
     if (2 * report.values_wrong > report.values_checked) fail(what + ": " + report.first);
@@ -243,11 +283,12 @@ class Follower {
                     " s of the session's " + std::to_string(int(request_.time_limit)) + ": raise --time-limit";
       }
       const bool last = !no_solve_.empty() || stop.reached(done, changed, p.n);
-      check_step(before, label, nullptr, where, done == 1 || last ? thorough_ : quick_);
+      const Before from{before, done > 1 ? &previous : nullptr};
+      check_step(from, label, nullptr, where, done == 1 || last ? thorough_ : quick_);
       if (last || means_due(done)) check_means(before, label, after, where);
       if (!ok()) return;
       reassigned_.push_back(changed);
-      if (whole) inertia_.push_back(inertia_of(before, label));
+      if (whole) inertia_.push_back(inertia_of(from, label));
       before = std::move(after);
       previous = std::move(label);
       if (last) break;
@@ -262,7 +303,7 @@ class Follower {
     solved_labels_ = std::move(previous);
     // A last assignment, so that the labels belong to the centroids that are handed out.
     final_labels_ = one_step().first;
-    check_step(before, final_labels_, nullptr, "after the last iteration", thorough_);
+    check_step({before, &solved_labels_}, final_labels_, nullptr, "after the last iteration", thorough_);
     final_centroids_ = std::move(before);
   }
 
@@ -329,7 +370,8 @@ class Follower {
       const Solved now = step == done ? whole : solved_after(step);
       const std::string where = "in iteration " + std::to_string(step) + " of a solve";
       const bool thorough = step == 1 || step == done;
-      check_step(last ? now.centroids : before.centroids, now.label, nullptr, where, thorough ? thorough_ : quick_);
+      const Before from{last ? now.centroids : before.centroids, step > 1 ? &before.label : nullptr};
+      check_step(from, now.label, nullptr, where, thorough ? thorough_ : quick_);
       if (!last)
         check_means(before.centroids, now.label, now.centroids, where);
       else if (step > 1)
@@ -346,7 +388,7 @@ class Follower {
         }
         reported = changed;
       }
-      if (ok()) inertias.push_back(inertia_of(last ? now.centroids : before.centroids, now.label));
+      if (ok()) inertias.push_back(inertia_of(from, now.label));
       before = now;
       at = step;
     }
@@ -362,7 +404,8 @@ class Follower {
     solved_labels_ = whole.label;
     final_centroids_ = whole.centroids;
     final_labels_ = last ? whole.label : solved_after(done + 1).label;
-    check_step(final_centroids_, final_labels_, nullptr, "in the iteration after the last", thorough_);
+    check_step({final_centroids_, &solved_labels_}, final_labels_, nullptr, "in the iteration after the last",
+               thorough_);
   }
   /// A solve that does not tell how many labels its last iteration changed may end by a number of iterations, or where
   /// nothing would change any more: its centroids are then the means of the labels that belong to them.
@@ -409,15 +452,16 @@ class Follower {
       }
       return check_means(stay, now.label, now.centroids, where);
     }
-    std::vector<T> before = run_.initial(offset);
-    if (done > 1) before = solved_after(done - 1).centroids;
-    check_step(before, now.label, &now.centroids, where, thorough_);
+    Solved before{{}, run_.initial(offset)};
+    if (done > 1) before = solved_after(done - 1);
+    check_step({before.centroids, done > 1 ? &before.label : nullptr}, now.label, &now.centroids, where, thorough_);
   }
 
   /// What a timed download left, of a first assignment.
   void check_downloaded() {
     const std::vector<T> before = run_.initial(run_.offset());
     check_step(before, run_.labels(), nullptr, "in the last timed download", thorough_);
+    if (implicit()) return;
     const std::vector<T> now = run_.centroids();
     for (size_t e = 0; e < now.size() && ok(); ++e) {
       if (now[e] == before[e]) continue;
@@ -426,10 +470,26 @@ class Follower {
            " on the device");
     }
   }
-  void check_initialised() { fail("draws are not checked yet"); }
+  /// The rows that the seed draws, and the centroids that these rows are; both downloaded.
+  void check_initialised(const std::string& where) {
+    const Problem<T>& p = problem();
+    const Draws draws = run_.card().draws;
+    std::vector<T> uniform;
+    if (draws == Draws::uniform) uniform = initial_centroids(p.points, p.n, p.d, p.k, p.seed).centroids;
+    const std::vector<int32_t> chosen = run_.chosen();
+    const std::vector<T> now = run_.centroids();
+    const InitialReport report = check_initialisation(p, draws, chosen.data(), now.data(), uniform.data(), rules());
+    found_.rows_checked += report.rows_checked;
+    found_.labels_wrong += report.rows_wrong;
+    found_.ties += report.ties;
+    ++found_.steps_checked;
+    if (!report.ok()) fail("the drawn centroids are wrong " + where + ": " + report.first);
+  }
 
-  static constexpr uint64_t sample_seed = 20161126;  // of the rows that stand for all where a problem is large
-  static constexpr double solve_share = 0.4;         // of the session's time that a first solve may take
+  static constexpr double largest = std::numeric_limits<double>::max();  // records have no word for infinity
+  static constexpr uint64_t sample_seed = 20161126;           // of the rows that stand for all where a problem is large
+  static constexpr uint64_t unused_seed = uint64_t(1) << 32;  // beyond those of samples
+  static constexpr double solve_share = 0.4;                  // of the session's time that a first solve may take
 
   Driver<T>& run_;
   const Request& request_;

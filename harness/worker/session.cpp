@@ -9,6 +9,8 @@
 
 #include "base/clock.hpp"
 #include "base/npy.hpp"
+#include "judge/csr.hpp"
+#include "judge/reference.hpp"
 #include "protocol/scopes.hpp"
 #include "worker/drive.hpp"
 #include "worker/follow.hpp"
@@ -40,6 +42,11 @@ class Session {
   }
 
   void run() {
+    const Problem<T>& p = problem();
+    if (p.sparse()) {
+      if (const std::string why = check_csr(p.csr, p.n, p.d, p.nnz, p.points); !why.empty())
+        throw Error("the compressed rows are not the points: " + why);
+    }
     if (const std::string why = refusal(); !why.empty()) {
       report_(event("refused", json{{"reason", why}}));
       return;
@@ -94,6 +101,11 @@ class Session {
       return card_.implicit ? "solves kernel k-means: the problem has no kernel"
                             : "has centroids in the points' own space: kernel k-means has none";
     }
+    try {
+      refuse_zero_rows(p);
+    } catch (const Error& error) {
+      return error.what();
+    }
     if (card_.refuse) {
       if (const std::string why = card_.refuse(p, device_, axes_); !why.empty()) return why;
     }
@@ -102,6 +114,15 @@ class Session {
 
   /// Seconds of one iteration on the first `few` points, once everything is warm.
   double pilot(int few) {
+    const std::string what = fmt::format("a trial run on the first {} of {} points", few, problem().n);
+    doing(what);
+    try {
+      return try_on(few);
+    } catch (const std::exception& error) {
+      throw Error(fmt::format("{}; this was in {}", error.what(), what));
+    }
+  }
+  double try_on(int few) {
     Problem<T> part = problem();
     part.n = few;
     Driver<T> driver(part, device_, card_, axes_);
@@ -147,7 +168,7 @@ class Session {
     const Problem<T>& p = problem();
     const std::vector<size_t> shape{size_t(p.k), size_t(p.d)};
     write_npy((dir / "labels.npy").string(), follower.final_labels().data(), {size_t(p.n)});
-    write_npy((dir / "centroids.npy").string(), follower.final_centroids().data(), shape);
+    if (!p.kernel) write_npy((dir / "centroids.npy").string(), follower.final_centroids().data(), shape);
     write_npy((dir / "initial_centroids.npy").string(), p.centroids, shape);
     SessionResult result;
     follower.fill(result);

@@ -59,11 +59,12 @@ class Timer {
     // Where a power limit is what is measured, its low clocks are no accident.
     const double floor = request_.sustained_seconds > 0 ? 0 : row.settled_mhz.value_or(0) * clock_floor;
     bool unstable = false;
+    const double give_up = now_seconds() + request_.max_seconds;
     const auto sample = [&] {
       for (;;) {
         const double seconds = sample_once(scope, row);
         const double mhz = clock_mhz();
-        if (mhz < floor && row.retries < clock_retries) {
+        if (mhz < floor && row.retries < clock_retries && now_seconds() < give_up) {
           ++row.retries;
           if (scope.whole) row.iterations.pop_back();
           std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it may be heat, or another's load
@@ -90,7 +91,7 @@ class Timer {
     if (unstable) {
       row.status = "unstable";
       row.reason = "the SM clock stayed below " + std::to_string(int(floor)) + " MHz after " +
-                   std::to_string(clock_retries) + " retries: let the GPU cool, or give it to this run alone";
+                   std::to_string(row.retries) + " retries: let the GPU cool, or give it to this run alone";
     }
     follower_.check_sample(row.scope, row);
     if (!follower_.ok()) {
@@ -173,7 +174,7 @@ class Timer {
       run_.forget();
       run_.poison_result();
     } else if (is("initialise")) {
-      run_.choose_seed(request_.seed + uint64_t(++draws_));
+      run_.ready_to_draw(request_.seed + uint64_t(++draws_));
     } else {
       run_.restart(offset);
     }
@@ -220,7 +221,7 @@ class Timer {
       // that did wait has the host in it, and what the host does is part of its time.
       if (spin_ == probe) spin_ = submit_seconds_ < 0.9 * probe ? 1.5 * submit_seconds_ + 10e-6 : 0;
       walls.push_back(now_seconds() - start);
-    } while (now_seconds() - begin < wanted);
+    } while (now_seconds() - begin < wanted || (now_seconds() - begin < 3 * wanted && !settled(mhz)));
     // The first of several knows of nothing yet.
     if (seconds.size() > 1) seconds.erase(seconds.begin()), walls.erase(walls.begin());
     plan.sample_seconds = summarise(seconds).median;
@@ -230,6 +231,14 @@ class Timer {
       const size_t last = (mhz.size() + 2) / 3;  // what it settled at is at the end
       row.settled_mhz = std::round(summarise(std::span(mhz).last(last)).median);
     }
+  }
+
+  /// Does the clock still fall, or rise? Heat and power limits take their time.
+  static bool settled(const std::vector<double>& mhz) {
+    if (mhz.empty()) return true;
+    if (mhz.size() < 4) return false;
+    const auto [low, high] = std::minmax_element(mhz.end() - 4, mhz.end());
+    return *high <= 1.02 * *low;
   }
 
   /// SM clock in MHz just now; 0 where there is none.
@@ -261,7 +270,7 @@ class Timer {
   unsigned long long* clock_ = nullptr;
   void* evict_ = nullptr;
   int evictions_ = 0;
-  int draws_ = 0;
+  int draws_ = 1;  // validation has had the first two
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   double spin_ = 0, submit_seconds_ = 0;
 };

@@ -124,6 +124,45 @@ TEST_F(Contract, AMetricThatTheCardDoesNotNameIsRefused) {
             "has centroids in the points' own space: kernel k-means has none");
 }
 
+/// Native CPU code is tested once, beside simt.
+bool native() { return std::string(HOME_KIND) == "simt"; }
+
+TEST_F(Contract, DrawsAreHeldAgainstTheirSeed) {
+  if (!native()) GTEST_SKIP() << "t9 is native CPU code";
+  for (const Outcome& outcome : {run<float>("t9_kmeanspp"), run<double>("t9_kmeanspp")}) {
+    EXPECT_EQ(outcome.refused, "");
+    EXPECT_EQ(outcome.fault, "");
+    EXPECT_EQ(outcome.timed.at("initialise").status, "ok");
+    EXPECT_EQ(outcome.timed.at("solve").status, "refused");
+    EXPECT_GT(outcome.result["validation"]["rows_checked"], 2 * k);
+  }
+}
+
+TEST_F(Contract, CosineIsJudgedByDirections) {
+  if (!native()) GTEST_SKIP() << "t10 is native CPU code";
+  const auto cosine = [](Request& request) { request.metric = Metric::cosine; };
+  for (const Outcome& outcome : {run<float>("t10_cosine", cosine), run<double>("t10_cosine", cosine)}) {
+    EXPECT_EQ(outcome.refused, "");
+    EXPECT_EQ(outcome.fault, "");
+    EXPECT_EQ(outcome.timed.at("end_to_end").status, "ok");
+  }
+  EXPECT_EQ(run<float>("t10_cosine").refused, "is not for the metric euclidean");
+  const std::string zero = run<float>("t10_cosine", cosine, 1).refused;
+  EXPECT_EQ(zero, "row 0 is the zero vector, which has no direction: leave it out, or use the metric euclidean");
+}
+
+TEST_F(Contract, KernelKMeansIsJudgedByItsLabels) {
+  if (!native()) GTEST_SKIP() << "t11 is native CPU code";
+  const auto linear = [](Request& request) { request.kernel = kernel_named("linear"); };
+  for (const Outcome& outcome : {run<float>("t11_kernel", linear), run<double>("t11_kernel", linear)}) {
+    EXPECT_EQ(outcome.refused, "");
+    EXPECT_EQ(outcome.fault, "");
+    EXPECT_EQ(outcome.timed.at("solve").status, "ok");
+    EXPECT_GT(outcome.result["validation"]["inertia"], 0);
+  }
+  EXPECT_EQ(run<float>("t11_kernel").refused, "solves kernel k-means: the problem has no kernel");
+}
+
 TEST_F(Contract, EachScopeIsTimedFromCentroidsOfItsOwn) {
   const Outcome outcome = run<float>("t1_whole_solve");
   EXPECT_EQ(outcome.fault, "");

@@ -11,6 +11,7 @@
 
 #include "base/npy.hpp"
 #include "catalogue/variants.hpp"
+#include "worker/peer.hpp"
 #include "worker/sampler.hpp"
 #include "worker/session.hpp"
 
@@ -22,10 +23,10 @@ struct Outcome {
   std::map<std::string, Timed> timed;  // by scope
 };
 
-inline Device device_of(DeviceKind kind, const std::vector<int>& ordinals) {
+inline Device device_of(DeviceKind kind, const std::vector<int>& ordinals, bool peer) {
   Device device;
   device.kind = kind;
-  device.host_memory = kind == DeviceKind::cpu;
+  device.host_memory = kind == DeviceKind::cpu || peer;
   if (kind == DeviceKind::cpu) return device;
   cudaDeviceProp p;
   check(cudaGetDeviceProperties(&p, 0), "reading the properties of the device");
@@ -90,7 +91,7 @@ Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& po
     if (event["event"] == "result") outcome.result = event, outcome.fault = event["fault"];
   };
   try {
-    run_session(request, device_of(kind, request.ordinals), report);
+    run_session(request, device_of(kind, request.ordinals, is_peer(request.module)), report);
   } catch (const std::exception& error) {
     outcome.fault = error.what();  // a kernel that was stopped
   }

@@ -9,10 +9,13 @@ namespace {
 using namespace ladder;
 using namespace ladder::test;
 
+// N x K x D. A session computes them some five times, a CPU some 1e9 of them in a second, and a tile breaks at its
+// edges: few features show all pairs of N and K, many features those with a small N or K. Instrumented code is some
+// twenty times slower; a GPU does not notice.
 #if defined(__SANITIZE_ADDRESS__)
-constexpr double largest = 5e6;  // N x K x D: instrumented code is some twenty times slower
+constexpr double largest = 1e6;
 #else
-constexpr double largest = 1e9;
+constexpr double largest = std::string_view(HOME_KIND) == "cuda" ? 1e9 : 7e6;
 #endif
 
 // Neighbours of the sizes of warps, blocks and tiles, and these sizes themselves.
@@ -62,6 +65,7 @@ void special_points(DeviceKind kind, const Variant& variant) {
     SCOPED_TRACE("all points equal");
     const Outcome outcome =
         follow(kind, variant, std::vector<T>(n * d, T(0.1)), std::vector<T>(k * d, T(0.1)), d, Stop());
+    if (!outcome.refused.empty()) GTEST_SKIP() << outcome.refused;  // a type or a library that is not there
     EXPECT_EQ(outcome.fault, "");
     EXPECT_EQ(outcome.result["validation"]["labels_wrong"], 0);
   }
@@ -115,15 +119,18 @@ class OneVariant : public testing::Test {
 
 /// One test per variant, element type and kind of trouble.
 const bool registered = [] {
-  for (const std::string folder : {"variants", "tests/example"}) {
-    for (const auto& [kind, variant] : built(folder)) {
-      for (const bool is_float : {true, false}) {
-        for (const bool awkward : {true, false}) {
-          const std::string name =
-              variant.id + (is_float ? "_f32" : "_f64") + (awkward ? "_awkward_sizes" : "_special_points");
-          testing::RegisterTest((std::string("Variants_") + to_string(kind)).c_str(), name.c_str(), nullptr, nullptr,
-                                __FILE__, __LINE__, [=] { return new OneVariant(kind, variant, is_float, awkward); });
-        }
+  // Threads of OpenMP spin while they wait, and on a machine with other work they spin away the time of those that they
+  // wait for: twenty times as long. It is read when a variant's module brings the library in.
+  setenv("OMP_WAIT_POLICY", "passive", 0);
+  for (const auto& [kind, variant] : built("variants")) {
+    for (const bool is_float : {true, false}) {
+      for (const bool awkward : {true, false}) {
+        // A peer's Python takes a second to begin; tests/test_peers.py tries its sizes.
+        if (awkward && is_peer(variant.modules.at(kind))) continue;
+        const std::string name =
+            variant.id + (is_float ? "_f32" : "_f64") + (awkward ? "_awkward_sizes" : "_special_points");
+        testing::RegisterTest((std::string("Variants_") + to_string(kind)).c_str(), name.c_str(), nullptr, nullptr,
+                              __FILE__, __LINE__, [=] { return new OneVariant(kind, variant, is_float, awkward); });
       }
     }
   }

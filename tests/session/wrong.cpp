@@ -30,23 +30,38 @@ struct Trap {
       centroids[11 * d + f] = T(-1e6);
     }
   }
-  Outcome outcome(DeviceKind kind, const Variant& variant, const std::vector<std::string>& scopes) const {
-    return follow(kind, variant, points, centroids, d, Stop{.max_iterations = 20}, scopes);
+  /// The same seen from near by, and stretched row by row: directions and lengths of all kinds.
+  void look_from_near() {
+    for (std::vector<T>* rows : {&points, &centroids}) {
+      for (size_t e = 0; e < rows->size(); ++e) (*rows)[e] = ((*rows)[e] - 4095) * T(1 + e / d % 5);
+    }
+  }
+  Outcome outcome(DeviceKind kind, const Variant& variant, const std::vector<std::string>& scopes,
+                  const std::function<void(Request&)>& adapt = {}) const {
+    return follow(kind, variant, points, centroids, d, Stop{.max_iterations = 20}, scopes, adapt);
   }
 };
 
 /// The end of the line `// KEY: WORDS` of the variant's file; empty where there is none.
 std::string said_in(const std::string& id, const std::string& key) {
-  std::ifstream in(std::string(SOURCE_FOLDER) + "/tests/wrong/" + id + ".cu");
   const std::string begin = "// " + key + ": ";
-  for (std::string line; std::getline(in, line);) {
-    if (line.rfind(begin, 0) == 0) return line.substr(begin.size());
+  for (const char* ending : {".cu", ".cpp"}) {
+    std::ifstream in(std::string(SOURCE_FOLDER) + "/tests/wrong/" + id + ending);
+    for (std::string line; std::getline(in, line);) {
+      if (line.rfind(begin, 0) == 0) return line.substr(begin.size());
+    }
   }
   return "";
 }
 
-/// Does this program's device show such faults? Races and unjoined streams show on a GPU.
-bool shows(const std::string& needs) { return needs.empty() || std::string(HOME_KIND) == "cuda"; }
+/// Does this program's device show such faults? Races and late streams are a GPU's, and the sanitized CPU device's.
+bool shows(const std::string& needs) {
+#ifdef __SANITIZE_ADDRESS__
+  return needs.empty() || std::string(HOME_KIND) == "simt";
+#else
+  return needs.empty() || std::string(HOME_KIND) == "cuda";
+#endif
+}
 
 class WrongVariant : public testing::Test {
  public:
@@ -54,16 +69,25 @@ class WrongVariant : public testing::Test {
   void TestBody() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
     const std::string &id = variant_.id, needs = said_in(id, "needs");
-    if (!shows(needs)) GTEST_SKIP() << "it takes a GPU to show " << needs;
+    if (!shows(needs)) GTEST_SKIP() << "it takes a GPU, or the sanitized build, to show " << needs;
     std::string words = said_in(id, std::string("rejected (") + HOME_KIND + ")");
     if (words.empty()) words = said_in(id, "rejected");
     ASSERT_NE(words, "") << "the file must say what validation is to reject";
     const std::string scope = said_in(id, "scopes");  // where another scope would show the same fault first
     const std::vector<std::string> scopes = scope.empty() ? scope_names() : std::vector<std::string>{scope};
+    const std::string metric = said_in(id, "metric"), kernel = said_in(id, "kernel");
+    const auto adapt = [&](Request& request) {
+      if (!metric.empty()) request.metric = metric_named(metric);
+      if (!kernel.empty()) request.kernel = kernel_named(kernel);
+    };
     std::string faults;
-    for (const int n : {5000, 1024}) {
-      const Outcome outcome = said_in(id, "type") == "f64" ? Trap<double>(n).outcome(kind_, variant_, scopes)
-                                                           : Trap<float>(n).outcome(kind_, variant_, scopes);
+    // Kernel k-means looks at all pairs of points.
+    for (const int n : kernel.empty() ? std::vector{5000, 1024} : std::vector{360}) {
+      const auto caught = [&]<class T>(Trap<T> trap) {
+        if (metric == "cosine") trap.look_from_near();
+        return trap.outcome(kind_, variant_, scopes, adapt);
+      };
+      const Outcome outcome = said_in(id, "type") == "f64" ? caught(Trap<double>(n)) : caught(Trap<float>(n));
       EXPECT_EQ(outcome.refused, "");
       faults += outcome.fault + "\n";
     }

@@ -62,4 +62,14 @@ struct Sums {
   }
 };
 
+/// The first of several threads' sums, to which the others were added.
+inline const Sums& total(std::vector<Sums>& thread) {
+  Sums& all = thread[0];
+  for (size_t t = 1; t < thread.size(); ++t) {
+    for (size_t e = 0; e < all.sum.size(); ++e) all.sum[e] += thread[t].sum[e];
+    for (size_t j = 0; j < all.count.size(); ++j) all.count[j] += thread[t].count[j];
+  }
+  return all;
+}
+
 }  // namespace ladder::host

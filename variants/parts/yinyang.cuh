@@ -1,59 +1,41 @@
 // What Yinyang keeps between iterations, and the kernels around its distances: centroids in groups, how far each moved,
 // and each point's bounds. v15_yinyang tells the algorithm.
 #pragma once
+#include "assign_rows.cuh"
+#include "margin.hpp"
 #include "update_lanes.cuh"
 
 namespace ladder {
 
-/// Bounds of true distances, out of computed ones, for element type T: rounding must not be able to prune wrongly.
-///
-/// A squared distance computed as a sum of (x - c)^2 is d2 (1 + t), |t| <= gamma(D + 2, u) (Higham, Accuracy and
-/// Stability of Numerical Algorithms, section 3.1), and what underflow took: at most 8 D smallest normal numbers. Its
-/// root is off by half of that, relative; the root and the product with the factor round once each. D + 8 roundings
-/// cover all of it, with at least D / 2 + 4 to spare for the distance that Lloyd would have computed in the place of
-/// the pruned one.
-template <class T>
-struct Margin {
-  T up, down, tiny;
-  __host__ __device__ explicit Margin(int d) {
-    const T u = std::numeric_limits<T>::epsilon() / 2;
-    up = 1 + (d + 8) * u * 2;
-    down = 1 - (d + 8) * u * 2;
-    tiny = sqrt(T(8) * d * std::numeric_limits<T>::min()) * 2;
-  }
-  /// Not below / not above the true distance whose computed square is d2.
-  __device__ T above(T d2) const { return sqrt(d2) * up + tiny; }
-  __device__ T below(T d2) const { return max(T(0), sqrt(d2) * down - tiny); }
-  /// A bound after one end of it moved by at most `drift`; the factor covers the two roundings.
-  __device__ T raised(T bound, T drift) const { return (bound + drift) * up; }
-  __device__ T lowered(T bound, T drift) const { return max(T(0), (bound - drift) * down); }
-  /// Is a centroid at least `lower` away surely farther than one at most `upper` away, also to who computes both in T?
-  __device__ bool farther(T lower, T upper) const { return lower * down - tiny > upper * up + tiny; }
+/// Of one iteration.
+struct Counts {
+  unsigned long long computed;  ///< distances; one that is computed twice counts twice
+  unsigned long long pairs;     ///< of a point and a centroid whose distance was computed
 };
+constexpr int counted = 1024;  ///< iterations of a solve whose counts are kept
 
 template <class T>
 struct Yinyang {
-  int groups = 0;             // one for every ten centroids
-  bool first = true;          // nothing is known yet
-  T* centre = nullptr;        // groups x d: what the groups were clustered around
-  int32_t* group = nullptr;   // k: the group of each centroid
-  int* begin = nullptr;       // groups + 1: where a group's centroids begin in `member`
-  int* cursor = nullptr;      // groups: used while `member` is filled
-  int32_t* member = nullptr;  // k: centroids, group by group
-  T* before = nullptr;        // k x d: the centroids before the last update
-  T* drift = nullptr;         // k: not less than how far each moved
-  T* group_drift = nullptr;   // groups: the most in each
-  T* upper = nullptr;         // n: not less than the distance to the own centroid
-  T* square = nullptr;        // n: that distance squared, as computed
-  T* threshold = nullptr;     // n: a group whose bound exceeds it surely is not nearer
-  T* lower = nullptr;         // groups x n: not more than the distance to any centroid of the group but the own
-  double* sum = nullptr;      // groups x d, for the groups' own means
-  int* count = nullptr;       // groups
-  unsigned long long* distances = nullptr;       // computed in this iteration
-  unsigned long long* distances_host = nullptr;  // page-locked
+  int groups = 0;                 // one for every ten centroids
+  T* centre = nullptr;            // groups x d: what the groups were clustered around
+  int32_t* group = nullptr;       // k: the group of each centroid
+  int* begin = nullptr;           // groups + 1: where a group's centroids begin in `member`
+  int* cursor = nullptr;          // groups: used while `member` is filled
+  int32_t* member = nullptr;      // k: centroids, group by group
+  T* before = nullptr;            // k x d: the centroids before the last update
+  T* drift = nullptr;             // k: not less than how far each moved
+  T* group_drift = nullptr;       // groups: the most in each
+  T* upper = nullptr;             // n: not less than the distance to the own centroid
+  T* square = nullptr;            // n: that distance squared, as computed
+  T* threshold = nullptr;         // n: a group whose bound exceeds it surely is not nearer
+  T* lower = nullptr;             // groups x n: not more than the distance to any centroid of the group but the own
+  double* sum = nullptr;          // groups x d, for the groups' own means
+  int* count = nullptr;           // groups
+  Counts* counts = nullptr;       // counted: those of iteration i since the restart are at i
+  Counts* counts_host = nullptr;  // page-locked
+  int done = 0;                   // iterations since the restart
+  int told = 0;                   // how many of them State::counters has
 };
-
-inline int yinyang_groups(int k) { return std::clamp(k / 10, 1, 65535); }
 
 /// Bytes that the bounds take beside what Lloyd needs.
 inline double yinyang_bytes(const Shape& p) {
@@ -88,40 +70,36 @@ void prepare_yinyang(State<T>& s) {
   y.lower = s.template device<T>(groups * n);
   y.sum = s.template device<double>(groups * d);
   y.count = s.template device<int>(groups);
-  y.distances = s.template device<unsigned long long>(1);
-  y.distances_host = s.template pinned<unsigned long long>(1);
+  y.counts = s.template device<Counts>(counted);
+  y.counts_host = s.template pinned<Counts>(counted);
 }
 
 template <class T>
 void restart_yinyang(State<T>& s) {
   restart_rows(s);
-  s.template own<Yinyang<T>>().first = true;  // bounds belong to other centroids
+  auto& y = s.template own<Yinyang<T>>();
+  y.done = y.told = 0;  // bounds belong to other centroids
+  check(cudaMemsetAsync(y.counts, 0, counted * sizeof(Counts), s.stream), "clearing the counts");
+}
+
+/// What the iterations since the last download counted comes down with their result: no iteration waits for it.
+template <class T>
+void download_yinyang(State<T>& s) {
+  auto& y = s.template own<Yinyang<T>>();
+  check(cudaMemcpyAsync(y.counts_host, y.counts, counted * sizeof(Counts), cudaMemcpyDeviceToHost, s.stream),
+        "downloading the counts");
+  download_rows(s);
+  for (; y.told < std::min(y.done, counted); ++y.told) {
+    const Counts& counts = y.counts_host[y.told];
+    s.counters["distances"].push_back(int64_t(counts.computed));
+    s.counters["distances skipped"].push_back(int64_t(s.n) * s.k - int64_t(counts.pairs));
+  }
 }
 
 // ---- groups: a few iterations of k-means over the centroids, once per solve
 
-/// One warp per row finds its nearest centre. Which one is no matter of exactness: any grouping is right.
-template <class T>
-__global__ void group_kernel(const T* c, const T* centre, int32_t* group, int k, int groups, int d) {
-  const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-  if (j >= k) return;  // a whole warp at a time
-  T nearest = std::numeric_limits<T>::infinity();
-  int best = 0;
-  for (int g = 0; g < groups; ++g) {
-    T distance = 0;
-    for (int f = lane; f < d; f += 32) {
-      const T diff = c[size_t(j) * d + f] - centre[size_t(g) * d + f];
-      distance += diff * diff;
-    }
-    for (int half = 16; half > 0; half /= 2) distance += __shfl_xor_sync(0xffffffff, distance, half);
-    if (distance < nearest) nearest = distance, best = g;
-  }
-  if (lane == 0) group[j] = best;
-}
-
-/// One block: where each group begins, by its count.
+/// One thread: where each group begins, by its count.
 __global__ void begin_kernel(const int* count, int* begin, int* cursor, int groups) {
-  if (threadIdx.x > 0) return;
   int sum = 0;
   for (int g = 0; g < groups; ++g) begin[g] = cursor[g] = sum, sum += count[g];
   begin[groups] = sum;
@@ -140,10 +118,10 @@ void group_centroids(State<T>& s) {
   check(
       cudaMemcpy2DAsync(y.centre, row, s.c, row * (s.k / y.groups), row, y.groups, cudaMemcpyDeviceToDevice, s.stream),
       "choosing the groups' first centres");
-  constexpr int iterations = 5;  // the paper's
+  constexpr int iterations = 5;  // the paper's; any grouping gives the same labels
   for (int done = 0; done < iterations; ++done) {
-    launch(group_kernel<T>, blocks(int64_t(s.k) * 32, 256), 256, 0, s.stream, s.c, y.centre, y.group, s.k, y.groups,
-           s.d);
+    // Centroids are few points: small blocks, so that every multiprocessor gets one.
+    launch(assign_rows_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, y.centre, y.group, s.k, y.groups, s.d);
     check(cudaMemsetAsync(y.sum, 0, size_t(y.groups) * s.d * sizeof(double), s.stream), "clearing the groups' sums");
     check(cudaMemsetAsync(y.count, 0, y.groups * sizeof(int), s.stream), "clearing the groups' counts");
     launch(sum_global_kernel<T, Layout::rows>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, s.c, y.group, y.sum,
@@ -151,7 +129,7 @@ void group_centroids(State<T>& s) {
     launch(divide_kernel<T>, blocks(int64_t(y.groups) * s.d, 256), 256, 0, s.stream, y.sum, y.count, y.centre, y.groups,
            s.d);
   }
-  launch(begin_kernel, 1, 32, 0, s.stream, y.count, y.begin, y.cursor, y.groups);
+  launch(begin_kernel, 1, 1, 0, s.stream, y.count, y.begin, y.cursor, y.groups);
   launch(member_kernel, blocks(s.k, 256), 256, 0, s.stream, y.group, y.cursor, y.member, s.k);
 }
 

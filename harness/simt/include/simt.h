@@ -8,8 +8,9 @@ extern "C" {
 const char* simt_last_fault();
 
 /// From the next launch on, threads of a block run in another order between barriers, and blocks in another order,
-/// drawn anew in each launch; the same each time for the same seed. 0: in their own order. Also SIMT_SHUFFLE=SEED.
-void simt_set_shuffle(unsigned long long seed);
+/// drawn anew in each launch; the same each time for the same seed. 0: in their own order. Gives the seed before. Also
+/// SIMT_SHUFFLE=SEED; at the start 1 in a checked build, else 0.
+unsigned long long simt_set_shuffle(unsigned long long seed);
 
 /// Whether a checked build fails a launch in which two threads touch the same bytes, at least one writing and not both
 /// atomically, with nothing that orders them. On at the start; SIMT_RACES=0 turns it off. Gives what it was.

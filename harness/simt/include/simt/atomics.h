@@ -21,13 +21,18 @@ concept atomic_integer = one_of<T, int, unsigned, unsigned long long>;
 template <class T>
 concept atomic_ordered = one_of<T, int, unsigned, long long, unsigned long long>;
 
+/// The word of an atomic, for as long as the atomic takes: what was done before it is released before its step, and
+/// what others released there is seen after it.
 template <class T>
-__forceinline__ T* announced(T* address) {
+struct Announced {
+  T* const word;
 #ifdef __SANITIZE_ADDRESS__
-  simt_atomic_access(address, sizeof(T));
+  __forceinline__ explicit Announced(T* address) : word(address) { simt_atomic_access(address, sizeof(T)); }
+  __forceinline__ ~Announced() { simt_atomic_done(word); }
+#else
+  __forceinline__ explicit Announced(T* address) : word(address) {}
 #endif
-  return address;
-}
+};
 
 template <class T>
 SIMT_STEP T fetch_add(T* address, T value) {
@@ -73,50 +78,50 @@ template <class T>
 requires simt::one_of<T, int, unsigned, unsigned long long, float, double> __forceinline__ T
 atomicAdd(T* address, std::type_identity_t<T> value) {
   if constexpr (std::is_floating_point_v<T>)
-    return simt::update(simt::announced(address), [=](T old) { return old + value; });
+    return simt::update(simt::Announced(address).word, [=](T old) { return old + value; });
   else
-    return simt::fetch_add(simt::announced(address), value);
+    return simt::fetch_add(simt::Announced(address).word, value);
 }
 template <class T>
 requires simt::one_of<T, int, unsigned> __forceinline__ T atomicSub(T* address, std::type_identity_t<T> value) {
-  return simt::fetch_add(simt::announced(address), T(0u - unsigned(value)));
+  return simt::fetch_add(simt::Announced(address).word, T(0u - unsigned(value)));
 }
 template <class T>
 requires simt::atomic_ordered<T> __forceinline__ T atomicMin(T* address, std::type_identity_t<T> value) {
-  return simt::update(simt::announced(address), [=](T old) { return value < old ? value : old; });
+  return simt::update(simt::Announced(address).word, [=](T old) { return value < old ? value : old; });
 }
 template <class T>
 requires simt::atomic_ordered<T> __forceinline__ T atomicMax(T* address, std::type_identity_t<T> value) {
-  return simt::update(simt::announced(address), [=](T old) { return old < value ? value : old; });
+  return simt::update(simt::Announced(address).word, [=](T old) { return old < value ? value : old; });
 }
 template <class T>
 requires simt::one_of<T, int, unsigned, unsigned long long, float> __forceinline__ T
 atomicExch(T* address, std::type_identity_t<T> value) {
-  return simt::exchange(simt::announced(address), value);
+  return simt::exchange(simt::Announced(address).word, value);
 }
 template <class T>
 requires simt::one_of<T, int, unsigned, unsigned long long, unsigned short> __forceinline__ T
 atomicCAS(T* address, std::type_identity_t<T> compare, std::type_identity_t<T> value) {
-  return simt::compare_and_swap(simt::announced(address), compare, value);
+  return simt::compare_and_swap(simt::Announced(address).word, compare, value);
 }
 template <class T>
 requires simt::atomic_integer<T> __forceinline__ T atomicAnd(T* address, std::type_identity_t<T> value) {
-  return simt::fetch_and(simt::announced(address), value);
+  return simt::fetch_and(simt::Announced(address).word, value);
 }
 template <class T>
 requires simt::atomic_integer<T> __forceinline__ T atomicOr(T* address, std::type_identity_t<T> value) {
-  return simt::fetch_or(simt::announced(address), value);
+  return simt::fetch_or(simt::Announced(address).word, value);
 }
 template <class T>
 requires simt::atomic_integer<T> __forceinline__ T atomicXor(T* address, std::type_identity_t<T> value) {
-  return simt::fetch_xor(simt::announced(address), value);
+  return simt::fetch_xor(simt::Announced(address).word, value);
 }
 /// Counts up to `limit`, then starts again at 0.
 __forceinline__ unsigned atomicInc(unsigned* address, unsigned limit) {
-  return simt::update(simt::announced(address), [=](unsigned old) { return old >= limit ? 0 : old + 1; });
+  return simt::update(simt::Announced(address).word, [=](unsigned old) { return old >= limit ? 0 : old + 1; });
 }
 /// Counts down to 0, then starts again at `limit`.
 __forceinline__ unsigned atomicDec(unsigned* address, unsigned limit) {
-  return simt::update(simt::announced(address),
+  return simt::update(simt::Announced(address).word,
                       [=](unsigned old) { return old == 0 || old > limit ? limit : old - 1; });
 }

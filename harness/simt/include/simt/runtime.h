@@ -63,8 +63,10 @@ void simt_trap(std::source_location where);
 long long simt_clock();
 
 #ifdef __SANITIZE_ADDRESS__
-/// Before an atomic, which the compiler's own calls cannot tell from another access; and a fence. Checked build only.
+/// Before and after an atomic, which the compiler's own calls cannot tell from another access; and a fence. Checked
+/// build only.
 void simt_atomic_access(const void* address, size_t bytes);
+void simt_atomic_done(const void* address);
 void simt_fence();
 #endif
 

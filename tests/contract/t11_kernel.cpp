@@ -1,0 +1,67 @@
+// Kernel k-means with the linear kernel: labels follow from the labels before, and there are no centroids. The implicit
+// means of the first iteration are the images of the initial centroids.
+#include "../../variants/parts/host.hpp"
+
+namespace {
+using namespace ladder;
+
+struct Labels {
+  std::vector<int32_t> before;  // empty before the first iteration
+};
+
+template <class A, class B>
+double product(const A* x, const B* y, int d) {
+  double sum = 0;
+  for (int f = 0; f < d; ++f) sum += double(x[f]) * double(y[f]);
+  return sum;
+}
+
+template <class T>
+void restart(State<T>& s) {
+  host::restart(s);
+  s.template own<Labels>().before.clear();
+}
+
+template <class T>
+void assign(State<T>& s) {
+  const std::vector<int32_t>& before = s.template own<Labels>().before;
+  const auto at = [&](int i) { return s.points + size_t(i) * s.d; };
+  std::vector<double> size(s.k, before.empty() ? 1 : 0), squares(s.k);
+  for (const int32_t j : before) ++size[j];
+  if (before.empty()) {
+    for (int j = 0; j < s.k; ++j) squares[j] = product(s.c + size_t(j) * s.d, s.c + size_t(j) * s.d, s.d);
+  }
+  for (int i = 0; i < int(before.size()); ++i) {
+    for (int l = 0; l < s.n; ++l) {
+      if (before[i] == before[l]) squares[before[i]] += product(at(i), at(l), s.d);
+    }
+  }
+  for (int i = 0; i < s.n; ++i) {
+    std::vector<double> sum(s.k);
+    for (int j = 0; j < s.k && before.empty(); ++j) sum[j] = product(at(i), s.c + size_t(j) * s.d, s.d);
+    for (int l = 0; l < int(before.size()); ++l) sum[before[l]] += product(at(i), at(l), s.d);
+    double least = std::numeric_limits<double>::infinity();
+    for (int j = 0; j < s.k; ++j) {
+      if (size[j] == 0) continue;
+      const double distance = product(at(i), at(i), s.d) - 2 * sum[j] / size[j] + squares[j] / (size[j] * size[j]);
+      if (distance < least) least = distance, s.label[i] = j;
+    }
+  }
+}
+
+template <class T>
+void update(State<T>& s) {
+  s.template own<Labels>().before.assign(s.label, s.label + s.n);
+}
+
+template <class T>
+constexpr Phases<T> phases{.prepare = host::prepare<T>,
+                           .restart = restart<T>,
+                           .assign = assign<T>,
+                           .update = update<T>,
+                           .download = host::download<T>};
+}  // namespace
+
+LADDER_VARIANT(.id = "t11_kernel", .base = "c0_serial", .idea = "kernel k-means from a full kernel matrix",
+               .shows = "iteration", .arithmetic = {.form = Arithmetic::Form::expanded, .distance_roundoff = 0x1p-53},
+               .devices = {DeviceKind::cpu}, .implicit = true, .f32 = phases<float>, .f64 = phases<double>)
