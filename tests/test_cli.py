@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -57,55 +56,6 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
     missing = [w for w in listed["workloads"] if not w["available"]]
     assert missing and all("prepare.py" in w["reason"] for w in missing)
     assert any(w["available"] for w in listed["workloads"]), "generated workloads need no file"
-
-
-# ------------------------------------------------------------------------------------------------- a machine with GPUs
-
-
-@pytest.fixture
-def with_two_gpus(ladder: Ladder, tmp_path: Path) -> tuple[Path, Path]:
-    """The program beside a worker that says it has found two GPUs, and a file with a line per question."""
-    asked = tmp_path / "asked"
-    fields = {
-        "kind": "cuda",
-        "compute_capability": "9.0",
-        "multiprocessors": 132,
-        "memory_bytes": 1 << 37,
-        "driver": "1.2",
-        "cuda": "13.0",
-        "sm_clock_mhz": 1980.0,
-        "memory_clock_mhz": 3201.0,
-        "ecc": True,
-    }
-    gpus = json.dumps([{**fields, "ordinal": i, "name": f"pretended GPU {i}"} for i in range(2)])
-    program = tmp_path / "build" / "ladder"
-    program.parent.mkdir()
-    shutil.copy2(LADDER, program)
-    for name in ("variants", "ladder_worker_simt"):
-        (program.parent / name).symlink_to(BUILD / name)
-    worker = program.parent / "ladder_worker_cuda"
-    worker.write_text(f"#!/bin/sh\necho \"$1\" >>'{asked}'\necho '{gpus}'\n")
-    worker.chmod(0o755)
-    return program, asked
-
-
-def test_the_chosen_gpu_is_in_the_record_and_asked_for_once(with_two_gpus: tuple[Path, Path], tmp_path: Path) -> None:
-    program, asked = with_two_gpus
-    out = tmp_path / "record.json"
-    words = ["run", "--variants", "c0_serial", "--workloads", "kmcuda_tiny", "--scopes", "assign", *QUICK, "--out", out]
-    done = subprocess.run([program, *words, "--gpu", "1"], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(out.read_text())["context"]["gpu"]["name"] == "pretended GPU 1"
-    assert asked.read_text().split() == ["devices"]
-
-
-def test_a_gpu_that_is_not_there_is_refused(with_two_gpus: tuple[Path, Path], tmp_path: Path) -> None:
-    program, _ = with_two_gpus
-    words = ["run", "--workloads", "kmcuda_tiny", "--gpu", "2", "--out", tmp_path / "record.json"]
-    done = subprocess.run([program, *words], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 2
-    assert done.stderr.strip() == "ladder: --gpu 2: this machine's GPUs are numbered 0 to 1"
-    assert not (tmp_path / "record.json").exists()
 
 
 # ------------------------------------------------------------------------------------------------------------- running
@@ -324,6 +274,15 @@ def test_a_record_of_other_sources_is_not_resumed(ladder: Ladder) -> None:
         (["run", "--device", "tpu"], "tpu"),
         (["run", "--nonsense"], "--nonsense"),
         (["run", "--axis", "block"], "block"),
+        (["run", "--variants", ","], "no variant is named"),
+        (["run", "--workloads", ""], "no workload is named"),
+        (["run", "--variants", "v01_global", "--device", "cpu"], "none of the chosen variants is for cpu"),
+        (["run", "--resume"], "--resume requires --out"),
+        (["run", "--out", "tests"], "tests is a folder"),
+        (["run", "--device", "cpu", "--cache", "cold"], "--cache cold"),
+        (["run", "--k", "3"], "--data"),
+        (["join", "a.json", "b.json"], "pieces"),
+        (["join", "out.json", "nowhere.json", "nowhere.json"], "nowhere.json"),
         (["run", "--data", "nowhere.npy", "--k", "3"], "nowhere.npy"),
         (["show", "nowhere.json"], "nowhere.json"),
         ([], "subcommand"),
