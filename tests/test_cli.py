@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
 import signal
 import subprocess
 import time
@@ -25,6 +25,13 @@ def ids(*patterns: str, folder: str = "variants") -> list[str]:
 ALL = ("*.cu", "*.cpp", "p_*.py")
 
 
+def is_for_this_build(name: str) -> bool:
+    """A file that links one of the GPU's libraries is built with CUDA alone."""
+    file = ROOT / "variants" / f"{name}.cu"
+    linked = file.exists() and re.search(r"^// link: *(cublas|cusparse|nccl)", file.read_text(), re.M)
+    return not linked or (BUILD / "ladder_worker_cuda").exists()
+
+
 def write_points(path: Path, n: int = 400, d: int = 5, dtype: type = np.float32) -> np.ndarray:
     points = np.random.default_rng(7).normal(size=(n, d)).astype(dtype)
     np.save(path, points)
@@ -36,7 +43,7 @@ def write_points(path: Path, n: int = 400, d: int = 5, dtype: type = np.float32)
 
 def test_list_names_every_file_workload_and_device(ladder: Ladder) -> None:
     listed = json.loads(ladder("list", "--json").stdout)
-    assert [v["id"] for v in listed["variants"]] == ids(*ALL)
+    assert [v["id"] for v in listed["variants"]] == [name for name in ids(*ALL) if is_for_this_build(name)]
     for variant in listed["variants"]:
         assert variant["idea"] and variant["devices"]
     catalogue = json.loads((ROOT / "datasets" / "catalogue.json").read_text())
@@ -59,65 +66,19 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
     assert any(w["available"] for w in listed["workloads"]), "generated workloads need no file"
 
 
-# ------------------------------------------------------------------------------------------------- a machine with GPUs
-
-
-@pytest.fixture
-def with_two_gpus(ladder: Ladder, tmp_path: Path) -> tuple[Path, Path]:
-    """The program beside a worker that says it has found two GPUs, and a file with a line per question."""
-    asked = tmp_path / "asked"
-    fields = {
-        "kind": "cuda",
-        "compute_capability": "9.0",
-        "multiprocessors": 132,
-        "memory_bytes": 1 << 37,
-        "driver": "1.2",
-        "cuda": "13.0",
-        "sm_clock_mhz": 1980.0,
-        "memory_clock_mhz": 3201.0,
-        "ecc": True,
-    }
-    gpus = json.dumps([{**fields, "ordinal": i, "name": f"pretended GPU {i}"} for i in range(2)])
-    program = tmp_path / "build" / "ladder"
-    program.parent.mkdir()
-    shutil.copy2(LADDER, program)
-    for name in ("variants", "ladder_worker_simt"):
-        (program.parent / name).symlink_to(BUILD / name)
-    worker = program.parent / "ladder_worker_cuda"
-    worker.write_text(f"#!/bin/sh\necho \"$1\" >>'{asked}'\necho '{gpus}'\n")
-    worker.chmod(0o755)
-    return program, asked
-
-
-def test_the_chosen_gpu_is_in_the_record_and_asked_for_once(with_two_gpus: tuple[Path, Path], tmp_path: Path) -> None:
-    program, asked = with_two_gpus
-    out = tmp_path / "record.json"
-    words = ["run", "--variants", "c0_serial", "--workloads", "kmcuda_tiny", "--scopes", "assign", *QUICK, "--out", out]
-    done = subprocess.run([program, *words, "--gpu", "1"], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(out.read_text())["context"]["gpu"]["name"] == "pretended GPU 1"
-    assert asked.read_text().split() == ["devices"]
-
-
-def test_a_gpu_that_is_not_there_is_refused(with_two_gpus: tuple[Path, Path], tmp_path: Path) -> None:
-    program, _ = with_two_gpus
-    words = ["run", "--workloads", "kmcuda_tiny", "--gpu", "2", "--out", tmp_path / "record.json"]
-    done = subprocess.run([program, *words], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 2
-    assert done.stderr.strip() == "ladder: --gpu 2: this machine's GPUs are numbered 0 to 1"
-    assert not (tmp_path / "record.json").exists()
-
-
 # ------------------------------------------------------------------------------------------------------------- running
 
 
 def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
-    record = ladder.run("--device", "simt", "--variants", "v*,m*,c*", "--workloads", "*_tiny")
+    scopes = ["iteration", "end_to_end"]
+    words = ["--device", "simt", "--variants", "v*,m*,c*", "--workloads", "*_tiny", "--time-limit", "200"]
+    record = ladder.run(*words, "--scopes", ",".join(scopes))
     assert record["context"]["complete"]
     tiny = [w for w in json.loads(ladder("list", "--json").stdout)["workloads"] if w["name"].endswith("_tiny")]
     assert [w["name"] for w in record["workloads"]] == [w["name"] for w in tiny if w["available"]]
     assert {e["workload"] for e in record["context"]["left_out"]} == {w["name"] for w in tiny if not w["available"]}
-    expected = {(v, w["name"], s) for v in ids("*.cu", "*.cpp") for w in record["workloads"] for s in SCOPES}
+    variants = [name for name in ids("*.cu", "*.cpp") if is_for_this_build(name)]
+    expected = {(v, w["name"], s) for v in variants for w in record["workloads"] for s in scopes}
     assert {(r["variant"], r["workload"], r["scope"]) for r in record["rows"]} == expected
     for row in record["rows"]:
         assert row["status"] in ("ok", "refused"), row
@@ -132,6 +93,15 @@ def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
         iterations = {len(c) for c in counts}
         assert max(iterations) - min(iterations) <= 2, "rounding may end a solve an iteration earlier, not more"
     assert not list(ladder.folder.glob("record.json?*")), "neither lock nor temporary file stays"
+
+
+def test_all_scopes_are_timed_by_default_but_one(ladder: Ladder) -> None:
+    rows = ladder.run("--device", "simt", "--variants", "v01_global,c0*", "--workloads", "kmcuda_tiny")["rows"]
+    assert [(r["variant"], r["scope"]) for r in rows] == [(v, s) for v in ("c0_serial", "v01_global") for s in SCOPES]
+    assert {(r["variant"], r["scope"]) for r in rows if r["status"] != "ok"} == {("c0_serial", "upload")}
+    for row in rows:
+        if row["scope"] in ("solve", "end_to_end") and row["status"] == "ok":
+            assert row["per_iteration_ms"] and row["iteration_ms"] and row["prepare_ms"] >= 0, row
 
 
 def test_a_simt_row_says_simt(ladder: Ladder) -> None:
@@ -324,6 +294,15 @@ def test_a_record_of_other_sources_is_not_resumed(ladder: Ladder) -> None:
         (["run", "--device", "tpu"], "tpu"),
         (["run", "--nonsense"], "--nonsense"),
         (["run", "--axis", "block"], "block"),
+        (["run", "--variants", ","], "no variant is named"),
+        (["run", "--workloads", ""], "no workload is named"),
+        (["run", "--variants", "v01_global", "--device", "cpu"], "none of the chosen variants is for cpu"),
+        (["run", "--resume"], "--resume requires --out"),
+        (["run", "--out", "tests"], "tests is a folder"),
+        (["run", "--device", "cpu", "--cache", "cold"], "--cache cold"),
+        (["run", "--k", "3"], "--data"),
+        (["join", "a.json", "b.json"], "pieces"),
+        (["join", "out.json", "nowhere.json", "nowhere.json"], "nowhere.json"),
         (["run", "--data", "nowhere.npy", "--k", "3"], "nowhere.npy"),
         (["show", "nowhere.json"], "nowhere.json"),
         ([], "subcommand"),

@@ -109,7 +109,22 @@ def test_the_worker_is_asked_for_what_the_options_say(pretended: Pretended) -> N
 
 
 def test_gpus_that_are_not_there_are_refused(pretended: Pretended) -> None:
-    one_sentence(pretended("run", "--device", "cuda", "--gpus", "3"), "--gpu 2", "0 to 1")
+    for words in (["--gpus", "3"], ["--gpu", "2"], ["--gpu", "1", "--gpus", "2"]):
+        one_sentence(pretended("run", *words), "--gpu 2", "this machine's GPUs are numbered 0 to 1")
+    assert not pretended.out.exists()
+
+
+def test_the_chosen_gpu_is_in_the_record_and_asked_for_once(pretended: Pretended) -> None:
+    record = pretended.run("--gpu", "1", "--scopes", "assign")
+    assert record["context"]["gpu"]["name"] == "pretended GPU 1"
+    assert pretended.asked()[0]["ordinals"] == [1]
+    assert pretended.asked("devices").count("cuda") == 1
+
+
+def test_a_run_that_uses_no_gpu_asks_for_none(pretended: Pretended) -> None:
+    pretended.add("x2", "cpu")
+    assert pretended.run("--device", "cpu", "--scopes", "assign")["context"]["gpu"] is None
+    assert pretended.asked("devices") == []
 
 
 # ----------------------------------------------------------------------------------------- what a device can do at most
@@ -324,6 +339,17 @@ def test_a_record_of_the_first_version_is_shown_but_not_added_to(pretended: Pret
     assert pretended.out.read_text() == old.read_text()
 
 
+def test_what_was_left_out_stays_noted_until_it_runs(pretended: Pretended) -> None:
+    same = ["--device", "cuda", "--scopes", "assign", "--resume", "--workloads"]
+    pretended.sources[1] = {"name": "plums", "kind": "file", "n": 1000, "d": 4}
+    pretended.run(*same, "plums,grapes", status=1)
+    left_out = pretended.run(*same, "grapes")["context"]["left_out"]
+    assert [entry["workload"] for entry in left_out] == ["plums"]
+    assert pretended.run(*same, "plums", status=1)["context"]["left_out"] == left_out, "once"
+    np.save(pretended.folder / "cache" / "plums.npy", np.ones((1000, 4), np.float32))
+    assert sound(pretended.run(*same, "plums"))["context"]["left_out"] == []
+
+
 def test_a_kept_record_needs_no_data(pretended: Pretended) -> None:
     same = ["--device", "cuda", "--scopes", "assign", "--resume", "--no-keep"]
     pretended.run(*same)
@@ -499,6 +525,11 @@ def test_pieces_of_a_run_become_one_record(ladder: Ladder) -> None:
     assert context["argv"][1] == "join"
     assert [run["argv"][-1] for run in context["pieces"]] == ["one", "two", "one"]
     assert context["left_out"] == [left_out]
+
+
+def test_what_one_piece_left_out_and_another_ran_is_there(ladder: Ladder) -> None:
+    first = piece("one", ["a"], left_out=[{"workload": "two", "reason": "no data"}])
+    assert join(ladder, first, piece("two", ["a"]))["context"]["left_out"] == []
 
 
 def test_of_a_row_in_two_pieces_the_later_counts(ladder: Ladder) -> None:

@@ -56,6 +56,7 @@ bool locked(int fd, int how) {
 }  // namespace
 
 std::optional<FileLock> FileLock::lock(const fs::path& file, bool wait, std::string& holder) {
+  if (fs::is_directory(file)) throw Error(fmt::format("{} is a folder: name a file in it", file.string()));
   if (!file.parent_path().empty()) fs::create_directories(file.parent_path());
   const fs::path path = file.string() + ".lock";
   for (;;) {

@@ -43,6 +43,7 @@ inline bool matches(const std::string& pattern, const std::string& text) {
 /// Those of `all` whose name (or one of whose names) matches one of the patterns; every pattern must match something.
 template <class Item, class Names>
 std::vector<Item> choose(const std::vector<Item>& all, const std::string& patterns, const char* what, Names names) {
+  if (split(patterns).empty()) throw Error(fmt::format("no {} is named: `ladder list` shows them all", what));
   std::vector<Item> chosen;
   std::vector<bool> in(all.size(), false);
   for (const std::string& pattern : split(patterns)) {

@@ -200,8 +200,10 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
   run->add_option("--gpus", words->options.gpus, "How many GPUs a variant gets that can use so many, --gpu the first")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  run->add_option("--out", words->options.out, "The record (default: results/local/record-TIME.json)");
-  run->add_flag("--resume", words->options.resume, "Keep what is in --out, and do the rest")->excludes(compare);
+  auto* out = run->add_option("--out", words->options.out, "The record (default: results/local/record-TIME.json)");
+  run->add_flag("--resume", words->options.resume, "Keep what is in --out, and do the rest")
+      ->needs(out)
+      ->excludes(compare);
   run->add_option(
          "--dump", words->options.dump,
          "Folder for labels.npy, centroids.npy, initial_centroids.npy and inertia.txt, by workload and variant")

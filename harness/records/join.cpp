@@ -14,7 +14,9 @@ using nlohmann::json;
 
 namespace {
 
-json context_of(const std::vector<Piece>& pieces, const std::vector<std::string>& argv) {
+/// `ran` says whether any piece ran a workload of this name.
+template <class F>
+json context_of(const std::vector<Piece>& pieces, const std::vector<std::string>& argv, F ran) {
   json context = pieces.front().record.at("context");
   context["argv"] = argv;
   context["pieces"] = json::array();
@@ -34,7 +36,8 @@ json context_of(const std::vector<Piece>& pieces, const std::vector<std::string>
     }
     for (const json& left_out : its.value("left_out", json::array())) {
       json& all = context["left_out"];
-      if (std::find(all.begin(), all.end(), left_out) == all.end()) all.push_back(left_out);
+      const bool known = std::find(all.begin(), all.end(), left_out) != all.end();
+      if (!known && !ran(left_out.at("workload"))) all.push_back(left_out);
     }
   }
   return context;
@@ -87,7 +90,7 @@ json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& ar
     return place(a) < place(b);
   });
   return {{"schema_version", record_version},
-          {"context", context_of(pieces, argv)},
+          {"context", context_of(pieces, argv, [&](const std::string& name) { return places.count(name) > 0; })},
           {"workloads", std::move(workloads)},
           {"rows", std::move(ordered)}};
 }

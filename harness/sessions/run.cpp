@@ -62,10 +62,10 @@ class Growing {
       if (context[key].is_null()) context[key] = old.at("context").at(key);
     }
     context["ceilings"] = old.at("context").at("ceilings");
+    context["left_out"] = old.at("context").value("left_out", json::array());
   }
 
   json& context() { return record_["context"]; }
-  json& context_entry(const char* key) { return record_["context"][key]; }
   const json& record() const { return record_; }
 
   /// What the record says of a workload of this name; null where nothing.
@@ -85,6 +85,11 @@ class Growing {
   }
   void list(const Workload& w) {
     if (described(w.name).is_null()) record_["workloads"].push_back(describe(w));
+    no_longer_left_out(w);
+  }
+  void leave_out(const Workload& w, const std::string& reason) {
+    no_longer_left_out(w);
+    record_["context"]["left_out"].push_back({{"workload", w.name}, {"reason", reason}});
   }
 
   /// Of `scopes`, those that have no row yet that need not be measured again.
@@ -107,6 +112,14 @@ class Growing {
   void write() const { write_record(record_, out_); }
 
  private:
+  void no_longer_left_out(const Workload& w) {
+    json others = json::array();
+    for (json& entry : record_["context"]["left_out"]) {
+      if (entry.at("workload") != w.name) others.push_back(std::move(entry));
+    }
+    record_["context"]["left_out"] = std::move(others);
+  }
+
   fs::path out_;
   json record_;
 };
@@ -155,6 +168,11 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
   }
 
   const std::vector<Pair> pairs = pairs_of(o, kinds, variants);
+  if (pairs.empty()) {
+    std::string names;
+    for (const DeviceKind kind : kinds) names += (names.empty() ? "" : " or ") + std::string(to_string(kind));
+    throw Error(fmt::format("none of the chosen variants is for {}: choose others, or another --device", names));
+  }
   Progress progress(pairs.size() * workloads.size());
   std::map<DeviceKind, Limits> limits = limits_of(o, kinds, record.context(), progress);
   const Scratch scratch;
@@ -188,7 +206,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     } catch (const std::exception& error) {
       if (o.insist) throw;
       progress.not_to_do(pairs.size(), fmt::format("{} is left out: {}", w.name, error.what()));
-      record.context_entry("left_out").push_back({{"workload", w.name}, {"reason", error.what()}});
+      record.leave_out(w, error.what());
       named_left_out = named_left_out || w.named;
       continue;
     }
@@ -217,7 +235,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     w.in_use.reset();
     if (!o.keep_generated) delete_generated(in_catalogue);
   }
-  record.context_entry("complete") = !interrupted();
+  record.context()["complete"] = !interrupted();
   record.write();
   fmt::print("\n{}\nrecord: {}\n", table(record.record()), o.out.string());
   if (interrupted()) {
