@@ -11,19 +11,22 @@ namespace ladder {
 
 Command show_command(CLI::App& app) {
   struct Options {
-    std::string file, scopes, over = "base";
+    std::string file, scopes, over = "both";
   };
   const auto o = std::make_shared<Options>();
   auto* show = app.add_subcommand("show", "Print a record as a table");
   show->add_option("record", o->file, "The record")->required();
   show->add_option("--scopes", o->scopes,
                    fmt::format("Of {} (default: all but transfers and initialisation)", listed(scope_names())));
-  show->add_option("--over", o->over, "Speedups are over each variant's base, or over the root of its tree")
-      ->check(CLI::IsMember({"base", "root"}))
+  show->add_option("--over", o->over, "Speedups are over each variant's base, over the root of its tree, or both")
+      ->check(CLI::IsMember({"base", "root", "both"}))
       ->capture_default_str();
   return {show, [o] {
+            using Over = TableOptions::Over;
             const TableOptions options{.scopes = split(o->scopes),
-                                       .over = o->over == "base" ? TableOptions::Over::base : TableOptions::Over::root};
+                                       .over = o->over == "base"   ? Over::base
+                                               : o->over == "root" ? Over::root
+                                                                   : Over::both};
             fmt::print("{}", table(read_record(o->file), options));
             return 0;
           }};

@@ -28,8 +28,8 @@ std::string setting_of(const json& row) {
   if (row.value("cache", "warm") == "cold") text += " cold";
   if (row.value("sustained_seconds", 0.0) > 0)
     text += fmt::format(" sustained {:g} s", row["sustained_seconds"].get<double>());
-  for (const auto& [name, value] : row.value("axes", json::object()).items())
-    text += fmt::format(" {}={}", name, value.dump());
+  const json axes = row.value("axes", json::object());  // items() of a temporary would outlive it
+  for (const auto& [name, value] : axes.items()) text += fmt::format(" {}={}", name, value.dump());
   return text;
 }
 
@@ -53,6 +53,7 @@ class Table {
       with_roof_ = with_roof_ || row.value("roof_percent", json()).is_number();
     }
     choose_scopes();
+    choose_columns();
     for (const Line& line : lines_) {
       names_ = std::max(names_, line.variant.size());
       workloads_ = std::max(workloads_, line.workload.size());
@@ -86,15 +87,37 @@ class Table {
     if (scopes_.empty()) take(false);
   }
 
-  size_t cell_width() const { return with_roof_ ? 22 : 18; }
+  void choose_columns() {
+    using Over = TableOptions::Over;
+    const auto any = [&](auto speedup) {
+      return std::any_of(lines_.begin(), lines_.end(), [&](const Line& line) {
+        return std::any_of(scopes_.begin(), scopes_.end(),
+                           [&](const std::string& s) { return bool(speedup(line, s)); });
+      });
+    };
+    with_root_ =
+        options_.over != Over::base && any([&](const Line& l, const std::string& s) { return over_root(l, s); });
+    with_base_ = (options_.over != Over::root || !with_root_) &&
+                 any([&](const Line& l, const std::string& s) { return over_base(l, s); });
+  }
+
+  size_t cell_width() const { return size_t(10 + 7 * (with_base_ + with_root_) + 5 * with_roof_); }
 
   std::string head() const {
+    const std::string blank = fmt::format("{:<{}} {:<{}} {:<4}", "", workloads_, "", names_, "");
     std::string text = fmt::format("{:<{}} {:<{}} {:<4}", "workload", workloads_, "variant", names_, "on");
-    for (const std::string& scope : scopes_) text += fmt::format(" {:>{}}", scope, cell_width() - 1);
-    const char* over = options_.over == TableOptions::Over::base ? "its base" : "its root";
-    text += fmt::format("\nmedian ms, speedup over {}{}; * launch-bound: nothing at all takes a tenth of it or more\n",
-                        over, with_roof_ ? ", share of what this device can do" : "");
-    return text;
+    for (const std::string& scope : scopes_) text += fmt::format(" {:>{}}", scope, cell_width());
+    text += "\n" + blank;
+    std::string columns = fmt::format(" {:>10}", "ms ");
+    if (with_base_) columns += fmt::format("{:>7}", "base");
+    if (with_root_) columns += fmt::format("{:>7}", "root");
+    if (with_roof_) columns += fmt::format("{:>5}", "roof");
+    for (size_t i = 0; i < scopes_.size(); ++i) text += columns;
+    text += "\nms: the median";
+    if (with_base_) text += "; base: so many times faster than its base";
+    if (with_root_) text += "; root: than the root of its tree";
+    if (with_roof_) text += "; roof: share of what this device can do at most";
+    return text + "\n*: launch-bound, nothing at all takes a tenth of it or more\n";
   }
 
   /// The time of `variant` where `line` has its own.
@@ -114,32 +137,44 @@ class Table {
     return found;
   }
 
-  std::optional<double> speedup(const Line& line, const std::string& scope, double ms) const {
-    const std::string base = base_.at(line.variant);
-    if (base.empty()) return std::nullopt;
-    std::optional<double> over;
-    if (options_.over == TableOptions::Over::root) {
-      std::string root = line.variant;
-      std::set<std::string> seen;
-      while (base_.count(root) && !base_.at(root).empty() && seen.insert(root).second) root = base_.at(root);
-      if (base_.count(root)) over = time_of(root, line, scope);
-    }
-    if (!over) over = time_of(base, line, scope);
-    return over ? std::optional(*over / ms) : std::nullopt;
+  std::string root_of(const std::string& variant) const {
+    std::string root = variant;
+    std::set<std::string> seen;
+    while (base_.count(root) && !base_.at(root).empty() && seen.insert(root).second) root = base_.at(root);
+    return root;
+  }
+
+  std::optional<double> speedup(const Line& line, const std::string& scope, const std::string& over) const {
+    const auto row = line.rows.find(scope);
+    const auto ms = row == line.rows.end() ? std::nullopt : median_of(row->second);
+    if (over.empty() || over == line.variant || !ms) return std::nullopt;
+    const auto before = time_of(over, line, scope);
+    return before ? std::optional(*before / *ms) : std::nullopt;
+  }
+  std::optional<double> over_base(const Line& line, const std::string& scope) const {
+    return speedup(line, scope, base_.at(line.variant));
+  }
+  std::optional<double> over_root(const Line& line, const std::string& scope) const {
+    return speedup(line, scope, root_of(line.variant));
+  }
+
+  static std::string times(std::optional<double> ratio) {
+    if (!ratio) return "";
+    return *ratio < 100 ? fmt::format("{:.3g}x", *ratio) : fmt::format("{:.0f}x", *ratio);
   }
 
   std::string cell(const Line& line, const std::string& scope) const {
     const auto found = line.rows.find(scope);
-    if (found == line.rows.end()) return "";
+    if (found == line.rows.end()) return std::string(cell_width(), ' ');
     const json& row = *found->second;
     const auto ms = median_of(&row);
     if (!ms) {
       const std::string status = row.at("status");
-      return (status == "refused" ? "-" : status) + std::string(cell_width() - 11, ' ');
+      return fmt::format("{:>9}{}", status == "refused" ? "-" : status, std::string(cell_width() - 9, ' '));
     }
-    const auto ratio = speedup(line, scope, *ms);
-    std::string text = fmt::format("{:.4g}{:1}{:>7}", *ms, row.value("launch_bound", false) ? "*" : "",
-                                   ratio ? fmt::format("{:.3g}x", *ratio) : "");
+    std::string text = fmt::format("{:>9.4g}{:1}", *ms, row.value("launch_bound", false) ? "*" : "");
+    if (with_base_) text += fmt::format("{:>7}", times(over_base(line, scope)));
+    if (with_root_) text += fmt::format("{:>7}", times(over_root(line, scope)));
     if (with_roof_) {
       const json roof = row.value("roof_percent", json());
       text += fmt::format("{:>5}", roof.is_number() ? fmt::format("{:.0f}%", roof.get<double>()) : "");
@@ -149,7 +184,7 @@ class Table {
 
   std::string line_text(const Line& line) const {
     std::string text = fmt::format("{:<{}} {:<{}} {:<4}", line.workload, workloads_, line.variant, names_, line.device);
-    for (const std::string& scope : scopes_) text += fmt::format(" {:>{}}", cell(line, scope), cell_width() - 1);
+    for (const std::string& scope : scopes_) text += " " + cell(line, scope);
     text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
     if (!line.setting.empty()) text += fmt::format("   {}\n", line.setting);
@@ -180,7 +215,7 @@ class Table {
   std::vector<Line> lines_;
   std::map<std::string, std::string> base_;
   std::vector<std::string> scopes_;
-  bool with_roof_ = false;
+  bool with_base_ = false, with_root_ = false, with_roof_ = false;  ///< columns of each scope
   size_t names_ = 12, workloads_ = 12;
 };
 

@@ -8,11 +8,13 @@ namespace ladder {
 
 struct TableOptions {
   std::vector<std::string> scopes;  ///< which to show, in this order; empty: those that most records are read for
-  enum class Over { base, root } over = Over::base;  ///< what a speedup is over
+  enum class Over { base, root, both } over = Over::both;  ///< what a speedup is over
 };
 
-/// A line per workload, variant, device and setting: for each scope the median time, its speedup and its share of what
-/// the device can do; and below it, uncut, why something has no time.
+/// A line per workload, variant, device and setting: for each scope the median time, how many times faster that is than
+/// its base and than the root of its tree, and its share of what the device can do; and below it, uncut, why something
+/// has no time. A column that would be empty is left out; so a record without its root shows speedups over bases alone,
+/// whatever `over` says.
 std::string table(const nlohmann::json& record, const TableOptions& options = {});
 
 }  // namespace ladder

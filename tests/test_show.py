@@ -1,0 +1,87 @@
+"""`ladder show`: what the table says of a record, and that it cuts nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import sample_record
+from conftest import Ladder
+
+WORDS = (
+    "illegal address: kernel assign_kernel reads 4 bytes past the end of x, file.cu:41, block (3, 0, 0), thread 255; "
+)
+
+
+def of_three(without: str = "") -> dict:
+    """A root of 8 ms, its child of 4 ms, and its grandchild of 1 ms; a fourth that failed, and a fifth that refused."""
+    record = sample_record.make()
+    (workload,) = record["workloads"] = [sample_record.workload("grapes", "grapes", 1000, 4, 16)]
+    rows = []
+    for variant, base, ms in (("r", "", 8.0), ("s", "r", 4.0), ("t", "s", 1.0)):
+        rows += [sample_record.row(variant, base, workload, "cuda", scope, ms) for scope in ("assign", "update")]
+    for variant, status in (("broken", "failed"), ("choosy", "refused")):
+        reason = WORDS + "launch <<<(4, 1, 1), (256, 1, 1), 0 bytes>>> on the second of its streams"
+        rows += [sample_record.row(variant, "s", workload, "cuda", "assign", status=status, reason=reason)]
+    record["rows"] = [row for row in rows if row["variant"] != without]
+    return record
+
+
+def shown(ladder: Ladder, folder: Path, record: dict, *words: str) -> str:
+    done = ladder("show", sample_record.write(record, folder / "record.json"), *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ratios(table: str) -> dict[str, list[float]]:
+    """Of each variant, the speedups in its line."""
+    lines = [line.split() for line in table.splitlines() if line.startswith("grapes ")]
+    return {line[1]: [float(word[:-1]) for word in line if re.fullmatch(r"[\d.]+x", word)] for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], {"s": [2, 2, 2, 2], "t": [4, 8, 4, 8]}),
+        (["--over", "base"], {"s": [2, 2], "t": [4, 4]}),
+        (["--over", "root"], {"s": [2, 2], "t": [8, 8]}),
+        (["--scopes", "assign"], {"s": [2, 2], "t": [4, 8]}),
+    ],
+)
+def test_speedups_over_base_and_root(ladder: Ladder, tmp_path: Path, words: list[str], expected: dict) -> None:
+    found = ratios(shown(ladder, tmp_path, of_three(), *words))
+    assert {name: found[name] for name in "st"} == {name: pytest.approx(of, rel=0.05) for name, of in expected.items()}
+    assert found["r"] == []
+
+
+@pytest.mark.parametrize("over", ["both", "root", "base"])
+def test_a_record_without_its_root_falls_back_to_bases(ladder: Ladder, tmp_path: Path, over: str) -> None:
+    table = shown(ladder, tmp_path, of_three(without="r"), "--over", over)
+    assert ratios(table)["t"] == pytest.approx([4, 4], rel=0.05)
+    assert "base: so many times faster" in table and "root:" not in table
+
+
+def test_columns_stand_under_their_names(ladder: Ladder, tmp_path: Path) -> None:
+    lines = shown(ladder, tmp_path, of_three()).splitlines()
+    (line,) = (line for line in lines if line.startswith("grapes ") and " t " in line)
+    ends = [match.end() for match in re.finditer(r"base|root|roof", lines[1])]
+    assert ends == [match.end() for match in re.finditer(r"[\d.]+x|\d+%", line)]
+
+
+def test_reasons_are_shown_whole_cause_first(ladder: Ladder, tmp_path: Path) -> None:
+    record = of_three()
+    lines = shown(ladder, tmp_path, record).splitlines()
+    for status in ("failed", "refused"):
+        (reason,) = (row["reason"] for row in record["rows"] if row["status"] == status)
+        assert f"    {status}: {reason}" in lines
+
+
+def test_axes_and_other_settings_have_a_line_of_their_own(ladder: Ladder, tmp_path: Path) -> None:
+    record = of_three()
+    for row in record["rows"]:
+        if row["variant"] == "t":
+            row |= {"axes": {"block": 64, "tile": 4}, "cache": "cold"}
+    lines = shown(ladder, tmp_path, record).splitlines()
+    (at,) = (i for i, line in enumerate(lines) if line.startswith("grapes ") and " t " in line)
+    assert lines[at + 1] == "    cold block=64 tile=4"
