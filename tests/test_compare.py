@@ -270,6 +270,24 @@ def test_each_over_its_base_or_its_root(compare: Compare, over: str, pairs: set[
     assert [c["candidate"] for c in only] == ["t"]
 
 
+@pytest.mark.parametrize(
+    ("base", "candidate", "meet"),
+    [
+        ({}, {"block": 64}, True),
+        ({"tile": 4}, {"tile": 4, "block": 64}, True),
+        ({"tile": 4, "wide": 1}, {"tile": 4}, True),
+        ({"tile": 4}, {"tile": 8, "block": 64}, False),
+    ],
+)
+def test_only_an_axis_that_both_have_must_agree(compare: Compare, base: dict, candidate: dict, meet: bool) -> None:
+    record = ladder_of_three()
+    for row, axes in zip(record["rows"], (base, candidate, {}), strict=True):
+        row["axes"] = axes
+    done = compare(record, "--variants", "r,s", "--json")
+    assert done.returncode == (0 if meet else 2), done.stderr
+    assert meet or "s on wide (cuda, assign) has no timed row of r beside it" in done.stderr
+
+
 def interleaved(factor: float, drift: float = 0.0) -> dict:
     random = np.random.default_rng(4)
     rows = []

@@ -187,6 +187,23 @@ RowComparison compare(const Group& base, const Group& candidate, bool one_run, S
   return row;
 }
 
+/// The rows of the base that differ from these in the variant alone. An axis that both have must have one value; one
+/// that only one of them has is part of what differs.
+const Group* beside(const Side& side, const std::string& base, const Group& group) {
+  const json axes = group.first().at("axes");
+  for (const std::string& name : side.order) {
+    const Group& other = side.groups.at(name);
+    if (other.first().at("variant") != base || other.setting != group.setting) continue;
+    const json others = other.first().at("axes");
+    auto items = others.items();
+    if (std::all_of(items.begin(), items.end(), [&](const auto& axis) {
+          return !axes.contains(axis.key()) || axes.at(axis.key()) == axis.value();
+        }))
+      return &other;
+  }
+  return nullptr;
+}
+
 bool same_module(const json& a, const json& b) {
   const std::string hash = field(a, "module_hash", "");
   return !hash.empty() && hash == field(b, "module_hash", "");
@@ -289,11 +306,8 @@ Comparisons compare_variants(const json& record, const std::function<std::string
     const Group& group = side.groups.at(name);
     const std::string base = base_of(group.first());
     if (base.empty()) continue;
-    // Other axes are another setting, unless the base does not have them.
-    auto found = side.groups.find(name_of(base, group.setting, group.first().at("axes")));
-    if (found == side.groups.end()) found = side.groups.find(name_of(base, group.setting, json::object()));
-    if (found != side.groups.end())
-      all.rows.push_back(compare(found->second, group, true, scatters, margin));
+    if (const Group* found = beside(side, base, group))
+      all.rows.push_back(compare(*found, group, true, scatters, margin));
     else
       all.left_out.push_back(fmt::format("{} has no timed row of {} beside it", words_for(group.first()), base));
   }
