@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 
+#include "base/clock.hpp"
 #include "commands/commands.hpp"
 #include "sessions/child.hpp"
 #include "sessions/devices.hpp"
@@ -29,11 +30,14 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Runs a command of the shell; throws Error with what it wrote where it fails.
+/// Runs a command of the shell, and says how long it took; throws Error with what it wrote where it fails.
 void run_tool(const std::string& command, const std::string& what, const fs::path& log) {
-  fmt::print(stderr, "{}\n", what);
-  if (std::system((command + " >" + quoted(log) + " 2>&1").c_str()) != 0)
-    throw Error(fmt::format("`{}` failed:\n{}", command, text_of(log)));
+  fmt::print(stderr, "{} ... ", what);
+  std::fflush(stderr);
+  const double begin = now_seconds();
+  const int status = std::system((command + " >" + quoted(log) + " 2>&1").c_str());
+  fmt::print(stderr, "{:.0f} s\n", now_seconds() - begin);
+  if (status != 0) throw Error(fmt::format("`{}` failed:\n{}", command, text_of(log)));
 }
 
 /// A build that holds the variant and what runs it.
@@ -49,9 +53,11 @@ Built build_sanitized(const Words& w, const fs::path& source, const fs::path& sc
   const std::string kind = native ? "cpu" : "simt";
   if (!fs::exists(build / "build.ninja"))
     run_tool(fmt::format("cd {} && cmake --preset asan", quoted(source_folder())),
-             "configuring the sanitized build, once", scratch / "configure.log");
+             "configuring the sanitized build, once (seconds)", scratch / "configure.log");
   run_tool(fmt::format("cmake --build {} --target {}_{} ladder_worker_simt", quoted(build), kind, w.id),
-           fmt::format("building {} with sanitizers", w.id), scratch / "build.log");
+           fmt::format("building {} with sanitizers ({})", w.id,
+                       fs::exists(build / "ladder_worker_simt") ? "seconds" : "minutes, this first time"),
+           scratch / "build.log");
   return {native ? DeviceKind::cpu : DeviceKind::simt, build / "ladder_worker_simt", build / w.folder};
 }
 
@@ -156,7 +162,12 @@ int check(const Words& words) {
   const Variant variant = variant_of(words.id, built);
   if (const auto broken = variant.broken.find(built.device); broken != variant.broken.end())
     throw Error(fmt::format("{}: {}", words.id, broken->second));
+  if (!variant.base.empty() && source_of(variant.base, source_folder() / "variants").empty() &&
+      source_of(variant.base, source_folder() / words.folder).empty())
+    throw Error(fmt::format("the card of {} names the base '{}', and there is no such variant: correct .base", words.id,
+                            variant.base));
   Progress progress(workloads.size() * programs.size());
+  const double begin = now_seconds();
   int right = 0, wrong = 0;
   for (Workload& w : workloads) {
     try {
@@ -184,6 +195,8 @@ int check(const Words& words) {
       std::fflush(stdout);
     }
   }
+  fmt::print(stderr, "tried on {} workloads in {:.0f} s: {} right, {} wrong\n", workloads.size(), now_seconds() - begin,
+             right, wrong);
   if (wrong == 0 && right == 0) {
     fmt::print(stderr, "ladder: {} ran on none of these workloads: name others with --workloads\n", words.id);
     return 1;

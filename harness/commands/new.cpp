@@ -68,7 +68,8 @@ void say_where(const std::vector<std::string>& lines, const fs::path& file) {
   };
   const std::string name = fs::relative(file, fs::current_path()).string();
   fmt::print("{}:1: say what differs, and what the base's flaw was\n", name);
-  const std::vector<Place> places = {{"__global__", "a kernel"},
+  const std::vector<Place> places = {{"#include \"parts/", "shared with other revisions: copy from it what you change"},
+                                     {"__global__", "a kernel"},
                                      {"def assign", "the assignment"},
                                      {"idea", "the idea, in a line"},
                                      {"expect", "what you think will happen, before you measure"},
@@ -78,7 +79,8 @@ void say_where(const std::vector<std::string>& lines, const fs::path& file) {
       // A word of the card, or the mark of a kernel; not a word in a comment.
       const bool in_card =
           std::regex_search(lines[i], std::regex("[.\"' ]" + std::string(place.mark) + "[\"']?\\s*[=:]"));
-      const bool in_code = (place.mark[0] == '_' || place.mark[0] == 'd') && lines[i].rfind(place.mark, 0) == 0;
+      const bool in_code =
+          std::string("_d#").find(place.mark[0]) != std::string::npos && lines[i].rfind(place.mark, 0) == 0;
       if (in_card || in_code) fmt::print("{}:{}: {}\n", name, i + 1, place.what);
     }
   }
