@@ -122,17 +122,15 @@ const bool registered = [] {
   // Threads of OpenMP spin while they wait, and on a machine with other work they spin away the time of those that they
   // wait for: twenty times as long. It is read when a variant's module brings the library in.
   setenv("OMP_WAIT_POLICY", "passive", 0);
-  for (const std::string folder : {"variants", "tests/example"}) {
-    for (const auto& [kind, variant] : built(folder)) {
-      for (const bool is_float : {true, false}) {
-        for (const bool awkward : {true, false}) {
-          // A peer's Python takes a second to begin; tests/test_peers.py tries its sizes.
-          if (awkward && is_peer(variant.modules.at(kind))) continue;
-          const std::string name =
-              variant.id + (is_float ? "_f32" : "_f64") + (awkward ? "_awkward_sizes" : "_special_points");
-          testing::RegisterTest((std::string("Variants_") + to_string(kind)).c_str(), name.c_str(), nullptr, nullptr,
-                                __FILE__, __LINE__, [=] { return new OneVariant(kind, variant, is_float, awkward); });
-        }
+  for (const auto& [kind, variant] : built("variants")) {
+    for (const bool is_float : {true, false}) {
+      for (const bool awkward : {true, false}) {
+        // A peer's Python takes a second to begin; tests/test_peers.py tries its sizes.
+        if (awkward && is_peer(variant.modules.at(kind))) continue;
+        const std::string name =
+            variant.id + (is_float ? "_f32" : "_f64") + (awkward ? "_awkward_sizes" : "_special_points");
+        testing::RegisterTest((std::string("Variants_") + to_string(kind)).c_str(), name.c_str(), nullptr, nullptr,
+                              __FILE__, __LINE__, [=] { return new OneVariant(kind, variant, is_float, awkward); });
       }
     }
   }
