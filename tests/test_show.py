@@ -75,3 +75,13 @@ def test_reasons_are_shown_whole_cause_first(ladder: Ladder, tmp_path: Path) -> 
     for status in ("failed", "refused"):
         (reason,) = (row["reason"] for row in record["rows"] if row["status"] == status)
         assert f"    {status}: {reason}" in lines
+
+
+def test_axes_and_other_settings_have_a_line_of_their_own(ladder: Ladder, tmp_path: Path) -> None:
+    record = of_three()
+    for row in record["rows"]:
+        if row["variant"] == "t":
+            row |= {"axes": {"block": 64, "tile": 4}, "cache": "cold"}
+    lines = shown(ladder, tmp_path, record).splitlines()
+    (at,) = (i for i, line in enumerate(lines) if line.startswith("grapes ") and " t " in line)
+    assert lines[at + 1] == "    cold block=64 tile=4"

@@ -28,7 +28,7 @@ std::string setting_of(const json& row) {
   if (row.value("cache", "warm") == "cold") text += " cold";
   if (row.value("sustained_seconds", 0.0) > 0)
     text += fmt::format(" sustained {:g} s", row["sustained_seconds"].get<double>());
-  const json axes = row.value("axes", json::object());
+  const json axes = row.value("axes", json::object());  // items() of a temporary would outlive it
   for (const auto& [name, value] : axes.items()) text += fmt::format(" {}={}", name, value.dump());
   return text;
 }
