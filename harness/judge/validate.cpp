@@ -145,8 +145,9 @@ class RowJudge {
     };
     const int k = problem_.k, d = problem_.d;
     if (got < 0 || got >= k)
-      return wrong("labels are 0 to " + std::to_string(k - 1) + "; " + std::to_string(best) + " is right, at " +
-                   shown(least));
+      return wrong("labels are 0 to " + std::to_string(k - 1) +
+                   (got == -1 ? " (-1 stands in each beforehand: did a thread write this one?)" : "") + "; " +
+                   std::to_string(best) + " is right, at " + shown(least));
     std::vector<double> to_best(d), to_got(d);
     as_seen(centroid(best), d, problem_.metric, to_best.data());
     as_seen(centroid(got), d, problem_.metric, to_got.data());
