@@ -116,7 +116,7 @@ std::string fault_of(const T* centroids, int k, int d, Metric metric) {
   for (size_t i = 0; i < size_t(k) * d; ++i)
     if (!std::isfinite(centroids[i]))
       return "centroid " + std::to_string(i / d) + " has " + number(double(centroids[i])) + " in feature " +
-             std::to_string(i % d) + unwritten + verdict;
+             std::to_string(i % d) + verdict + unwritten;
   if (metric == Metric::cosine)
     if (const int64_t j = find_zero_row(centroids, k, d); j >= 0)
       return "centroid " + std::to_string(j) + " is the zero vector, which has no direction" + verdict;
