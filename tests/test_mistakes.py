@@ -77,7 +77,7 @@ def test_the_default_build_says_what_is_wrong(mistake: str, tmp_path: Path) -> N
 def test_the_sanitized_build_says_what_is_wrong(mistake: str, tmp_path: Path) -> None:
     if not (SANITIZED / "ladder").exists():
         pytest.skip("the asan preset is not built")
-    done = run(SANITIZED, mistake, tmp_path / "record.json")
+    done = run(SANITIZED, mistake, tmp_path / "record.json", "--time-limit", "120")
     expect(mistake, "asan", done.stdout + done.stderr)
     assert "harness/" not in done.stdout, "no message may need the source of the harness"
 

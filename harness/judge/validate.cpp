@@ -116,7 +116,7 @@ std::string fault_of(const T* centroids, int k, int d, Metric metric) {
   for (size_t i = 0; i < size_t(k) * d; ++i)
     if (!std::isfinite(centroids[i]))
       return "centroid " + std::to_string(i / d) + " has " + number(double(centroids[i])) + " in feature " +
-             std::to_string(i % d) + unwritten + verdict;
+             std::to_string(i % d) + verdict + unwritten;
   if (metric == Metric::cosine)
     if (const int64_t j = find_zero_row(centroids, k, d); j >= 0)
       return "centroid " + std::to_string(j) + " is the zero vector, which has no direction" + verdict;
@@ -145,8 +145,9 @@ class RowJudge {
     };
     const int k = problem_.k, d = problem_.d;
     if (got < 0 || got >= k)
-      return wrong("labels are 0 to " + std::to_string(k - 1) + "; " + std::to_string(best) + " is right, at " +
-                   shown(least));
+      return wrong("labels are 0 to " + std::to_string(k - 1) +
+                   (got == -1 ? " (-1 stands in each beforehand: did a thread write this one?)" : "") + "; " +
+                   std::to_string(best) + " is right, at " + shown(least));
     std::vector<double> to_best(d), to_got(d);
     as_seen(centroid(best), d, problem_.metric, to_best.data());
     as_seen(centroid(got), d, problem_.metric, to_got.data());

@@ -27,10 +27,20 @@ namespace simt::memory {
 namespace {
 
 constexpr size_t alignment = 256;           // CUDA's
-constexpr size_t red_zone = 256;            // at least, after each allocation
 constexpr size_t give_back_from = 1 << 16;  // smaller blocks keep their pages
 
 size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+/// What an allocation takes of the arena: its bytes, and addresses behind them that are nobody's.
+size_t with_red_zone(size_t bytes) {
+  const size_t own = round_up(std::max<size_t>(bytes, 1), alignment);
+#ifdef SIMT_CHECKED
+  // Who runs past the end, by a tile of rows that are not there, is not to come to the next allocation unnoticed.
+  return own + std::clamp<size_t>(own, 16 << 10, 1 << 20);
+#else
+  return own + 256;
+#endif
+}
 
 /// First fit over free ranges in address order; neighbours merge again when they are freed.
 class Arena {
@@ -58,7 +68,7 @@ class Arena {
   }
 
   void* allocate(size_t bytes, int device) {
-    const size_t needed = round_up(std::max<size_t>(bytes, 1), alignment) + red_zone;
+    const size_t needed = with_red_zone(bytes);
     std::lock_guard lock(mutex_);
     Use& use = uses_[size_t(device)];
     if (bytes > total() - std::min(total(), use.now)) return nullptr;
@@ -158,7 +168,7 @@ class Arena {
     const size_t bytes = allocation.bytes;
     live_.erase(found);
     uses_[size_t(allocation.device)].now -= bytes;
-    const size_t length = round_up(std::max<size_t>(bytes, 1), alignment) + red_zone;
+    const size_t length = with_red_zone(bytes);
     SIMT_FORBID(start, length);
     if (length >= give_back_from) {
       const auto page = uintptr_t(sysconf(_SC_PAGESIZE));

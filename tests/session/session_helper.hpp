@@ -94,6 +94,7 @@ Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& po
     run_session(request, device_of(kind, request.ordinals, is_peer(request.module)), report);
   } catch (const std::exception& error) {
     outcome.fault = error.what();  // a kernel that was stopped
+    if (kind != DeviceKind::cpu) cudaDeviceReset();  // and took the context with it: others need one
   }
   std::filesystem::remove_all(folder);
   return outcome;
