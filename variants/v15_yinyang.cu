@@ -10,7 +10,7 @@
 // paper's third filter, by single centroids, would let lanes part again and is left to c4_yinyang.
 //
 // Exact: distances are v10's, sums of (x - c)^2 in the order of the features, and a group is left out only where no
-// rounding of theirs could make it the nearest (parts/yinyang.cuh, Margin): labels are those of Lloyd, ties included.
+// rounding of theirs could make it the nearest (parts/margin.hpp): labels are those of Lloyd, ties included.
 #include "parts/yinyang.cuh"
 
 namespace {
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(block)
   __shared__ int listed;
   __shared__ T own[block][width + 1];  // one more: 32 threads that read one feature find it in 32 banks
   __shared__ __align__(16) T part[width][tile];
-  const int g = blockIdx.y, t = threadIdx.x;
+  const int g = blockIdx.y, t = threadIdx.x, lane = t % 32, warp = t / 32;
   const int members = begin[g + 1] - begin[g], first_point = blockIdx.x * points;
   const Margin<T> margin(d);
   if (t == 0) listed = 0;
@@ -86,24 +86,27 @@ __global__ void __launch_bounds__(block)
     for (int first = 0; first < members; first += tile) {
       T distance[tile] = {};
       for (int f = 0; f < d; f += width) {
-        __syncthreads();                                 // nobody still reads the features before
-        for (int e = t; e < here * width; e += block) {  // a warp copies 32 features of one point
-          const int p = e / width, w = e % width;
-          own[p][w] = f + w < d ? x[size_t(first_point + list[from + p]) * d + f + w] : T(0);
-        }
-        for (int e = t; e < tile * width; e += block) {
-          const int m = e / width, w = e % width;
-          part[w][m] = first + m < members && f + w < d ? c[size_t(member[begin[g] + first + m]) * d + f + w] : T(0);
+        const int wide = min(width, d - f);
+        __syncthreads();    // nobody still reads the features before
+        if (lane < wide) {  // a warp copies neighbouring features of one row
+          for (int p = warp; p < here; p += block / 32) {
+            own[p][lane] = x[size_t(first_point + list[from + p]) * d + f + lane];
+          }
+          for (int m = warp; m < tile; m += block / 32) {
+            part[lane][m] = first + m < members ? c[size_t(member[begin[g] + first + m]) * d + f + lane] : T(0);
+          }
         }
         __syncthreads();  // all of them are there
-        for (int w = 0; w < width; ++w) {
+        if (t >= here) continue;
+#pragma unroll 4
+        for (int w = 0; w < wide; ++w) {
           for (int m = 0; m < tile; ++m) {
             const T diff = own[t][w] - part[w][m];
             distance[m] += diff * diff;
           }
         }
       }
-      for (int m = 0; m < tile; ++m) {
+      for (int m = 0; m < tile && t < here; ++m) {
         if (first + m >= members) break;
         const int32_t j = member[begin[g] + first + m];  // in no order: ties go to the lower number
         if (distance[m] < nearest || (distance[m] == nearest && j < best)) {
@@ -172,7 +175,7 @@ void assign(State<T>& s) {
     check(cudaMemsetAsync(y.threshold, 0, s.n * sizeof(T), s.stream), "clearing the thresholds");
   }
   int points = most_points;
-  while (points > block && blocks(s.n, points) * int64_t(y.groups) < 16 * s.device_info.multiprocessors) points /= 2;
+  while (points > block && blocks(s.n, points) * int64_t(y.groups) < 4 * s.device_info.multiprocessors) points /= 2;
   const dim3 grid(blocks(s.n, points), y.groups);
   launch(group_distances_kernel<T, false>, grid, block, 0, s.stream, s.x, s.c, y.begin, y.member, y.threshold, y.lower,
          s.label, counts, points, s.n, s.d);

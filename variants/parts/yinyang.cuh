@@ -135,27 +135,28 @@ void group_centroids(State<T>& s) {
 
 // ---- drifts
 
-/// One warp per group: how far each of its centroids moved, and the most of them.
+/// One thread per centroid: how far it moved.
 template <class T>
-__global__ void drift_kernel(const T* c, const T* before, const int* begin, const int32_t* member, T* drift,
-                             T* group_drift, int groups, int d) {
-  const int g = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-  if (g >= groups) return;  // a whole warp at a time
-  const Margin<T> margin(d);
-  T most = 0;
-  for (int m = begin[g]; m < begin[g + 1]; ++m) {
-    const int j = member[m];
-    T moved = 0;
-    for (int f = lane; f < d; f += 32) {
-      const T diff = c[size_t(j) * d + f] - before[size_t(j) * d + f];
-      moved += diff * diff;
-    }
-    for (int half = 16; half > 0; half /= 2) moved += __shfl_xor_sync(0xffffffff, moved, half);
-    moved = margin.above(moved);
-    if (lane == 0) drift[j] = moved;
-    most = max(most, moved);
+__global__ void drift_kernel(const T* c, const T* before, T* drift, int k, int d) {
+  const int j = blockIdx.x * blockDim.x + threadIdx.x;
+  if (j >= k) return;
+  T moved = 0;
+  for (int f = 0; f < d; ++f) {
+    const T diff = c[size_t(j) * d + f] - before[size_t(j) * d + f];
+    moved += diff * diff;
   }
-  if (lane == 0) group_drift[g] = most;
+  drift[j] = Margin<T>(d).above(moved);
+}
+
+/// One thread per group: the most that one of its centroids moved.
+template <class T>
+__global__ void group_drift_kernel(const T* drift, const int* begin, const int32_t* member, T* group_drift,
+                                   int groups) {
+  const int g = blockIdx.x * blockDim.x + threadIdx.x;
+  if (g >= groups) return;
+  T most = 0;
+  for (int m = begin[g]; m < begin[g + 1]; ++m) most = max(most, drift[member[m]]);
+  group_drift[g] = most;
 }
 
 template <class T>
@@ -164,8 +165,10 @@ void update_yinyang(State<T>& s) {
   check(cudaMemcpyAsync(y.before, s.c, size_t(s.k) * s.d * sizeof(T), cudaMemcpyDeviceToDevice, s.stream),
         "keeping the centroids");
   update_any<T, Layout::rows>(s);
-  launch(drift_kernel<T>, blocks(int64_t(y.groups) * 32, 256), 256, 0, s.stream, s.c, y.before, y.begin, y.member,
-         y.drift, y.group_drift, y.groups, s.d);
+  // Few threads: small blocks, so that every multiprocessor gets one.
+  launch(drift_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, y.before, y.drift, s.k, s.d);
+  launch(group_drift_kernel<T>, blocks(y.groups, 32), 32, 0, s.stream, y.drift, y.begin, y.member, y.group_drift,
+         y.groups);
 }
 
 }  // namespace ladder
