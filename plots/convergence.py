@@ -97,6 +97,10 @@ def drawn_shares(reassigned: Sequence[int], n: int, floor: float) -> np.ndarray:
     return np.maximum(np.array(reassigned) / n, floor)
 
 
+def percent_text(share: float) -> str:
+    return f"{np.format_float_positional(100 * share, precision=9, trim='-')} %"
+
+
 def share_scale(ax: Axes, floor: float, zero: bool, height: float) -> None:
     """A log axis of shares. It has no zero: where one is drawn, at `floor`, the tick there says 0."""
     ax.set_yscale("log")
@@ -105,14 +109,14 @@ def share_scale(ax: Axes, floor: float, zero: bool, height: float) -> None:
     ticks = [m * 10.0**e for e in range(-math.ceil(decades), 1) for m in parts if floor <= m * 10.0**e <= 1]
     apart = decades * TICK_ROOM / height  # decades that two labels need
     shown = [tick for tick in ticks if not zero or math.log10(tick / floor) > apart]
-    ax.set_yticks([floor] * zero + shown, ["0"] * zero + [f"{100 * tick:g} %" for tick in shown])
+    ax.set_yticks([floor] * zero + shown, ["0"] * zero + [percent_text(tick) for tick in shown])
     ax.minorticks_off()
     ax.set_ylabel("labels that changed (log scale)")
 
 
 def scale_width(floor: float) -> float:
     """Inches that the labels of such an axis take."""
-    return text_width(f"{100 * 10.0 ** math.ceil(math.log10(floor)):g} %") + 0.65
+    return text_width(percent_text(10.0 ** math.ceil(math.log10(floor)))) + 0.65
 
 
 def stop_rule(workload: Workload) -> tuple[str, float]:
