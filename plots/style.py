@@ -282,6 +282,10 @@ def coloured(order: Sequence[Rung], feet: Sequence[Rung]) -> list[Rung]:
     return [rung for rung in order if rung in chosen]
 
 
+# Over the markers of launch-bound times.
+RING: dict[str, Any] = {"linestyle": "none", "mfc": "white", "mew": 2, "zorder": 4, "gid": "hollow"}
+
+
 def line_style(index: int | None) -> dict[str, Any]:
     """Of the index-th coloured line; of a grey one without an index."""
     if index is None:

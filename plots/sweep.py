@@ -9,7 +9,20 @@ from pathlib import Path
 from choice import Choice
 from matplotlib.lines import Line2D
 from record import DEVICES, SCOPE_TITLES, TIMES, Record, Rung, Speedup, Workload
-from style import GREY, SMALL, WIDTH, Notes, Page, coloured, line_style, log_ticks, lone_remarks, shorten, text_width
+from style import (
+    GREY,
+    RING,
+    SMALL,
+    WIDTH,
+    Notes,
+    Page,
+    coloured,
+    line_style,
+    log_ticks,
+    lone_remarks,
+    shorten,
+    text_width,
+)
 
 LEGEND_ROW = 0.35  # inches
 
@@ -84,7 +97,7 @@ def draw_page(
             ax.plot(ks, line, **style)
             if rung in shown:
                 hollow = [v if k in at and at[k].launch_bound else math.nan for k, v in zip(ks, line, strict=True)]
-                ax.plot(ks, hollow, **style | {"linestyle": "none", "mfc": "white", "mew": 2, "zorder": 4})
+                ax.plot(ks, hollow, **style | RING)
         for k, s in at.items() if rung in shown else ():
             if s.low is not None and s.high is not None:
                 axes[0].vlines(k, s.reference_ms / s.high, s.reference_ms / s.low, color=style["color"], linewidth=2)
