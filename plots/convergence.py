@@ -25,6 +25,7 @@ from style import (
     MARGIN,
     MARKERS,
     SMALL,
+    TICK_ROOM,
     WIDTH,
     Page,
     coloured,
@@ -35,7 +36,6 @@ from style import (
 )
 
 LEGEND_ROW = 0.36  # inches
-TICK_ROOM = 0.3  # inches between two labels of an axis
 LAUNCH = "below: mostly launch"
 DASHES = ("-", "--", ":", "-.")  # one per counter
 
@@ -295,16 +295,16 @@ def draw_solves(
     share_scale(axes[0], min(shares, default=1.0), floor in shares, height)
     axes[1].set_yscale("log")
     axes[1].set_ylabel("time of the iteration, ms (log scale)")
+    limit = 10e-3 * (record.event_floor_us(device) or 0)  # ms
+    if limit > axes[1].get_ylim()[0]:
+        axes[1].axhline(limit, color="black", linestyle=":", linewidth=2)
+        handles.append(Line2D([], [], color="black", linestyle=":", label=LAUNCH))
     low, high = axes[1].get_ylim()
     if high / low < 4:  # a decade at least: noise must not fill the page
         middle = (low * high) ** 0.5
         low, high = middle / 2, middle * 2
         axes[1].set_ylim(low, high)
-    log_ticks(axes[1], "y", float(np.log10(high / low)), height)
-    event_floor = record.event_floor_us(device)
-    if event_floor and 10e-3 * event_floor > axes[1].get_ylim()[0]:
-        axes[1].axhline(10e-3 * event_floor, color="black", linestyle=":", linewidth=2)
-        handles.append(Line2D([], [], color="black", linestyle=":", label=LAUNCH))
+    log_ticks(axes[1], "y", height)
     for ax in axes:
         ax.minorticks_off()
         ax.set_xlabel("iteration")

@@ -71,7 +71,7 @@ def draw_page(
         if rung in shown:
             ax.plot(range(len(files)), hollow[rung], **styles[rung] | RING)
     low, high = ax.get_ylim()
-    log_ticks(ax, "y", math.log10(high / low), height)
+    log_ticks(ax, "y", height)
     ax.minorticks_off()
     ax.set_ylim(low, high)
 

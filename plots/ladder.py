@@ -131,7 +131,7 @@ def draw_panel(
 ) -> None:
     ax.set_xscale("log")
     ax.set_xlim(*limits)
-    log_ticks(ax, "x", math.log10(limits[1] / limits[0]), inches, TIMES)
+    log_ticks(ax, "x", inches, TIMES)
     ax.minorticks_off()
     ax.axvline(1, color=GREY, linewidth=1.5, zorder=1)
     for rung, m in marks.items():

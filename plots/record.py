@@ -32,6 +32,7 @@ PHRASES = {
 }
 SCOPE_TITLES = {scope: PHRASES.get(scope, scope.replace("_", " ")) for scope in SCOPES}
 TIMES = "\N{MULTIPLICATION SIGN}"
+SPACE = "\N{NO-BREAK SPACE}"  # where a line must not end
 DAGGER = "\N{DAGGER}"
 # A family with more workloads than this is drawn and tabled by kind, not workload by workload.
 MANY_WORKLOADS = 6
@@ -88,7 +89,7 @@ class Workload:
 
     @property
     def size(self) -> str:
-        return f"{self.n:,} {TIMES} {self.d}, K = {self.k:,}"
+        return f"{self.n:,} {TIMES} {self.d}, K = {self.k:,}".replace(" ", SPACE).replace(f",{SPACE}", ", ")
 
     @property
     def kind(self) -> str:
@@ -488,8 +489,8 @@ def geometric_mean(values: Iterable[float]) -> float:
 def percent(value: float) -> str:
     """One digit below one, none above: 0.04 %, 0.3 %, 8 %, 74 %."""
     if value <= 0 or value >= 0.95:
-        return f"{value:.0f}\N{NO-BREAK SPACE}%"
-    return f"{value:.{-math.floor(math.log10(value))}f}\N{NO-BREAK SPACE}%"
+        return f"{value:.0f}{SPACE}%"
+    return f"{value:.{-math.floor(math.log10(value))}f}{SPACE}%"
 
 
 def number(value: float) -> str:

@@ -104,6 +104,7 @@ def draw_page(
                 axes[1].vlines(k, s.low, s.high, color=style["color"], linewidth=2)
     if len(order) > len(shown):
         handles.append(Line2D([], [], color="#BBBBBB", label=f"{len(order) - len(shown)} others"))
+    axes[1].axhline(1, color=GREY, linewidth=1.5)
     labels = tick_labels(ks)
     for ax in axes:
         ax.set_xscale("log")
@@ -111,12 +112,10 @@ def draw_page(
         ax.minorticks_off()
         ax.set_xticks(ks, labels)
         ax.set_xlabel("K, clusters (log scale)")
-        low, high = ax.get_ylim()
-        log_ticks(ax, "y", math.log10(high / low), height, TIMES if ax is axes[1] else "")
+        log_ticks(ax, "y", height, TIMES if ax is axes[1] else "")
         ax.minorticks_off()
     axes[0].set_ylabel("median time, ms (log scale)")
     axes[1].set_ylabel(f"speedup over the {choice.over} (log scale)")
-    axes[1].axhline(1, color=GREY, linewidth=1.5)
     page.figure.legend(
         handles=handles,
         loc="upper left",

@@ -723,6 +723,19 @@ def test_the_way_to_the_device_and_back_has_its_own_parts_where_it_was_timed() -
     assert run.whole == pytest.approx(sum(ms for _, ms in run.parts))
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.9, 2.1), (0.03, 90), (2e-4, 3e4), (1e-9, 1e9)])
+def test_ticks_of_a_log_axis_do_not_touch(low: float, high: float, figures: dict[str, Figure]) -> None:
+    for which, inches in (("x", 2.5), ("x", 12.0), ("y", 5.0)):
+        page = style.Page("title", "", [], [])
+        ax = page.axes(3, 3, inches if which == "x" else 5, inches if which == "y" else 5)
+        ax.set(**{f"{which}scale": "log", f"{which}lim": (low, high)})
+        style.log_ticks(ax, which, inches, TIMES)
+        assert overlaps(page.figure) == []
+        axis = ax.xaxis if which == "x" else ax.yaxis
+        assert 1.0 in axis.get_ticklocs()
+        assert 1 + (inches > 4) <= len(axis.get_ticklocs()) <= 20
+
+
 def test_text_is_broken_where_it_ends() -> None:
     for bold in (False, True):
         lines = style.wrap("a title of some length " * 9 + "/" + "x" * 300, 15, style.TITLE, bold)
