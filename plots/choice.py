@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from record import Over, Record
 
@@ -16,7 +17,7 @@ class Choice:
     devices: tuple[str, ...] = DEFAULT_DEVICES
     scopes: tuple[str, ...] = ()  # empty: what the figure shows by itself
     over: Over = "root"
-    workloads: tuple[str, ...] = ()  # empty: all of the record
+    workloads: tuple[str, ...] = ()  # as asked for: names, families or globs; empty: all of the record
     points: Path | None = None  # the file behind a workload of one's own
 
     @property
@@ -40,7 +41,7 @@ class Choice:
         if over and self.over != "root":
             command += ["--over", self.over]
         for name in (workload,) if workload else self.workloads:
-            command += ["--workload", name]
+            command += ["--workload", quote(name)]
         if device and device not in DEFAULT_DEVICES:
             command += ["--device", device]
         return [record.footer(device), "drawn by " + " ".join(command)]

@@ -25,6 +25,7 @@ from style import (
     MARGIN,
     MARKERS,
     SMALL,
+    TICK_ROOM,
     WIDTH,
     Page,
     coloured,
@@ -35,7 +36,6 @@ from style import (
 )
 
 LEGEND_ROW = 0.36  # inches
-TICK_ROOM = 0.3  # inches between two labels of an axis
 LAUNCH = "below: mostly launch"
 DASHES = ("-", "--", ":", "-.")  # one per counter
 
@@ -97,6 +97,10 @@ def drawn_shares(reassigned: Sequence[int], n: int, floor: float) -> np.ndarray:
     return np.maximum(np.array(reassigned) / n, floor)
 
 
+def percent_text(share: float) -> str:
+    return f"{np.format_float_positional(100 * share, precision=9, trim='-')} %"
+
+
 def share_scale(ax: Axes, floor: float, zero: bool, height: float) -> None:
     """A log axis of shares. It has no zero: where one is drawn, at `floor`, the tick there says 0."""
     ax.set_yscale("log")
@@ -105,14 +109,14 @@ def share_scale(ax: Axes, floor: float, zero: bool, height: float) -> None:
     ticks = [m * 10.0**e for e in range(-math.ceil(decades), 1) for m in parts if floor <= m * 10.0**e <= 1]
     apart = decades * TICK_ROOM / height  # decades that two labels need
     shown = [tick for tick in ticks if not zero or math.log10(tick / floor) > apart]
-    ax.set_yticks([floor] * zero + shown, ["0"] * zero + [f"{100 * tick:g} %" for tick in shown])
+    ax.set_yticks([floor] * zero + shown, ["0"] * zero + [percent_text(tick) for tick in shown])
     ax.minorticks_off()
     ax.set_ylabel("labels that changed (log scale)")
 
 
 def scale_width(floor: float) -> float:
     """Inches that the labels of such an axis take."""
-    return text_width(f"{100 * 10.0 ** math.ceil(math.log10(floor)):g} %") + 0.65
+    return text_width(percent_text(10.0 ** math.ceil(math.log10(floor)))) + 0.65
 
 
 def stop_rule(workload: Workload) -> tuple[str, float]:
@@ -291,16 +295,16 @@ def draw_solves(
     share_scale(axes[0], min(shares, default=1.0), floor in shares, height)
     axes[1].set_yscale("log")
     axes[1].set_ylabel("time of the iteration, ms (log scale)")
+    limit = 10e-3 * (record.event_floor_us(device) or 0)  # ms
+    if limit > axes[1].get_ylim()[0]:
+        axes[1].axhline(limit, color="black", linestyle=":", linewidth=2)
+        handles.append(Line2D([], [], color="black", linestyle=":", label=LAUNCH))
     low, high = axes[1].get_ylim()
     if high / low < 4:  # a decade at least: noise must not fill the page
         middle = (low * high) ** 0.5
         low, high = middle / 2, middle * 2
         axes[1].set_ylim(low, high)
-    log_ticks(axes[1], "y", float(np.log10(high / low)), height)
-    event_floor = record.event_floor_us(device)
-    if event_floor and 10e-3 * event_floor > axes[1].get_ylim()[0]:
-        axes[1].axhline(10e-3 * event_floor, color="black", linestyle=":", linewidth=2)
-        handles.append(Line2D([], [], color="black", linestyle=":", label=LAUNCH))
+    log_ticks(axes[1], "y", height)
     for ax in axes:
         ax.minorticks_off()
         ax.set_xlabel("iteration")

@@ -118,7 +118,7 @@ def main(argv: list[str] | None = None) -> int:
         help="scopes of ladder, tree, roof, sweep and files (may be repeated); default: iteration, and for the ladder "
         "each scope in which a variant says that its change shows",
     )
-    add("--workload", metavar="NAME", help="this workload alone (may be repeated); default: all")
+    add("--workload", metavar="GLOB", help="these workloads or families alone (may be repeated); default: all")
     add(
         "--device",
         choices=list(DEVICES),

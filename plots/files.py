@@ -10,7 +10,7 @@ from statistics import median
 from choice import Choice
 from matplotlib.lines import Line2D
 from record import DEVICES, MANY_WORKLOADS, SCOPE_TITLES, Record, Rung, Workload
-from style import GREY, ROW, SMALL, WIDTH, Page, coloured, line_style, log_ticks, spread, text_width
+from style import GREY, RING, ROW, SMALL, WIDTH, Page, coloured, line_style, log_ticks, spread, text_width
 
 TICK_ROOM = 0.42  # inches that the name of a file needs
 
@@ -69,10 +69,9 @@ def draw_page(
     for rung, ms in times.items():
         ax.plot(range(len(files)), ms, gid=f"line {rung.variant}", **styles[rung])
         if rung in shown:
-            ring = {"linestyle": "none", "mfc": "white", "mew": 2, "zorder": 4}
-            ax.plot(range(len(files)), hollow[rung], **styles[rung] | ring)
+            ax.plot(range(len(files)), hollow[rung], **styles[rung] | RING)
     low, high = ax.get_ylim()
-    log_ticks(ax, "y", math.log10(high / low), height)
+    log_ticks(ax, "y", height)
     ax.minorticks_off()
     ax.set_ylim(low, high)
 

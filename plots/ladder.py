@@ -103,7 +103,7 @@ def mark(record: Record, rung: Rung, panel: Panel, scope: str, over: Over = "roo
     if gaps:
         # A mean over fewer workloads than its neighbours' would not compare: the dots stand alone.
         kinds = sorted({gap.status for gap in gaps})
-        label = f"only {len(good)} of {len(found)}{dagger} ({', '.join(kinds)}){suffix}"
+        label = f"{len(good)} of {len(found)}{dagger} ({', '.join(kinds)}){suffix}"
         return Mark(dots, None, None, label, bool(unstable), gaps[0], instead, launch_bound)
     mean = geometric_mean(dots)
     return Mark(dots, mean, None, times(mean) + dagger + suffix, bool(unstable), None, instead, launch_bound)
@@ -131,7 +131,7 @@ def draw_panel(
 ) -> None:
     ax.set_xscale("log")
     ax.set_xlim(*limits)
-    log_ticks(ax, "x", math.log10(limits[1] / limits[0]), inches, TIMES)
+    log_ticks(ax, "x", inches, TIMES)
     ax.minorticks_off()
     ax.axvline(1, color=GREY, linewidth=1.5, zorder=1)
     for rung, m in marks.items():

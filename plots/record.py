@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeVar
@@ -31,6 +32,7 @@ PHRASES = {
 }
 SCOPE_TITLES = {scope: PHRASES.get(scope, scope.replace("_", " ")) for scope in SCOPES}
 TIMES = "\N{MULTIPLICATION SIGN}"
+SPACE = "\N{NO-BREAK SPACE}"  # where a line must not end
 DAGGER = "\N{DAGGER}"
 # A family with more workloads than this is drawn and tabled by kind, not workload by workload.
 MANY_WORKLOADS = 6
@@ -87,7 +89,7 @@ class Workload:
 
     @property
     def size(self) -> str:
-        return f"{self.n:,} {TIMES} {self.d}, K = {self.k:,}"
+        return f"{self.n:,} {TIMES} {self.d}, K = {self.k:,}".replace(" ", SPACE).replace(f",{SPACE}", ", ")
 
     @property
     def kind(self) -> str:
@@ -259,14 +261,21 @@ class Record:
         """The first row of that key: a run puts the standard axes first."""
         return self._index.get((rung.variant, rung.device, workload, scope))
 
-    def only(self, workloads: Iterable[str]) -> Record:
-        """The same without other workloads. Throws RecordError where one of them is not there."""
-        wanted = set(workloads)
-        unknown = sorted(wanted - set(self.workloads))
-        if unknown:
-            raise RecordError(f"{self.names}: has no workload {', '.join(unknown)}, but {', '.join(self.workloads)}.")
-        kept = {name: workload for name, workload in self.workloads.items() if name in wanted}
-        return Record(self.sources, kept, [row for row in self.rows if row.workload in wanted])
+    def only(self, patterns: Iterable[str]) -> Record:
+        """The same without other workloads than these: names or families, or globs over them.
+
+        Throws RecordError where one of them meets none.
+        """
+        kept: dict[str, Workload] = {}
+        for pattern in patterns:
+            found = {
+                n: w for n, w in self.workloads.items() if fnmatchcase(n, pattern) or fnmatchcase(w.family, pattern)
+            }
+            if not found:
+                raise RecordError(f"{self.names}: has no workload {pattern}, but {', '.join(self.workloads)}.")
+            kept |= found
+        workloads = {name: workload for name, workload in self.workloads.items() if name in kept}
+        return Record(self.sources, workloads, [row for row in self.rows if row.workload in workloads])
 
     def families(self, names: Iterable[str]) -> dict[str, list[Workload]]:
         """The named workloads by family, both in the order of the record."""
@@ -480,8 +489,8 @@ def geometric_mean(values: Iterable[float]) -> float:
 def percent(value: float) -> str:
     """One digit below one, none above: 0.04 %, 0.3 %, 8 %, 74 %."""
     if value <= 0 or value >= 0.95:
-        return f"{value:.0f}\N{NO-BREAK SPACE}%"
-    return f"{value:.{-math.floor(math.log10(value))}f}\N{NO-BREAK SPACE}%"
+        return f"{value:.0f}{SPACE}%"
+    return f"{value:.{-math.floor(math.log10(value))}f}{SPACE}%"
 
 
 def number(value: float) -> str:

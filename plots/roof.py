@@ -34,11 +34,11 @@ def shade(value: float) -> tuple[str, str]:
     return to_hex((red, green, blue)), "white" if dark else "black"
 
 
-def folded(name: str, inches: float) -> str:
+def folded(name: str, inches: float, points: float) -> str:
     """The name on several lines, broken at spaces and after underscores, where it does not fit."""
     lines = [""]
     for part in name.replace("_", "_\n").replace(" ", " \n").split("\n"):
-        if lines[-1] and text_width(lines[-1] + part) > inches:
+        if lines[-1] and text_width(lines[-1] + part, points) > inches:
             lines.append("")
         lines[-1] += part
     return "\n".join(line.rstrip() for line in lines)
@@ -98,8 +98,9 @@ def draw_page(
         for cell in row:
             cell_text(cell, 0.94 * inches, notes)
     bounds = [bound_of([row[index] for row in cells.values()]) for index in range(len(table))]
+    points = SMALL if len(table) > 6 else BODY
     heads = [
-        folded(column.name, inches - 0.1) + (f"\n({bound})" if bound else "")
+        folded(column.name, inches - 0.2, points) + (f"\n({bound})" if bound else "")
         for column, bound in zip(table, bounds, strict=True)
     ]
     legend = "the least time that the work can take on this device, over the median; brighter is nearer to the roof; "
@@ -112,7 +113,7 @@ def draw_page(
     if any(cell.unstable for cell in every):
         remarks.append("* unstable: the samples are not to be trusted.")
     title = f"Percent of roof, {DEVICES[device].title}: {SCOPE_TITLES[scope]}"
-    above = max(head.count("\n") + 1 for head in heads) * SMALL * LINE / 72 + 0.15
+    above = max(head.count("\n") + 1 for head in heads) * points * LINE / 72 + 0.15
     foot = choice.signature(record, "roof", device, scope)
     page = Page(title, legend, [*remarks, *notes.lines()], foot, body=lines.height() * 1.15 + above)
     room = page.top - above - page.bottom - 0.1
@@ -128,7 +129,7 @@ def draw_page(
             head,
             ha="center",
             va="bottom",
-            fontsize=SMALL if len(table) > 6 else BODY,
+            fontsize=points,
             linespacing=1.25,
         )
     page.save(folder, stem)

@@ -15,10 +15,10 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import get_hinting_flag
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
-from matplotlib.ft2font import LoadFlags
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from record import DEVICES, TIMES, Gap, Over, Record, Rung, number
 
 # Okabe and Ito, "Color Universal Design" (2008): told apart with any colour vision. Black and yellow are kept out.
@@ -31,6 +31,7 @@ WIDTH, HEIGHT, DPI = 19.2, 10.8, 100  # inches, inches, pixels per inch
 SMALL, BODY, TITLE = 15, 17, 25  # points
 LINE = 1.45  # line pitch over font size
 MARGIN = 0.35  # inches
+TICK_ROOM = 0.3  # inches between two labels of a vertical axis
 ROW = 0.26  # inches: the least pitch at which lines of SMALL text do not touch
 
 matplotlib.rcParams.update(
@@ -59,9 +60,9 @@ FONT_FILES = {bold: findfont(FontProperties(weight="bold" if bold else "normal")
 def text_width(text: str, points: float = SMALL, bold: bool = False) -> float:
     """Inches that the text takes."""
     font = get_font(FONT_FILES[bold])
-    font.set_size(points, 72)
-    font.set_text(text, 0, flags=LoadFlags.NO_HINTING)
-    return float(font.get_width_height()[0]) / 64 / 72
+    font.set_size(points, DPI)  # at the resolution of the page: letters are fitted to its pixels
+    font.set_text(text, 0, flags=get_hinting_flag())
+    return float(font.get_width_height()[0]) / 64 / DPI
 
 
 def shorten(text: str, inches: float, points: float = SMALL) -> str:
@@ -282,6 +283,10 @@ def coloured(order: Sequence[Rung], feet: Sequence[Rung]) -> list[Rung]:
     return [rung for rung in order if rung in chosen]
 
 
+# Over the markers of launch-bound times.
+RING: dict[str, Any] = {"linestyle": "none", "mfc": "white", "mew": 2, "zorder": 4, "gid": "hollow"}
+
+
 def line_style(index: int | None) -> dict[str, Any]:
     """Of the index-th coloured line; of a grey one without an index."""
     if index is None:
@@ -316,12 +321,32 @@ def times(value: float) -> str:
     return f"{number(value)}{TIMES}"
 
 
-def log_ticks(ax: Axes, which: str, decades: float, inches: float, suffix: str = "") -> None:
-    """Ticks 1, 2, 5 where they fit, else powers of ten."""
+def log_values(low: float, high: float, apart: float) -> list[float]:
+    """1, 2, 5 times powers of ten between two limits, or powers alone, or every other one: `apart` decades at least."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    if apart <= math.log10(2):
+        values = [digit * 10.0**e for e in range(first, last + 1) for digit in (1, 2, 5)]
+    else:
+        step = math.ceil(apart)
+        values = [10.0**e for e in range(step * (first // step), last + 1, step)]
+    return [value for value in values if low <= value <= high]
+
+
+def log_ticks(ax: Axes, which: str, inches: float, suffix: str = "") -> None:
+    """Ticks of an axis whose limits are set: as many as have room. None on the x axis reaches into a neighbour's."""
+    low, high = ax.get_xlim() if which == "x" else ax.get_ylim()
+    per_decade = inches / math.log10(high / low)
+    if which == "x":
+        ends = log_values(low, high, 0)
+        room = max((text_width(f"{tick(value)}{suffix}") for value in ends), default=0) + 0.15
+    else:
+        room = TICK_ROOM
+    values = log_values(low, high, room / per_decade)
+    if which == "x":
+        half = {value: text_width(f"{tick(value)}{suffix}") / 2 - 0.1 for value in values}
+        values = [v for v in values if half[v] / per_decade <= min(math.log10(v / low), math.log10(high / v))]
     axis = ax.xaxis if which == "x" else ax.yaxis
-    roomy = inches / max(decades, 0.1) > 2.1
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if roomy else (1,), numticks=20))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{tick(value)}{suffix}"))
+    axis.set_ticks(values, [f"{tick(value)}{suffix}" for value in values])
     axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
 
 

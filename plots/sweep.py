@@ -9,7 +9,20 @@ from pathlib import Path
 from choice import Choice
 from matplotlib.lines import Line2D
 from record import DEVICES, SCOPE_TITLES, TIMES, Record, Rung, Speedup, Workload
-from style import GREY, SMALL, WIDTH, Notes, Page, coloured, line_style, log_ticks, lone_remarks, shorten, text_width
+from style import (
+    GREY,
+    RING,
+    SMALL,
+    WIDTH,
+    Notes,
+    Page,
+    coloured,
+    line_style,
+    log_ticks,
+    lone_remarks,
+    shorten,
+    text_width,
+)
 
 LEGEND_ROW = 0.35  # inches
 
@@ -84,13 +97,14 @@ def draw_page(
             ax.plot(ks, line, **style)
             if rung in shown:
                 hollow = [v if k in at and at[k].launch_bound else math.nan for k, v in zip(ks, line, strict=True)]
-                ax.plot(ks, hollow, **style | {"linestyle": "none", "mfc": "white", "mew": 2, "zorder": 4})
+                ax.plot(ks, hollow, **style | RING)
         for k, s in at.items() if rung in shown else ():
             if s.low is not None and s.high is not None:
                 axes[0].vlines(k, s.reference_ms / s.high, s.reference_ms / s.low, color=style["color"], linewidth=2)
                 axes[1].vlines(k, s.low, s.high, color=style["color"], linewidth=2)
     if len(order) > len(shown):
         handles.append(Line2D([], [], color="#BBBBBB", label=f"{len(order) - len(shown)} others"))
+    axes[1].axhline(1, color=GREY, linewidth=1.5)
     labels = tick_labels(ks)
     for ax in axes:
         ax.set_xscale("log")
@@ -98,12 +112,10 @@ def draw_page(
         ax.minorticks_off()
         ax.set_xticks(ks, labels)
         ax.set_xlabel("K, clusters (log scale)")
-        low, high = ax.get_ylim()
-        log_ticks(ax, "y", math.log10(high / low), height, TIMES if ax is axes[1] else "")
+        log_ticks(ax, "y", height, TIMES if ax is axes[1] else "")
         ax.minorticks_off()
     axes[0].set_ylabel("median time, ms (log scale)")
     axes[1].set_ylabel(f"speedup over the {choice.over} (log scale)")
-    axes[1].axhline(1, color=GREY, linewidth=1.5)
     page.figure.legend(
         handles=handles,
         loc="upper left",

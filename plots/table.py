@@ -20,6 +20,7 @@ from record import (
     DEVICES,
     SCOPE_TITLES,
     SCOPES,
+    SPACE,
     TIMES,
     Cell,
     Column,
@@ -35,7 +36,6 @@ from record import (
 )
 
 BEGIN, END = "<!-- ladder:table -->", "<!-- /ladder:table -->"
-SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit: a narrow column breaks elsewhere
 DOT = " \N{MIDDLE DOT} "
 TITLES = {
     "cuda": "GPU times",

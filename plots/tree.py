@@ -176,9 +176,7 @@ def draw(record: Record, folder: Path, choice: Choice) -> tuple[list[tuple[str, 
         for scope in choice.scopes or ("iteration",):
             timed = record.workloads_on(device, [scope])
             usual = usual_workload(record, device, scope)
-            wanted: Sequence[str] = [name for name in choice.workloads if name in timed]
-            if not choice.workloads and usual:
-                wanted = [usual.name]
+            wanted: Sequence[str] = timed if choice.workloads else [usual.name] if usual else []
             if not wanted:
                 left_out.append(f"tree ({DEVICES[device].stem}, {scope}): no valid time")
             drawn += [draw_page(record, choice, device, scope, record.workloads[name], folder) for name in wanted]
