@@ -70,7 +70,8 @@ void special_points(DeviceKind kind, const Variant& variant) {
     EXPECT_EQ(outcome.fault, "");
     EXPECT_EQ(outcome.result["validation"]["labels_wrong"], 0);
   }
-  {
+  // Libraries that move the origin to the mean lose the small distances to an outlier: that is theirs to lose.
+  if (!is_peer(variant.modules.at(kind))) {
     SCOPED_TRACE("one far outlier");
     std::vector<T> points = draw<T>(n * d, 5);
     points[10 * d] = T(1e6);
