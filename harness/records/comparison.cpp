@@ -212,7 +212,8 @@ bool same_module(const json& a, const json& b) {
 /// Both of one commit, with nothing changed since.
 bool same_commit(const json& a, const json& b) {
   const std::string sha = a.at("git_sha");
-  return sha.size() == 40 && sha == b.at("git_sha").get<std::string>() && !a.at("git_dirty").get<bool>() && !b.at("git_dirty").get<bool>();
+  return sha.size() == 40 && sha == b.at("git_sha").get<std::string>() && !a.at("git_dirty").get<bool>() &&
+         !b.at("git_dirty").get<bool>();
 }
 
 std::string words_for(const json& row) {

@@ -146,7 +146,7 @@ size_t put_rows(json& rows, std::vector<json> more) {
   for (json& row : rows) {
     if (keys.count(row.at("key"))) continue;
     const auto build = builds.find(place_of(row));
-    if (build != builds.end() && build->second != row.at("module_hash"))
+    if (build != builds.end() && build->second != row.at("module_hash").get<std::string>())
       ++of_another_build;
     else
       kept.push_back(std::move(row));
