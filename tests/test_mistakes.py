@@ -1,8 +1,9 @@
 """Mistakes of a first kernel, one a file in tests/mistakes, and the words that whoever makes them must see.
 
 A file says it in its opening comment:
-    // says: WORDS             in every build; `says (default)`, `says (asan)`: in that build; `says (compiler)`: as the
-                               compiler's. `@here` stands for the file and the line that ends with `// here`.
+    // says: WORDS             in every build; `says (default)`: by `ladder run` of the default build; `says (asan)`: by
+                               `ladder check`, of the sanitized one; `says (compiler)`: by the compiler. `@here` stands
+                               for the file and the line that ends with `// here`.
     // on: WORKLOAD            kmcuda_tiny, where it is not said
     // with: OPTIONS           of `ladder run`
     // status: ok              of the rows in the default build, where it is not a failure
@@ -21,7 +22,6 @@ import pytest
 from conftest import BUILD, QUICK, ROOT
 
 FOLDER = ROOT / "tests" / "mistakes"
-SANITIZED = ROOT / "build-asan"
 IDS = sorted((path.stem for path in FOLDER.glob("*.cu")), key=lambda name: int(re.sub(r"\D.*", "", name[1:])))
 
 
@@ -49,12 +49,16 @@ def told(mistake: str, build: str) -> list[pytest.param]:
     return [pytest.param(mistake, id=mistake)] if words_of(mistake, build) else []
 
 
-def run(folder: Path, mistake: str, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+def ladder(mistake: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
     said = dict(keys_of(mistake))
-    command = [folder / "ladder", "run", "--modules", folder / "tests" / "mistakes", "--device", "simt"]
-    command += ["--variants", mistake, "--workloads", said.get("on", "kmcuda_tiny"), "--scopes", "iteration"]
-    command += [*QUICK, *more, *shlex.split(said.get("with", "")), "--out", out]
-    return subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    command = [BUILD / "ladder", *words, "--workloads", said.get("on", "kmcuda_tiny")]
+    command += shlex.split(said.get("with", ""))
+    return subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+
+
+def run(mistake: str, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    words = ["run", "--modules", BUILD / "tests" / "mistakes", "--device", "simt", "--variants", mistake]
+    return ladder(mistake, *words, "--scopes", "iteration", *QUICK, "--out", out, *more)
 
 
 def expect(mistake: str, build: str, seen: str) -> None:
@@ -64,7 +68,7 @@ def expect(mistake: str, build: str, seen: str) -> None:
 
 @pytest.mark.parametrize("mistake", [p for m in IDS for p in told(m, "default")])
 def test_the_default_build_says_what_is_wrong(mistake: str, tmp_path: Path) -> None:
-    done = run(BUILD, mistake, tmp_path / "record.json")
+    done = run(mistake, tmp_path / "record.json")
     rows = json.loads((tmp_path / "record.json").read_text())["rows"]
     right = dict(keys_of(mistake)).get("status") == "ok"
     assert {row["status"] == "ok" for row in rows} == {right}, done.stdout + done.stderr
@@ -74,11 +78,12 @@ def test_the_default_build_says_what_is_wrong(mistake: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("mistake", [p for m in IDS for p in told(m, "asan")])
-def test_the_sanitized_build_says_what_is_wrong(mistake: str, tmp_path: Path) -> None:
-    if not (SANITIZED / "ladder").exists():
+def test_ladder_check_says_what_is_wrong(mistake: str) -> None:
+    if not (ROOT / "build-asan" / "ladder_worker_simt").exists():
         pytest.skip("the asan preset is not built")
-    done = run(SANITIZED, mistake, tmp_path / "record.json", "--time-limit", "120")
-    expect(mistake, "asan", done.stdout + done.stderr)
+    done = ladder(mistake, "check", mistake, "--folder", "tests/mistakes")
+    assert done.returncode == 1, done.stdout + done.stderr
+    expect(mistake, "asan", done.stdout)
     assert "harness/" not in done.stdout, "no message may need the source of the harness"
 
 
@@ -103,11 +108,11 @@ def test_the_compiler_says_what_is_wrong(mistake: str) -> None:
 
 def test_what_a_kernel_prints_is_shown_and_kept_out_of_records(tmp_path: Path) -> None:
     out = tmp_path / "record.json"
-    done = run(BUILD, "e1_printf", out)
+    done = run("e1_printf", out)
     line = "    | 2000 points, 40 clusters"
     assert 1 <= done.stderr.count(line) <= 5, "its tail under the row"
     assert "points, 40 clusters" not in done.stdout + out.read_text()
     out.unlink()
-    everything = run(BUILD, "e1_printf", out, "--show-output")
+    everything = run("e1_printf", out, "--show-output")
     assert everything.stderr.count(line) > 5
     assert "| 32 points, 40 clusters" in everything.stderr, "from its beginning on"

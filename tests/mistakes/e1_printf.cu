@@ -1,7 +1,7 @@
 // No mistake, but the first thing that many try: what a kernel prints is to be seen, beside a row that is right.
 //
 // status: ok
-// says: | 2000 points, 40 clusters
+// says (default): | 2000 points, 40 clusters
 #include <cstdio>
 
 #include "../../variants/parts/phases.cuh"
