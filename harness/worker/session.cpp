@@ -150,7 +150,8 @@ class Session {
     for (;; fewer = few, fewer_seconds = seconds, few *= 8) {
       if (few * 8 > p.n) return "";
       seconds = pilot(int(few));
-      if (seconds > 0.2) break;
+      // From one measurement alone, what every iteration costs would count as what every point costs.
+      if (seconds > 0.2 && (fewer > 0 || 8 * seconds > request_.time_limit / 20)) break;
     }
     const double iteration = seconds + (seconds - fewer_seconds) / (few - fewer) * (p.n - few);
     const int iterations = p.stop.rule == Stop::Rule::fixed ? p.stop.iterations : 20;
