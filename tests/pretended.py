@@ -49,6 +49,9 @@ else:
     for event in PLAN["sessions"][request["variant"]]:
         if "sleep" in event:
             time.sleep(event["sleep"])
+        elif "wait_for" in event:
+            while not os.path.exists(event["wait_for"]):
+                time.sleep(0.05)
         elif "signal" in event:
             os.kill(os.getpid(), event["signal"])
         elif "print" in event:
