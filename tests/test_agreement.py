@@ -72,7 +72,8 @@ def test_scikit_learn_agrees(ladder: Ladder, tmp_path: Path, name: str, k: int, 
     )
     assert record["workloads"][0]["type"] == ("f32" if dtype is np.float32 else "f64")
     folders = sorted((tmp_path / "dump" / name).iterdir())
-    assert len(folders) == len({r["variant"] for r in record["rows"]})
+    # A library that is not installed is refused, and leaves nothing.
+    assert len(folders) == len({r["variant"] for r in record["rows"] if r["status"] == "ok"})
     for folder in folders:
         agree(points, folder)
     for row in record["rows"]:
