@@ -228,13 +228,17 @@ def test_a_wrong_peer_is_rejected_for_its_reason(write: Any, fault: str) -> None
 # ------------------------------------------------------------------------------------------------ refusals and failures
 
 
+TRIAL_RUN = "this was in a trial run on the first 32 of 400 points"
+
+
 def test_a_missing_library_is_a_refusal_and_the_card_is_there(write: Any) -> None:  # noqa: ANN401
     module = write("absent", LLOYD, STEPS, more='"library": {"module": "no_such.part", "package": "no-such"}')
     assert (
         ask(module).refused == f"no-such is not installed for {sys.executable}: {sys.executable} -m pip install no-such"
     )
     out = module.with_suffix(".json")
-    subprocess.run([str(WORKER), "card", str(module), "cpu", str(out)], check=True)
+    python = os.environ | {"LADDER_PYTHON": sys.executable}
+    subprocess.run([str(WORKER), "card", str(module), "cpu", str(out)], check=True, env=python)
     card = json.loads(out.read_text())
     assert card["id"] == "absent"
     assert card["library"].startswith("no-such (not installed), Python 3.")
@@ -258,7 +262,9 @@ def test_a_peers_own_refusal_is_passed_on(write: Any) -> None:  # noqa: ANN401
 def test_what_a_peer_raises_names_its_line(write: Any) -> None:  # noqa: ANN401
     module = write("raises", LLOYD, STEPS.replace("s.c[:] = means(s, s.label, s.c)", "s.c[:] = 1 / 0"))
     line = module.read_text().splitlines().index("    s.c[:] = 1 / 0") + 1
-    assert ask(module).error == f"update raised ZeroDivisionError: division by zero (raises.py:{line})"
+    cause, where = ask(module).error.split("; ")
+    assert cause == f"update raised ZeroDivisionError: division by zero (raises.py:{line})"
+    assert where == TRIAL_RUN
 
 
 def test_shared_memory_is_filled_and_not_replaced(write: Any) -> None:  # noqa: ANN401
@@ -269,7 +275,7 @@ def test_shared_memory_is_filled_and_not_replaced(write: Any) -> None:  # noqa: 
 def test_a_python_that_dies_is_named(write: Any) -> None:  # noqa: ANN401
     text = "import os, signal\ndef update(s):\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
     told = ask(write("dies", LLOYD, STEPS.partition("def update")[0], text))
-    assert told.error == "Python ended in update of dies.py (signal 11)"
+    assert told.error == f"Python ended in update of dies.py (signal 11); {TRIAL_RUN}"
 
 
 def test_no_python_is_said(write: Any) -> None:  # noqa: ANN401
