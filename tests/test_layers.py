@@ -17,7 +17,7 @@ PROBLEM = "contract/problem.hpp"
 GENERATE = "catalogue/generate.hpp"
 MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),
-    "contract": {"base/error.hpp"},
+    "contract": {"base/error.hpp", "base/philox.hpp"},
     "catalogue": {"base", PROBLEM},
     "judge": {"base", PROBLEM},
     "protocol": {"base", PROBLEM},
