@@ -57,7 +57,9 @@ class Session {
     doing("validation");
     driver.watch_memory([&] { follower.follow(whole()); });
     SessionResult result;
-    if (follower.ok() && !request_.dump.empty() && follower.no_solve().empty()) dump(follower), result.dumped = true;
+    // A variant about initialisation alone has no labels to show.
+    if (follower.ok() && !request_.dump.empty() && follower.no_solve().empty() && !follower.final_labels().empty())
+      dump(follower), result.dumped = true;
     if (follower.ok() && !request_.check_only) {
       Timer<T> timer(driver, follower, request_, begin_seconds_);
       for (const std::string& scope : request_.scopes) {
