@@ -153,7 +153,7 @@ class Session {
       if (few * 8 > p.n) return "";
       seconds = pilot(int(few));
       // From one measurement alone, what every iteration costs would count as what every point costs.
-      if (seconds > 0.2 && (fewer > 0 || 8 * seconds > request_.time_limit / 20)) break;
+      if (seconds > 0.2 && (fewer > 0 || 8 * seconds > request_.time_limit / 4)) break;
     }
     const double iteration = seconds + (seconds - fewer_seconds) / (few - fewer) * (p.n - few);
     const int iterations = p.stop.rule == Stop::Rule::fixed ? p.stop.iterations : 20;
