@@ -424,6 +424,20 @@ def test_data_that_were_changed_by_others_are_made_anew(pretended: Pretended) ->
     assert (np.load(pretended.folder / "cache" / "grapes.npy") == points).all()
 
 
+def test_points_that_another_run_reads_are_not_deleted(pretended: Pretended) -> None:
+    go_on, points = pretended.folder / "go_on", pretended.folder / "cache" / "grapes.npy"
+    pretended.add("x2")
+    pretended.plan["sessions"]["x1"] = [{"wait_for": str(go_on)}, *session()]
+    words = ["run", "--device", "cuda", "--workloads", "grapes", "--no-keep"]
+    first = pretended.start(*words, "--variants", "x1")
+    wait_for(pretended.asked)
+    assert pretended(*words, "--variants", "x2", "--out", pretended.folder / "2.json").returncode == 0
+    assert points.exists(), "the other's session may still map it"
+    go_on.touch()
+    assert first.wait(timeout=60) == 0
+    assert not points.exists(), "the last one deletes them"
+
+
 def test_runs_side_by_side_share_generated_data(pretended: Pretended) -> None:
     """Each makes, uses and deletes the same points again and again: nobody loses what it is reading."""
     pretended.sources[0] |= {"n": 200_000, "d": 20}
