@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "base/philox.hpp"
+#include "judge/reference.hpp"
 #include "protocol/scopes.hpp"
 #include "session_helper.hpp"
 
@@ -148,20 +149,73 @@ class OneVariant : public testing::Test {
   bool is_float_, awkward_;
 };
 
+/// What prunes must go the very way of what does not: as many iterations, as many changed labels in each. In double,
+/// where a tie that rounding decides is no matter of chance; labels in float are held against fp64 as everywhere.
+class PruningVariant : public testing::Test {
+ public:
+  PruningVariant(DeviceKind kind, Variant variant) : kind_(kind), variant_(std::move(variant)) {}
+  void TestBody() override {
+    if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
+    for (int trial = 0; trial < 40; ++trial) {
+      SCOPED_TRACE("trial " + std::to_string(trial));
+      follow_lloyd<double>(trial);
+      follow_lloyd<float>(trial);
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(skipped_, computed_ / 4) << "hardly a distance was left out";
+  }
+
+ private:
+  /// N points around 2 K places, K of them the first centroids.
+  template <class T>
+  void follow_lloyd(int trial) {
+    Sequence random(uint64_t(trial), Stream::noise);
+    const int n = 50 + int(random.below(400)), k = 2 + int(random.below(48)), d = 1 + int(random.below(12));
+    const std::vector<double> places = draw<double>(size_t(2) * k * d, 100 + trial);
+    std::vector<T> points = draw<T>(size_t(n) * d, 300 + trial);
+    for (int i = 0; i < n; ++i) {
+      const size_t place = random.below(2 * k);
+      for (int f = 0; f < d; ++f) points[size_t(i) * d + f] = T(points[size_t(i) * d + f] / 8 + places[place * d + f]);
+    }
+    const std::vector<T> centroids(points.begin(), points.begin() + std::ptrdiff_t(k) * d);
+    const Outcome outcome =
+        follow(kind_, variant_, points, centroids, d, Stop(), {}, [](Request& request) { request.check_only = true; });
+    ASSERT_EQ(outcome.fault, "");
+    ASSERT_EQ(outcome.refused, "");
+    for (const int64_t count : outcome.result["counters"]["distances"]) computed_ += count;
+    for (const int64_t count : outcome.result["counters"]["distances skipped"]) skipped_ += count;
+    if constexpr (sizeof(T) == 8) {
+      Problem<T> problem;
+      problem.n = n, problem.k = k, problem.d = d;
+      problem.points = points.data(), problem.centroids = centroids.data();
+      ASSERT_EQ(outcome.result["reassigned"].get<std::vector<int64_t>>(), lloyd_reference(problem, Stop()).reassigned);
+    }
+  }
+
+  DeviceKind kind_;
+  Variant variant_;
+  int64_t computed_ = 0, skipped_ = 0;
+};
+
 /// One test per variant, element type and kind of trouble.
 const bool registered = [] {
   // Threads of OpenMP spin while they wait, and on a machine with other work they spin away the time of those that they
   // wait for: twenty times as long. It is read when a variant's module brings the library in.
   setenv("OMP_WAIT_POLICY", "passive", 0);
   for (const auto& [kind, variant] : built("variants")) {
+    const std::string suite = std::string("Variants_") + to_string(kind);
+    if (variant.card["prunes"]) {
+      testing::RegisterTest(suite.c_str(), (variant.id + "_prunes_exactly").c_str(), nullptr, nullptr, __FILE__,
+                            __LINE__, [=] { return new PruningVariant(kind, variant); });
+    }
     for (const bool is_float : {true, false}) {
       for (const bool awkward : {true, false}) {
         // A peer's Python takes a second to begin; tests/test_peers.py tries its sizes.
         if (awkward && is_peer(variant.modules.at(kind))) continue;
         const std::string name =
             variant.id + (is_float ? "_f32" : "_f64") + (awkward ? "_awkward_sizes" : "_special_points");
-        testing::RegisterTest((std::string("Variants_") + to_string(kind)).c_str(), name.c_str(), nullptr, nullptr,
-                              __FILE__, __LINE__, [=] { return new OneVariant(kind, variant, is_float, awkward); });
+        testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                              [=] { return new OneVariant(kind, variant, is_float, awkward); });
       }
     }
   }
