@@ -36,7 +36,7 @@ class Job:
 
 def jobs(variants: list[str], few: list[str], workloads: list[str]) -> list[Job]:
     """Long sessions first, so that no GPU waits for another at the end."""
-    large = ["--time-limit", "240", "--validation-budget", "1e10"]
+    large = ["--time-limit", "240", "--validation-budget", "2e9"]
     found = [Job("kmcuda", v, large) for v in variants]
     for workload in ("blobs30_00", "blobs30_01"):
         found += [Job(workload, ",".join(variants[at : at + 6]), large) for at in range(0, len(variants), 6)]
