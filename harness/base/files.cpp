@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 namespace ladder {
@@ -20,6 +21,14 @@ namespace fs = std::filesystem;
 fs::path temporary_beside(const fs::path& file) {
   static std::atomic<unsigned> writers = 0;
   return file.string() + ".tmp." + std::to_string(getpid()) + "." + std::to_string(writers++);
+}
+
+std::string read_whole(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw Error(fmt::format("{} cannot be read: is it there, and may you read it?", file.string()));
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
 void write_whole(const fs::path& file, std::string_view text) {

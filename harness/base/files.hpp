@@ -10,6 +10,9 @@
 
 namespace ladder {
 
+/// All bytes of `file`. Throws Error where it cannot be read.
+std::string read_whole(const std::filesystem::path& file);
+
 /// A name beside `file` that no other writer has, in this process or another.
 std::filesystem::path temporary_beside(const std::filesystem::path& file);
 

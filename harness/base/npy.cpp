@@ -510,6 +510,11 @@ uint64_t xxh64(const void* data, size_t bytes, uint64_t seed) {
   return hash ^ hash >> 32;
 }
 
+std::string hash_file(const std::filesystem::path& file) {
+  const std::string bytes = read_whole(file);
+  return hash64(bytes.data(), bytes.size());
+}
+
 std::string hash64(const void* data, size_t bytes) {
   constexpr size_t piece_bytes = size_t(1) << 20;
   std::vector<uint64_t> hashes(pieces(bytes, piece_bytes));

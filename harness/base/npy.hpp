@@ -6,6 +6,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -130,6 +131,8 @@ size_t count_nonzero(const T* values, size_t count);
 /// A fingerprint of the data, as 16 hexadecimal digits: XXH64 (seed 0) over the little-endian XXH64 values (seed 0) of
 /// each MiB of `data`, the last one being shorter. Not cryptographic: it tells data sets apart, not friend from foe.
 std::string hash64(const void* data, size_t bytes);
+/// hash64 of all bytes of a file. Throws Error where it cannot be read.
+std::string hash_file(const std::filesystem::path& file);
 /// XXH64 itself: https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md
 uint64_t xxh64(const void* data, size_t bytes, uint64_t seed = 0);
 

@@ -3,23 +3,12 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <iterator>
 
 #include "base/npy.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-namespace {
-
-std::string hash_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(in), {});
-  return hash64(bytes.data(), bytes.size());
-}
-
-}  // namespace
 
 fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
@@ -49,7 +38,7 @@ std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
             fmt::format("variant '{}' is there twice: {} and {}", id, variant.modules[kind].string(), module.string()));
       } else {
         variant.modules[kind] = module;
-        variant.module_hash[kind] = hash_of(module);
+        variant.module_hash[kind] = hash_file(module);
         variant.base = card.value("base", "");
         variant.idea = card.value("idea", "");
         variant.card = std::move(card);

@@ -2,10 +2,10 @@
 // past an array's end, a barrier that is missing) is named here, with its line. Nothing is timed.
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "base/clock.hpp"
+#include "base/files.hpp"
 #include "commands/commands.hpp"
 #include "sessions/child.hpp"
 #include "sessions/devices.hpp"
@@ -17,18 +17,13 @@ using nlohmann::json;
 
 namespace {
 
-struct Words {
+struct CheckWords {
   std::string id, workloads = "*_tiny", device = "cpu", folder = "variants";
   int ordinal = 0;
   double time_limit = 300;
 };
 
 std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
-
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 /// Runs a command of the shell, and says how long it took; throws Error with what it wrote where it fails.
 void run_tool(const std::string& command, const std::string& what, const fs::path& log) {
@@ -37,7 +32,7 @@ void run_tool(const std::string& command, const std::string& what, const fs::pat
   const double begin = now_seconds();
   const int status = std::system((command + " >" + quoted(log) + " 2>&1").c_str());
   fmt::print(stderr, "{:.0f} s\n", now_seconds() - begin);
-  if (status != 0) throw Error(fmt::format("`{}` failed:\n{}", command, text_of(log)));
+  if (status != 0) throw Error(fmt::format("`{}` failed:\n{}", command, read_whole(log)));
 }
 
 /// A build that holds the variant and what runs it.
@@ -47,7 +42,7 @@ struct Built {
   fs::path variants;  ///< folder of modules
 };
 
-Built build_sanitized(const Words& w, const fs::path& source, const fs::path& scratch) {
+Built build_sanitized(const CheckWords& w, const fs::path& source, const fs::path& scratch) {
   const fs::path build = source_folder() / "build-asan";
   const bool native = source.extension() == ".cpp";
   const std::string kind = native ? "cpu" : "simt";
@@ -61,7 +56,7 @@ Built build_sanitized(const Words& w, const fs::path& source, const fs::path& sc
   return {native ? DeviceKind::cpu : DeviceKind::simt, build / "ladder_worker_simt", build / w.folder};
 }
 
-Built build_for_gpu(const Words& w, const fs::path& source, const fs::path& scratch) {
+Built build_for_gpu(const CheckWords& w, const fs::path& source, const fs::path& scratch) {
   if (source.extension() != ".cu")
     throw Error(fmt::format("{} is not CUDA: leave --device cuda out", source.filename().string()));
   if (!fs::exists(worker(DeviceKind::cuda)))
@@ -123,7 +118,7 @@ Finding try_on(const Workload& w, const RunOptions& o, const Session& session, c
   const std::vector<json> rows = rows_of_session(session, w, o, {}, scratch, "", progress);
   if (interrupted()) throw Error("interrupted (Ctrl-C)");
   // compute-sanitizer lets the worker end as if nothing were wrong, and says what is in the log.
-  if (const std::string found = first_finding(text_of(scratch / "request.json.log")); !found.empty())
+  if (const std::string found = first_finding(read_whole(scratch / "request.json.log")); !found.empty())
     return {Finding::wrong, found};
   Finding all{Finding::refused, ""};
   for (const json& row : rows) {
@@ -135,7 +130,7 @@ Finding try_on(const Workload& w, const RunOptions& o, const Session& session, c
   return all;
 }
 
-int check(const Words& words) {
+int check(const CheckWords& words) {
   const fs::path source = source_of(words.id, source_folder() / words.folder);
   if (source.empty())
     throw Error(fmt::format("there is no variant '{}' in {}: `ladder list` shows them all", words.id,
@@ -207,7 +202,7 @@ int check(const Words& words) {
 }  // namespace
 
 Command check_command(CLI::App& app) {
-  const auto words = std::make_shared<Words>();
+  const auto words = std::make_shared<CheckWords>();
   auto* command = app.add_subcommand("check", "Build one variant with sanitizers, and try it on small workloads");
   command->add_option("id", words->id, "The variant")->required();
   command->add_option("--workloads,--workload", words->workloads, "Globs over names and families")

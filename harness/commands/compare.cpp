@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-struct Words {
+struct CompareWords {
   std::vector<std::string> files;
   std::string variants, workloads, scopes, over, fail_if;
   double margin_percent = 100 * standard_margin;
@@ -30,7 +30,7 @@ bool any_matches(const std::string& patterns, const std::vector<std::string>& na
 }
 
 /// Rows that --workloads and --scope let through, and, where `variants` is not empty, those of such a variant.
-RowFilter filter_for(const std::vector<json>& records, const Words& words, const std::string& variants) {
+RowFilter filter_for(const std::vector<json>& records, const CompareWords& words, const std::string& variants) {
   std::map<std::string, std::string> family;
   for (const json& record : records)
     for (const json& w : record.at("workloads")) family[w.at("name")] = w.at("family");
@@ -62,7 +62,7 @@ std::string root_of(const std::map<std::string, std::string>& bases, const std::
   return at;
 }
 
-Comparisons within(const json& record, const Words& words, double margin) {
+Comparisons within(const json& record, const CompareWords& words, double margin) {
   if (!words.over.empty()) {
     // The filter must not take the bases away: --variants names candidates.
     const auto bases = bases_of(record);
@@ -95,7 +95,7 @@ std::string tell(const json& context, const std::string& file) {
                      context.at("git_dirty").get<bool>() ? ", with uncommitted changes" : "");
 }
 
-int compare(const Words& words) {
+int compare(const CompareWords& words) {
   std::vector<json> records;
   for (const std::string& file : words.files) records.push_back(read_record(file));
   const double margin = words.margin_percent / 100;
@@ -143,7 +143,7 @@ int compare(const Words& words) {
 }  // namespace
 
 Command compare_command(CLI::App& app) {
-  const auto words = std::make_shared<Words>();
+  const auto words = std::make_shared<CompareWords>();
   auto* compare = app.add_subcommand("compare", "Say of two records, or of variants in one, which times really differ");
   compare->add_option("records", words->files, "BASE.json CANDIDATE.json, or one record")->required()->expected(1, 2);
   compare->add_option("--variants", words->variants,

@@ -5,11 +5,11 @@
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <regex>
 #include <set>
 
+#include "base/files.hpp"
 #include "base/statistics.hpp"
 #include "commands/commands.hpp"
 #include "sessions/child.hpp"
@@ -21,12 +21,6 @@ namespace fs = std::filesystem;
 namespace {
 
 fs::path variants_folder() { return source_folder() / "variants"; }
-
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file);
-  if (!in) throw Error(fmt::format("{} cannot be read: is it there, and may you read it?", file.string()));
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 /// Is the ' at `i` one that groups digits, as in 10'000?
 bool digits_before(const std::string& code, size_t i) {
@@ -108,7 +102,7 @@ void add_lines(const fs::path& file, std::string code, std::set<fs::path>& seen,
     if (std::regex_match(line, found, include)) {
       const fs::path part = fs::weakly_canonical(file.parent_path() / found.str(1));
       if (part.parent_path() == fs::weakly_canonical(variants_folder() / "parts")) {
-        if (seen.insert(part).second) add_lines(part, without_comments(text_of(part)), seen, lines);
+        if (seen.insert(part).second) add_lines(part, without_comments(read_whole(part)), seen, lines);
         continue;
       }
     }
@@ -148,7 +142,7 @@ Source read_source(const std::string& id) {
     throw Error(
         fmt::format("there is no variant '{}' in {}: `ladder list` shows them all", id, variants_folder().string()));
   const bool python = file.extension() == ".py";
-  std::string code = python ? without_python_comments(text_of(file)) : without_comments(text_of(file));
+  std::string code = python ? without_python_comments(read_whole(file)) : without_comments(read_whole(file));
   Source source{.base = base_in(take_card(code)), .lines = ""};
   std::set<fs::path> seen;
   add_lines(file, code, seen, source.lines);

@@ -19,7 +19,7 @@ using nlohmann::json;
 namespace {
 
 /// The options as they are written, before any of them is looked at.
-struct Words {
+struct RunWords {
   RunOptions options;
   std::string device = "auto", variants = "*", workloads = "*_tiny", scopes, stop_text, type, cache = "warm", own_data,
               init, metric = "euclidean", kernel = "none";
@@ -97,7 +97,7 @@ std::vector<Variant> in_this_order(const std::vector<Variant>& all, const std::s
   return chosen;
 }
 
-int run(Words words) {
+int run(RunWords words) {
   RunOptions& o = words.options;
   for (const std::string& word : words.remaining) {
     if (word.rfind("--benchmark_", 0) != 0)
@@ -115,6 +115,7 @@ int run(Words words) {
       if (gpu == 0) o.gpu = chosen;
     }
   }
+  o.every_device = words.device == "all";
   const std::vector<DeviceKind> kinds = device_kinds(words.device, !o.gpu.is_null());
   o.cold = words.cache == "cold";
   if (o.cold && std::find(kinds.begin(), kinds.end(), DeviceKind::cuda) == kinds.end())
@@ -149,11 +150,14 @@ int run(Words words) {
 }  // namespace
 
 Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
-  const auto words = std::make_shared<Words>();
+  const auto words = std::make_shared<RunWords>();
   words->options.argv = argv;
   auto* run = app.add_subcommand("run", "Validate and time variants on workloads, and write a record");
   run->allow_extras();
-  run->add_option("--device", words->device, "auto: a GPU where one works, else simt. CPU variants run beside either")
+  run->add_option(
+         "--device", words->device,
+         "auto: a GPU where one works, else simt; what is only for the CPU runs beside either. all: each variant "
+         "on every device that it is for")
       ->check(CLI::IsMember({"auto", "cuda", "simt", "cpu", "all"}))
       ->capture_default_str();
   run->add_option("--variants", words->variants, "Globs, with commas between them")->capture_default_str();

@@ -5,7 +5,6 @@
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 
 #include "base/files.hpp"
 #include "base/npy.hpp"
@@ -23,12 +22,6 @@ fs::path kept_in() {
   return fs::path(LADDER_SOURCE_DIR) / "results" / "local";
 }
 
-std::string hash_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(in), {});
-  return hash64(bytes.data(), bytes.size());
-}
-
 }  // namespace
 
 Ceilings ceilings_of(DeviceKind kind, int ordinal, const json& device, bool anew) {
@@ -37,7 +30,7 @@ Ceilings ceilings_of(DeviceKind kind, int ordinal, const json& device, bool anew
   const bool gpu = kind == DeviceKind::cuda;
   std::string name = gpu && device.is_object() ? device.value("name", "") + " " + device.value("driver", "") : "cpu";
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
-  const fs::path file = kept_in() / fmt::format("ceilings-{}-{}.json", name, hash_of(program));
+  const fs::path file = kept_in() / fmt::format("ceilings-{}-{}.json", name, hash_file(program));
   const auto kept = [&] { return json::parse(std::ifstream(file), nullptr, false); };
   if (!anew && kept().is_object()) return kept().get<Ceilings>();
   // One process at a time: several would take each other's share of the link and of the cores.

@@ -32,7 +32,9 @@ std::vector<Pair> pairs_of(const RunOptions& o, const std::vector<DeviceKind>& k
     const auto is_for = [&](DeviceKind kind) { return v.modules.count(kind) || v.broken.count(kind); };
     for (const DeviceKind kind : kinds) {
       if (!is_for(kind)) continue;
-      pairs.push_back({&v, setting_of(v, kind, o), std::count_if(kinds.begin(), kinds.end(), is_for) == 1});
+      const bool alone = !o.every_device || std::count_if(kinds.begin(), kinds.end(), is_for) == 1;
+      pairs.push_back({&v, setting_of(v, kind, o), alone});
+      if (!o.every_device) break;
     }
   }
   return pairs;
