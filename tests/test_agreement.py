@@ -66,7 +66,7 @@ def test_scikit_learn_agrees(ladder: Ladder, tmp_path: Path, name: str, k: int, 
         "--stop",
         stop,
         "--scopes",
-        "iteration",
+        "solve",
         "--dump",
         tmp_path / "dump",
     )

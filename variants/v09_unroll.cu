@@ -44,7 +44,9 @@ __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int
       }
     }
   }
-  for (int p = 0; p < points; ++p) label[i[p]] = best[p];  // those of the last point are all the same
+  for (int p = 0; p < points; ++p) {
+    if (row + p * int(blockDim.x) < n) label[i[p]] = best[p];
+  }
 }
 
 template <class T>

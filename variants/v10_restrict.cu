@@ -45,7 +45,9 @@ __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, 
       }
     }
   }
-  for (int p = 0; p < points; ++p) label[i[p]] = best[p];  // those of the last point are all the same
+  for (int p = 0; p < points; ++p) {
+    if (row + p * int(blockDim.x) < n) label[i[p]] = best[p];
+  }
 }
 
 template <class T>

@@ -38,7 +38,6 @@ std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
             fmt::format("variant '{}' is there twice: {} and {}", id, variant.modules[kind].string(), module.string()));
       } else {
         variant.modules[kind] = module;
-        variant.module_hash[kind] = hash_file(module);
         variant.base = card.value("base", "");
         variant.idea = card.value("idea", "");
         variant.card = std::move(card);
@@ -48,6 +47,12 @@ std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
   std::vector<Variant> variants;
   for (auto& [id, variant] : found) variants.push_back(std::move(variant));
   return variants;
+}
+
+void hash_modules(std::vector<Variant>& variants) {
+  for (Variant& v : variants) {
+    for (const auto& [kind, module] : v.modules) v.module_hash[kind] = hash_file(module);
+  }
 }
 
 }  // namespace ladder

@@ -122,6 +122,7 @@ int run(RunWords words) {
     throw Error("--cache cold: caches are evicted on a GPU only, and this run uses none: leave it out");
   std::vector<Variant> variants = find_variants(module_folders(words.folders));
   need_bases(variants);
+  hash_modules(variants);
   const std::vector<Variant> chosen =
       words.compare.empty() ? choose_variants(variants, words.variants) : in_this_order(variants, words.compare);
   require_axes(o.axes, chosen);
