@@ -77,7 +77,7 @@ def test_scikit_learn_agrees(ladder: Ladder, tmp_path: Path, name: str, k: int, 
     for folder in folders:
         agree(points, folder)
     for row in record["rows"]:
-        assert (ladder.folder / row["dump"]).is_dir()
+        assert row["status"] != "ok" or (ladder.folder / row["dump"]).is_dir()
 
 
 def test_given_centroids_are_used(ladder: Ladder, tmp_path: Path) -> None:

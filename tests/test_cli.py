@@ -71,13 +71,14 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
 
 def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     scopes = ["iteration", "end_to_end"]
-    words = ["--device", "simt", "--variants", "v*,m*,c*", "--workloads", "*_tiny", "--time-limit", "200"]
+    # What exchanges words within warps for every distance takes the CPU device a minute: it is refused as too slow.
+    words = ["--device", "simt", "--variants", "v*,m*,c*", "--workloads", "*_tiny", "--time-limit", "15"]
     record = ladder.run(*words, "--scopes", ",".join(scopes))
     assert record["context"]["complete"]
     tiny = [w for w in json.loads(ladder("list", "--json").stdout)["workloads"] if w["name"].endswith("_tiny")]
     assert [w["name"] for w in record["workloads"]] == [w["name"] for w in tiny if w["available"]]
     assert {e["workload"] for e in record["context"]["left_out"]} == {w["name"] for w in tiny if not w["available"]}
-    variants = [name for name in ids("*.cu", "*.cpp") if is_for_this_build(name)]
+    variants = [name for name in ids("*.cu", "*.cpp") if is_for_this_build(name) and name[0] in "vmc"]
     expected = {(v, w["name"], s) for v in variants for w in record["workloads"] for s in scopes}
     assert {(r["variant"], r["workload"], r["scope"]) for r in record["rows"]} == expected
     for row in record["rows"]:
@@ -85,6 +86,7 @@ def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
         if row["status"] == "ok":
             assert row["validation"]["labels_wrong"] == 0
             assert row["samples_ms"] and min(row["samples_ms"]) > 0
+    assert sum(row["status"] == "ok" for row in record["rows"]) > 0.9 * len(record["rows"])
     # All follow the same path: Lloyd's, from the same centroids.
     for workload in record["workloads"]:
         counts = {
@@ -95,10 +97,10 @@ def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     assert not list(ladder.folder.glob("record.json?*")), "neither lock nor temporary file stays"
 
 
-def test_all_scopes_are_timed_by_default_but_one(ladder: Ladder) -> None:
+def test_all_scopes_are_timed_by_default(ladder: Ladder) -> None:
     rows = ladder.run("--device", "simt", "--variants", "v01_global,c0*", "--workloads", "kmcuda_tiny")["rows"]
     assert [(r["variant"], r["scope"]) for r in rows] == [(v, s) for v in ("c0_serial", "v01_global") for s in SCOPES]
-    assert {(r["variant"], r["scope"]) for r in rows if r["status"] != "ok"} == {("c0_serial", "upload")}
+    assert {r["status"] for r in rows} == {"ok"}
     for row in rows:
         if row["scope"] in ("solve", "end_to_end") and row["status"] == "ok":
             assert row["per_iteration_ms"] and row["iteration_ms"] and row["prepare_ms"] >= 0, row
@@ -431,7 +433,7 @@ def test_the_sanitized_build_names_kernel_block_thread_and_line(ladder: Ladder) 
         "host memory",
         "kernel assign_kernel",
         "block (0, 0, 0)",
-        "thread (0, 0, 0)",
+        "thread (",
         f"b5_out_of_bounds.cu:{line}",
     ):
         assert word in reason, reason
