@@ -323,7 +323,10 @@ run_tests() {
   ctest --test-dir "$asan_dir" --output-on-failure -j "$jobs" || problem "ctest failed in $asan_dir"
   step "pytest"
   if have_module pytest; then
-    "$python" -m pytest -q || problem "pytest failed"
+    # Side by side file by file, because the tests of a file may share a build.
+    local several=()
+    if have_module xdist; then several=(-n "$((jobs < 4 ? jobs : 4))" --dist loadfile); fi
+    "$python" -m pytest -q "${several[@]}" || problem "pytest failed"
   else
     problem "the tests written in Python did not run: ${python:-python3} lacks pytest"
   fi

@@ -32,7 +32,7 @@ constexpr int few = 33;  // so few points are tried with all features
 constexpr double longest = 0.2;
 
 // Neighbours of the sizes of warps, blocks and tiles, and these sizes themselves.
-constexpr int sizes[] = {1, 31, 32, 33, 127, 128, 129, 256, 512, 1000, 1024};
+constexpr int sizes[] = {1, 31, 32, 33, 127, 128, 129, 256, 512, 1024, 1025};
 const Stop two_steps{.rule = Stop::Rule::fixed, .iterations = 2};
 
 /// Values in [-1, 1), the same in every run.
