@@ -140,7 +140,8 @@ PointGenerator::PointGenerator(const GeneratorSpec& spec) : spec_(spec) {
     while (cells(side) < spec.classes) ++side;
     corners_.resize(spec.classes * spec.d);
     for (int c = 0; c < spec.classes; ++c)
-      for (size_t f = 0, rest = size_t(c); f < spec.d; ++f, rest /= side) corners_[c * spec.d + f] = 2.0 * (rest % side);
+      for (size_t f = 0, rest = size_t(c); f < spec.d; ++f, rest /= side)
+        corners_[c * spec.d + f] = 2.0 * (rest % side);
   }
 }
 

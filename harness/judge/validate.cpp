@@ -8,6 +8,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/npy.hpp"
 #include "base/parallel.hpp"
 #include "base/philox.hpp"
 #include "judge/bounds.hpp"
@@ -273,7 +274,8 @@ std::vector<int32_t> sample_rows(int n, int count, uint64_t seed) {
     return rows;
   }
   // Floyd's method: `count` draws for any n. Source: Bentley, "Programming pearls: a sample of brilliance", 1987. Which
-  // rows are taken is kept as bits, which stay in cache where a set of millions of rows would not, and give their order.
+  // rows are taken is kept as bits, which stay in cache where a set of millions of rows would not, and give their
+  // order.
   Sequence random(seed, Stream::rows);
   std::vector<uint64_t> taken(pieces(size_t(n), 64));
   const auto take = [&](uint32_t row) {
