@@ -274,7 +274,7 @@ run_ladder() {
     limits=(--time-limit 100 --min-time 0.3 --max-time 1.5 --validation-budget 2e10)
   else
     defaults='*_tiny,wine_k16,photo_k16'
-    limits=(--time-limit 60 --max-time 0.2)
+    limits=(--time-limit 60 --min-time 0.02 --max-time 0.2)  # many small problems: ten samples of each are enough
   fi
   step "Run: variants $variants on ${workloads:-$defaults}, device $device"
   mkdir -p results/latest

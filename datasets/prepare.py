@@ -8,13 +8,15 @@ A source file is looked for in the folders of LADDER_DATA (separated by ':'), in
 in an installed Python package where one bundles it, among earlier downloads, and then at its public origin. Its sha256
 must match wherever it is from. What is missing leaves its workloads out, with the reason in the cache's missing.json.
 
-Exit status: 0; 1 where a workload asked for by its full name is missing or a conversion failed; 2 for bad usage.
+Exit status: 0; 1 where a workload asked for by its full name is missing; 2 for bad usage, and for files of your own
+that cannot be converted.
 """
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
+import gzip
 import hashlib
 import importlib.util
 import io
@@ -53,6 +55,16 @@ class MissingError(Exception):
 def sha256_of(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_of_source(content: bytes, origin: dict[str, Any]) -> str:
+    """Of the bytes as they are, or, where the origin says so, as gzip unpacks them: packers differ, the content not."""
+    if origin.get("unpacked"):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError):
+            return "unknown: it is no gzip file"
+    return hashlib.sha256(content).hexdigest()
 
 
 class Output:
@@ -136,7 +148,7 @@ class Finder:
             raise MissingError(self.failures[name])
         wrong = []
         for path, place in self._candidates(origin):
-            found = sha256_of(path)
+            found = sha256_of_source(path.read_bytes(), origin)
             if found == origin["sha256"]:
                 return path, place
             wrong.append(f"{path} has the wrong sha256 {found}")
@@ -163,7 +175,7 @@ class Finder:
 
     def _fetch(self, origin: dict[str, Any]) -> tuple[Path, str]:
         name = Path(origin["file"]).name
-        if "url" not in origin:
+        if "package" in origin:
             package = origin["package"].split(".")[0]
             raise MissingError(f"{name} comes with the Python package {package}, which is not installed")
         problems = []
@@ -173,7 +185,7 @@ class Finder:
             except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
                 problems.append(f"{urlsplit(url).hostname}: {error}")
                 continue
-            found = hashlib.sha256(content).hexdigest()
+            found = sha256_of_source(content, origin)
             if found == origin["sha256"]:
                 path = self.downloads / origin["file"]
                 with Output() as output:
@@ -181,10 +193,10 @@ class Finder:
                 return path, url
             problems.append(f"{url} sent another file: sha256 {found}")
         looked = ", ".join(str(folder) for folder in self.folders) or "no folder"
-        raise MissingError(
-            f"{name} is not in LADDER_DATA or beside the checkout (looked in {looked}) and could not be fetched "
-            f"({'; '.join(dict.fromkeys(problems))})"
-        )
+        why = f"could not be fetched ({'; '.join(dict.fromkeys(problems))})"
+        if not origin["url"]:
+            why = "has no public address in this form"
+        raise MissingError(f"{name} is not in LADDER_DATA or beside the checkout (looked in {looked}) and {why}")
 
 
 def data_folders() -> list[Path]:
@@ -227,7 +239,10 @@ def resolve(sources: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
 def is_current(path: Path, recipe: str) -> bool:
     try:
         sidecar = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        return sidecar["made_by"] == recipe and sidecar["sha256"] == sha256_of(path)
+        hashes = sidecar["csr"] if "csr" in sidecar else {path.name: sidecar["sha256"]}
+        return sidecar["made_by"] == recipe and all(
+            sha256_of(path.with_name(name)) == known for name, known in hashes.items()
+        )
     except (OSError, ValueError, KeyError):
         return False
 
@@ -334,7 +349,7 @@ def convert(arguments: argparse.Namespace) -> int:
         sidecar = write_points(arguments.output, points, options.dtype, sources, MADE_BY)
     except (ConvertError, OSError) as error:
         print(f"prepare.py: {error}", file=sys.stderr)
-        return 1
+        return 2
     for path, part in zip(arguments.input, parts, strict=True):
         if part.by_columns:
             print(f"{path} is in Fortran order (column by column): written row by row")

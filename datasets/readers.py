@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "text", "idx", "npy", "npz", "libsvm", "image")
 DTYPES = {"f32": np.dtype("<f4"), "f64": np.dtype("<f8")}
 
+LARGEST_COLUMN = 2**31 - 1  # of a sparse row: columns are kept as int32
+
 # The third byte of an idx file is its element type; elements are big-endian. Source: the MNIST page's "IDX format".
 IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
@@ -292,7 +294,7 @@ def _read_libsvm(path: Path, options: Options) -> csr_matrix:
 
 
 def _find_bad_entry(data: bytes) -> str | None:
-    """Says which row and entry of libsvm text is no ascending `column:value`."""
+    """Says which row and entry of libsvm text is no ascending `column:value` in range."""
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), start=1):
         previous = -1
         for entry in line.split("#", 1)[0].split()[1:]:
@@ -305,6 +307,8 @@ def _find_bad_entry(data: bytes) -> str | None:
                 return f"row {number} holds '{entry}' where column:value with a finite value belongs"
             if int(match[1]) <= previous:
                 return f"row {number}, column {match[1]} comes after column {previous}: columns must ascend"
+            if int(match[1]) > LARGEST_COLUMN:
+                return f"row {number} has column {match[1]}: columns are at most {LARGEST_COLUMN}"
             previous = int(match[1])
     return None
 

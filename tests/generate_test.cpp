@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/npy.hpp"
@@ -57,6 +58,10 @@ TEST(FromJson, ReadsCatalogueEntries) {
   const auto isotropic = from_json(nlohmann::json::parse(
       R"({"generator": "embedding", "n": 1, "d": 1, "seed": 0, "parameters": {"flavour": "isotropic"}})"));
   EXPECT_EQ(isotropic.kind, Kind::isotropic);
+  const auto classes = from_json(
+      nlohmann::json::parse(R"({"generator": "classes", "n": 10, "d": 2, "seed": 0, "parameters": {"classes": 7}})"));
+  EXPECT_EQ(classes.kind, Kind::classes);
+  EXPECT_EQ(classes.classes, 7);
   const auto plain = from_json(nlohmann::json::parse(R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0})"));
   EXPECT_EQ(plain.clusters, 10);
   EXPECT_EQ(plain.zeros, 0);
@@ -75,6 +80,8 @@ TEST(FromJson, RefusesInSentences) {
       {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"rank": 3}})", "no parameter 'rank'"},
       {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"clusters": 0}})", "clusters 0"},
       {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"zeros": "all"}})", "'zeros' \"all\""},
+      {R"({"generator": "classes", "n": 1, "d": 1, "seed": 0, "parameters": {"clusters": 3}})",
+       "no parameter 'clusters'"},
       {R"({"generator": "embedding", "n": 1, "d": 1, "seed": 0})", "lacks 'flavour'"},
       {R"({"generator": "embedding", "n": 1, "d": 1, "seed": 0, "parameters": {"flavour": "sour"}})", "flavour 'sour'"},
   };
@@ -90,12 +97,13 @@ TEST(PointGenerator, RefusesWhatMakesNoSense) {
   EXPECT_THROW(PointGenerator({.n = 1, .d = 1, .clusters = 0}), Error);
   EXPECT_THROW(PointGenerator({.n = 1, .d = 1, .spread = -1}), Error);
   EXPECT_THROW(PointGenerator({.n = 1, .d = 1, .zeros = 1}), Error);
+  EXPECT_THROW(PointGenerator({.kind = Kind::classes, .n = 1, .d = 1, .classes = 0}), Error);
   EXPECT_THROW(PointGenerator({.kind = Kind::lowrank, .n = 1, .d = 1, .rank = 0}), Error);
   EXPECT_THROW(PointGenerator({.kind = Kind::lowrank, .n = 1, .d = 1, .noise = NAN}), Error);
 }
 
 TEST(PointGenerator, AnyRangeOfRowsGivesTheSameBits) {
-  for (const Kind kind : {Kind::blobs, Kind::lowrank, Kind::isotropic}) {
+  for (const Kind kind : {Kind::blobs, Kind::lowrank, Kind::isotropic, Kind::classes}) {
     const GeneratorSpec spec{.kind = kind, .n = 100, .d = 13, .seed = 5, .zeros = 0.3, .rank = 4};
     const auto whole = points_of(spec);
     std::vector<float> part(7 * spec.d);
@@ -160,6 +168,31 @@ TEST(PointGenerator, IsotropicIsStandardNormal) {
   EXPECT_NEAR(m2 / 1e5, 1, 0.023);
 }
 
+TEST(PointGenerator, ClassesAreCubesAUnitApart) {
+  for (const auto& [classes, d, side] : {std::tuple(5, 2, 3), std::tuple(8, 3, 2), std::tuple(4, 1, 4)}) {
+    const GeneratorSpec spec{.kind = Kind::classes, .n = 4000, .d = size_t(d), .seed = 7, .classes = classes};
+    const auto points = points_of(spec);
+    std::map<std::vector<int>, int> cubes;
+    double sum = 0;
+    for (size_t i = 0; i < spec.n; ++i) {
+      std::vector<int> cube;
+      for (size_t f = 0; f < spec.d; ++f) {
+        const float v = points[i * spec.d + f];
+        cube.push_back(int(v) / 2);
+        sum += v - 2.0 * cube.back();
+        ASSERT_TRUE(v >= float(2 * cube.back()) && v <= float(2 * cube.back() + 1) && cube.back() < side) << v;
+      }
+      ++cubes[cube];
+    }
+    EXPECT_EQ(cubes.size(), size_t(classes));
+    for (const auto& [cube, count] : cubes) EXPECT_NEAR(count, 4000 / classes, 150) << classes;
+    EXPECT_NEAR(sum / double(points.size()), 0.5, 0.025);
+  }
+  const auto fewer = points_of({.kind = Kind::classes, .n = 50, .d = 2, .seed = 7});
+  const auto more = points_of({.kind = Kind::classes, .n = 90, .d = 2, .seed = 7});
+  EXPECT_TRUE(std::equal(fewer.begin(), fewer.end(), more.begin())) << "the smaller set begins the larger";
+}
+
 TEST(Generate, GoldenBitsWithAnyNumberOfThreads) {
   const auto file = std::filesystem::temp_directory_path() / ("ladder_generate_" + std::to_string(::getpid()) + ".npy");
   const auto hash_of = [&](const GeneratorSpec& spec, const char* threads) {
@@ -176,6 +209,7 @@ TEST(Generate, GoldenBitsWithAnyNumberOfThreads) {
       {{.n = 3001, .d = 100, .seed = 1, .zeros = 0.2}, "958ada7df20ce4f2"},
       {{.kind = Kind::lowrank, .n = 701, .d = 408, .seed = 1}, "28df07f4ed159173"},
       {{.kind = Kind::isotropic, .n = 701, .d = 407, .seed = 1}, "65224a1a1c3b23b7"},
+      {{.kind = Kind::classes, .n = 70001, .d = 2, .seed = 1}, "23d600ef1f1e035a"},
   };
   for (const auto& [spec, hash] : golden)
     for (const char* threads : {"1", "2", "5"}) EXPECT_EQ(hash_of(spec, threads), hash) << threads << " threads";

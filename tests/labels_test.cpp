@@ -11,6 +11,8 @@
 #include <tuple>
 #include <vector>
 
+#include "base/npy.hpp"
+#include "base/philox.hpp"
 #include "judge/bounds.hpp"
 #include "judge_helper.hpp"
 
@@ -454,6 +456,16 @@ TEST(SampleRows, DistinctSortedAndEvenlySpread) {
   for (uint64_t seed = 0; seed < 200; ++seed)
     for (const int32_t row : sample_rows(10, 9, seed)) seen.insert(row);
   EXPECT_EQ(seen.size(), 10u);
+}
+
+TEST(SampleRows, AreThoseOfFloydsMethod) {
+  for (const auto& [n, count, seed] : {std::tuple(1000, 999, 1), std::tuple(100000, 7000, 2), std::tuple(129, 1, 3)}) {
+    Sequence random(uint64_t(seed), Stream::rows);
+    std::set<int32_t> chosen;
+    for (int last = n - count; last < n; ++last)
+      if (!chosen.insert(int32_t(random.below(uint32_t(last) + 1))).second) chosen.insert(last);
+    EXPECT_EQ(sample_rows(n, count, uint64_t(seed)), std::vector<int32_t>(chosen.begin(), chosen.end()));
+  }
 }
 
 }  // namespace

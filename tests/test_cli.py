@@ -171,6 +171,7 @@ def test_too_much_work_for_the_cpu_is_refused_beforehand(ladder: Ladder, tmp_pat
         "5000",
         "--time-limit",
         "20",
+        status=2,
     )["rows"]
     assert {r["status"] for r in rows} == {"refused"}
     assert "--time-limit" in rows[0]["reason"]
@@ -336,6 +337,108 @@ def test_points_that_cannot_be_clustered(
     done = ladder("run", "--data", tmp_path / "own.npy", *words, "--out", tmp_path / "r.json")
     assert done.returncode == 2 and says in done.stderr, done.stderr
     assert not (tmp_path / "r.json").exists()
+
+
+def test_a_row_without_a_direction_is_refused_with_its_number(ladder: Ladder, tmp_path: Path) -> None:
+    points = write_points(tmp_path / "own.npy")
+    points[37] = points[41] = 0
+    np.save(tmp_path / "own.npy", points)
+    words = ["run", "--data", tmp_path / "own.npy", "--k", "4", "--out", tmp_path / "r.json", "--metric"]
+    done = ladder(*words, "cosine")
+    assert done.returncode == 2 and "row 37 is the zero vector, which has no direction" in done.stderr, done.stderr
+    done = ladder(*words, "cosine", "--kernel", "linear")
+    assert done.returncode == 2 and "kernel k-means has a distance of its own" in done.stderr, done.stderr
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_what_no_variant_takes_is_an_error(ladder: Ladder, tmp_path: Path) -> None:
+    write_points(tmp_path / "wide.npy", n=40, d=3000)
+    words = ["run", "--data", tmp_path / "wide.npy", "--device", "simt", "--k", "30", "--out", tmp_path / "r.json"]
+    done = ladder(*words, "--variants", "v02_constant", *QUICK)
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert "none of the chosen variants takes wide (40 x 3000, K = 30): v02_constant " in last and "65536" in last, last
+    assert {row["status"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]} == {"refused"}
+
+
+# ------------------------------------------------------------------------------------------- sparse rows of one's own
+
+
+def write_rows(stem: Path, shape: object = (3, 4), **parts: list) -> Path:
+    """Sparse rows as `prepare.py convert` leaves them; returns the name that it was given."""
+    rows = {"row_begin": [0, 2, 3, 4], "column": [0, 2, 1, 3], "value": [1, 2, 3, 4]} | parts
+    for part, dtype in (("row_begin", np.int64), ("column", np.int32), ("value", np.float32)):
+        np.save(f"{stem}.{part}.npy", np.array(rows[part], dtype))
+    stem.with_suffix(".json").write_text(json.dumps({"shape": shape}))
+    return stem.with_suffix(".npy")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows_are_the_points_that_they_stand_for(ladder: Ladder, tmp_path: Path, dtype: type) -> None:
+    rng = np.random.default_rng(2)
+    dense = np.where(rng.random((300, 40)) < 0.1, rng.normal(size=(300, 40)), 0).astype(np.float32)
+    at = np.argwhere(dense)
+    begin = np.concatenate([[0], np.cumsum((dense != 0).sum(1))])
+    rows = write_rows(tmp_path / "rows", dense.shape, row_begin=begin, column=at[:, 1], value=dense[dense != 0])
+    np.save(tmp_path / "dense.npy", dense.astype(dtype))
+    init = tmp_path / "init.npy"
+    np.save(init, dense[:6].astype(dtype))
+    kind = ["--type", "f64"] if dtype is np.float64 else []
+    right = solved(ladder, "--data", tmp_path / "dense.npy", "--init", init)
+    found = solved(ladder, "--data", rows, "--init", init, *kind)
+    assert all((found[name] == right[name]).all() for name in ("labels", "centroids", "initial_centroids"))
+    assert found["record"]["data_hash"] == right["record"]["data_hash"]
+    assert found["record"]["nonzeros"] == len(at) and found["record"]["type"] == ("f64" if kind else "f32")
+    words = ["--variants", "v14_csr,v01_global", "--scopes", "upload", "--data", rows, "--init", init, *kind]
+    assert {row["status"] for row in ladder.run("--device", "simt", *words)["rows"]} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"column": [2, 0, 1, 3]}, "row 0 has column 0 after column 2: sort the entries of each row by column"),
+        ({"column": [2, 2, 1, 3]}, "row 0 has two entries in column 2: add them up, or keep one"),
+        ({"column": [0, 2, 1, 4]}, "row 2 has an entry in column 4: columns are 0 to 3"),
+        ({"column": [0, 2, -1, 3]}, "row 1 has an entry in column -1: columns are 0 to 3"),
+        ({"value": [1, 2, np.nan, 4]}, "row 1, column 1 is NaN"),
+        ({"value": [1, 2, 3]}, "holds 3 values and"),
+        ({"row_begin": [1, 2, 3, 4]}, "row 0 begins at entry 1, where the first entry is 0"),
+        ({"row_begin": [0, 3, 2, 4]}, "row 1 begins at entry 3 and ends before entry 2: rows follow each other"),
+        ({"row_begin": [0, 2, 3, 9]}, "the last row ends after entry 9 of 4: rows hold all entries"),
+        ({"row_begin": [0]}, "at least one row needs two, its begin and its end"),
+        ({"row_begin": [0, 2, 4]}, "holds 2 rows, 3 are expected"),
+        ({"shape": (3, -4)}, "has the shape [3,-4]: rows and columns are numbers from 1 to 2147483647"),
+        ({"shape": (3, 2**40)}, "has the shape [3,1099511627776]"),
+        ({"shape": (3,)}, "has the shape [3]"),
+        ({"shape": None}, "has the shape null"),
+    ],
+)
+def test_sparse_rows_that_cannot_be(ladder: Ladder, tmp_path: Path, parts: dict, says: str) -> None:
+    (tmp_path / "data").mkdir()
+    rows = write_rows(tmp_path / "data" / "rows", **parts)
+    before = sorted(path.name for path in (tmp_path / "data").iterdir())
+    done = ladder("run", "--data", rows, "--k", "2", "--out", tmp_path / "r.json")
+    assert done.returncode == 2 and says in done.stderr and str(tmp_path / "data") in done.stderr, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "r.json").exists()
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == before
+
+
+def test_sparse_rows_need_their_description(ladder: Ladder, tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "rows")
+    rows.with_suffix(".json").unlink()
+    done = ladder("run", "--data", rows, "--k", "2")
+    assert done.returncode == 2 and "rows.json is not there, which tells how many columns" in done.stderr
+
+
+def test_a_matrix_that_no_disk_holds_is_refused(ladder: Ladder, tmp_path: Path) -> None:
+    most = 2**31 - 1
+    rows = write_rows(tmp_path / "rows", (3, most), column=[0, 2, 1, most - 1])
+    small = {**os.environ, "TMPDIR": str(tmp_path)}
+    limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 1000; exec "$@"', "-", LADDER, "run", "--data", rows, "--k", "2"]
+    done = subprocess.run(limited, cwd=ROOT, env=small, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "bytes of disk" in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
 def solved(ladder: Ladder, *words: str | Path) -> dict[str, np.ndarray]:

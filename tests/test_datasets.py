@@ -56,7 +56,8 @@ def test_catalogue_names_are_unique_and_every_source_is_used() -> None:
 @pytest.mark.parametrize("workload", prepare.load_catalogue()["workloads"], ids=lambda workload: workload["name"])
 def test_workload_is_a_whole_problem(workload: dict) -> None:
     source = catalogue_entries("sources")[workload["source"]]
-    assert set(workload) == {"name", "family", "title", "type", "k", "stop", "seed", "source"}
+    keys = {"name", "family", "title", "type", "k", "stop", "seed", "source"}
+    assert keys <= set(workload) <= keys | {"metric", "kernel"}
     assert workload["name"] == workload["family"] or workload["name"].startswith(workload["family"] + "_")
     assert workload["type"] in prepare.DTYPES
     assert 0 < workload["k"] < source["n"]
@@ -70,6 +71,25 @@ def test_workload_is_a_whole_problem(workload: dict) -> None:
         assert not value
     if workload["name"].endswith("_tiny"):
         assert source["n"] * source["d"] * workload["k"] <= 20_000_000
+
+
+def test_every_family_has_a_tiny_one() -> None:
+    families = {workload["family"] for workload in prepare.load_catalogue()["workloads"]}
+    tiny = {family.removesuffix("_tiny") for family in families if family.endswith("_tiny")}
+    # What differs from another family in its size or its parameters alone is tried by that one's.
+    same = {"kmcuda_large": "kmcuda", "kmcuda_blobs": "kmcuda", "kmcuda_isotropic": "tiles", "huge": "blobs30"}
+    same |= {"points2d_n": "points2d", "points2d_k": "points2d"}
+    assert {same.get(family, family) for family in families if not family.endswith("_tiny")} == tiny
+
+
+def test_indices_beyond_32_bits_are_one_workload() -> None:
+    sources = catalogue_entries("sources").values()
+    assert [entry["name"] for entry in sources if entry["n"] * entry["d"] > 2**31] == ["huge"]
+
+
+def test_the_smaller_points_of_a_plane_are_the_beginnings_of_the_larger() -> None:
+    planes = [e for e in catalogue_entries("sources").values() if e["name"].startswith("points2d")]
+    assert len(planes) == 7 and len({(e["seed"], str(e["parameters"]), e["d"]) for e in planes}) == 1
 
 
 def test_blobs30_are_dense_or_sparse_about_half_each() -> None:
@@ -201,13 +221,58 @@ def test_a_download_is_checked_and_kept(small_catalogue: Path, tmp_path: Path, m
     assert (cache / "downloads" / "sub" / "two.csv").read_bytes() == right
 
 
+def test_what_gzip_packs_is_known_by_its_content(
+    small_catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    right = (small_catalogue / "two.csv").read_bytes()
+    digest = hashlib.sha256(right).hexdigest()
+    text = prepare.CATALOGUE.read_text()
+    prepare.CATALOGUE.write_text(text.replace(f'"{digest}"', f'"{digest}", "unpacked": true'))
+    for level in (1, 9):  # other bytes, the same content
+        (small_catalogue / "two.csv").write_bytes(gzip.compress(right, level))
+        assert prepare.main(["small_k2", "--cache", str(tmp_path / str(level))]) == 0
+        assert np.load(tmp_path / str(level) / "small.npy")[3] == 7
+    for wrong in (gzip.compress(right + b"9;9\n"), right, gzip.compress(right)[:-3]):
+        (small_catalogue / "two.csv").write_bytes(wrong)
+        assert prepare.main(["small_k2", "--cache", str(tmp_path / "wrong")]) == 1
+        assert "wrong sha256" in capsys.readouterr().err
+
+
+def test_sparse_rows_are_made_again_only_where_they_changed(
+    small_catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    pytest.importorskip("sklearn")
+    text = "1 1:2 3:4\n1 2:1\n"
+    (small_catalogue / "rows").write_text(text)
+    origin = {"file": "rows", "url": [], "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    source = {"name": "rows", "kind": "file", "data": "rows.npy", "n": 2, "d": 3, "csr": True, "origin": [origin]}
+    source["read"] = {"format": "libsvm"}
+    catalogue = {"workloads": [{"name": "rows_k2", "source": "rows"}], "sources": [source]}
+    prepare.CATALOGUE.write_text(json.dumps(catalogue))
+    cache = tmp_path / "cache"
+    for spoil, says in ((None, "made from"), (None, "up to date"), ("rows.column.npy", "made from")):
+        if spoil:
+            (cache / spoil).write_bytes(b"damaged")
+        assert prepare.main(["rows_k2", "--cache", str(cache)]) == 0
+        assert says in capsys.readouterr().out
+    assert np.load(cache / "rows.column.npy").tolist() == [0, 2, 1]
+    (small_catalogue / "rows").unlink()
+    (cache / "rows.json").unlink()
+    assert prepare.main(["rows_k2", "--cache", str(cache)]) == 1
+    assert "has no public address in this form" in capsys.readouterr().err
+
+
 def test_names_that_are_no_workloads(small_catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert prepare.main(["smal", "--cache", str(tmp_path / "cache")]) == 2
     assert "no workload matches 'smal'" in capsys.readouterr().err
     assert prepare.main(["made_k2", "--cache", str(tmp_path / "cache")]) == 0
 
 
-@pytest.mark.parametrize("name", ["wine", "wine_tiny", "photo", "photo_tiny"])
+# All but a large one, of whose files mnist_tiny is made as well.
+REAL_SOURCES = [name for name, e in catalogue_entries("sources").items() if e["kind"] == "file" and name != "mnist"]
+
+
+@pytest.mark.parametrize("name", REAL_SOURCES)
 def test_real_sources_come_out_as_the_catalogue_says(name: str, tmp_path: Path) -> None:
     sources = catalogue_entries("sources")
     finder = prepare.Finder(tmp_path / "downloads")
@@ -215,8 +280,12 @@ def test_real_sources_come_out_as_the_catalogue_says(name: str, tmp_path: Path) 
         prepare.prepare(prepare.resolve(sources, name), tmp_path, finder)
     except prepare.MissingError as error:
         pytest.skip(str(error))
-    points = np.load(tmp_path / f"{name}.npy")
     sidecar = json.loads((tmp_path / f"{name}.json").read_text())
+    if sources[name].get("csr"):
+        assert sidecar["shape"] == [sources[name]["n"], sources[name]["d"]] and len(sidecar["csr"]) == 3
+        assert len(np.load(tmp_path / f"{name}.row_begin.npy")) == sources[name]["n"] + 1
+        return
+    points = np.load(tmp_path / f"{name}.npy")
     assert points.shape == (sources[name]["n"], sources[name]["d"]) and points.flags.c_contiguous
     assert sidecar.get("image") == sources[name].get("image")
     if name == "wine":
@@ -334,20 +403,23 @@ def test_convert_a_picture(tmp_path: Path) -> None:
         (b"1 1:1 2:2\n1 2:1 x:2\n", [], "row 2 holds 'x:2' where column:value"),
         (b"1 1:1 2:2\n1 3:1 2:2\n", [], "row 2, column 2 comes after column 3: columns must ascend"),
         (b"1 1:1 2:inf\n", [], "row 1 holds '2:inf' where column:value"),
+        (b"1 1:1 2:2\n1 2:1 2:2\n", [], "row 2, column 2 comes after column 2: columns must ascend"),
+        (b"1 1:1\n1 -2:1\n", [], "row 2 holds '-2:1' where column:value"),
+        (b"1 1:1\n1 4294967298:1\n", [], "row 2 has column 4294967298"),
     ],
 )
 def test_broken_input_is_one_sentence_and_leaves_nothing(
     content: bytes, arguments: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     (tmp_path / "in").write_bytes(content)
-    assert convert(tmp_path / "in", tmp_path / "out.npy", *arguments) == 1
+    assert convert(tmp_path / "in", tmp_path / "out.npy", *arguments) == 2
     message = capsys.readouterr().err
     assert complaint in message and str(tmp_path / "in") in message and message.count("\n") == 1
     assert leftovers(tmp_path) == []
 
 
 def test_a_missing_file_and_a_wrong_output_name(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    assert convert(tmp_path / "none.csv", tmp_path / "out.npy") == 1
+    assert convert(tmp_path / "none.csv", tmp_path / "out.npy") == 2
     assert "none.csv" in capsys.readouterr().err
     assert convert(tmp_path / "none.csv", tmp_path / "out.csv") == 2
     assert "ends in .npy" in capsys.readouterr().err
@@ -355,13 +427,13 @@ def test_a_missing_file_and_a_wrong_output_name(tmp_path: Path, capsys: pytest.C
 
 def test_npz_without_an_obvious_array_and_files_of_two_widths(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     np.savez(tmp_path / "in.npz", a=np.ones((2, 3)), b=np.ones((2, 2)), c=np.array(["text"]))
-    assert convert(tmp_path / "in.npz", tmp_path / "out.npy") == 1
+    assert convert(tmp_path / "in.npz", tmp_path / "out.npy") == 2
     assert "name one with --array" in capsys.readouterr().err
-    assert convert(tmp_path / "in.npz", tmp_path / "out.npy", "--array", "c") == 1
+    assert convert(tmp_path / "in.npz", tmp_path / "out.npy", "--array", "c") == 2
     assert "not rows of numbers" in capsys.readouterr().err
     assert convert(tmp_path / "in.npz", tmp_path / "three.npy", "--array", "a") == 0
     (tmp_path / "two.csv").write_text("1,2\n")
-    assert convert(tmp_path / "three.npy", tmp_path / "two.csv", tmp_path / "out.npy") == 1
+    assert convert(tmp_path / "three.npy", tmp_path / "two.csv", tmp_path / "out.npy") == 2
     assert not (tmp_path / "out.npy").exists()
 
 

@@ -327,8 +327,7 @@ size_t NpyFile::columns() const {
   return shape_[1];
 }
 
-// --------------------------------------------------------------------------------------------------------------
-// writing
+// ------------------------------------------------------------------------------------------------------------- writing
 
 NpyWriter::NpyWriter(const std::string& path, ElementType type, const std::vector<size_t>& shape)
     : path_(path), type_(type) {
@@ -431,8 +430,7 @@ void write_in_c_order(const NpyFile& matrix, const std::string& path) {
   writer.commit();
 }
 
-// --------------------------------------------------------------------------------------------------- looking at the
-// data
+// ------------------------------------------------------------------------------------------------ looking at the data
 
 template <class T>
 std::optional<Nonfinite> find_nonfinite(const T* points, size_t n, size_t d) {
@@ -462,14 +460,24 @@ template std::optional<Nonfinite> find_nonfinite(const float*, size_t, size_t);
 template std::optional<Nonfinite> find_nonfinite(const double*, size_t, size_t);
 
 template <class T>
-size_t count_nonzero(const T* values, size_t count) {
-  std::atomic<size_t> nonzero = 0;
-  parallel_pieces(count, size_t(1) << 18, [&](size_t, size_t begin, size_t end) {
-    size_t mine = 0;
-    for (size_t i = begin; i < end; ++i) mine += values[i] != 0;
-    nonzero += mine;
+int64_t find_zero_row(const T* points, int64_t n, int d) {
+  constexpr size_t grain = 4096;
+  std::vector<int64_t> first(pieces(size_t(n), grain), -1);
+  parallel_pieces(size_t(n), grain, [&](size_t piece, size_t begin, size_t end) {
+    for (size_t i = begin; i < end && first[piece] < 0; ++i) {
+      const T* row = points + i * d;
+      if (std::all_of(row, row + d, [](T x) { return x == 0; })) first[piece] = int64_t(i);
+    }
   });
-  return nonzero;
+  const auto found = std::find_if(first.begin(), first.end(), [](int64_t row) { return row >= 0; });
+  return found == first.end() ? -1 : *found;
+}
+template int64_t find_zero_row(const float*, int64_t, int);
+template int64_t find_zero_row(const double*, int64_t, int);
+
+template <class T>
+size_t count_nonzero(const T* values, size_t count) {
+  return count_where(count, [&](size_t i) { return values[i] != 0; });
 }
 template size_t count_nonzero(const float*, size_t);
 template size_t count_nonzero(const double*, size_t);

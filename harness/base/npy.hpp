@@ -124,6 +124,10 @@ struct Nonfinite {
 template <class T>
 std::optional<Nonfinite> find_nonfinite(const T* points, size_t n, size_t d);
 
+/// The first row of points (n x d) that is the zero vector, which has no direction, or -1.
+template <class T>
+int64_t find_zero_row(const T* points, int64_t n, int d);
+
 /// Of `count` values, those that are not zero.
 template <class T>
 size_t count_nonzero(const T* values, size_t count);

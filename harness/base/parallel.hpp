@@ -63,4 +63,30 @@ void parallel_pieces(size_t count, size_t grain, const F& task) {
                [&](size_t piece) { task(piece, piece * grain, std::min(count, (piece + 1) * grain)); });
 }
 
+// Passes over arrays that would otherwise take one core longer than what they are about.
+constexpr size_t pass_grain = size_t(1) << 18;
+
+/// Of 0 .. count - 1, those for which is(i).
+template <class F>
+size_t count_where(size_t count, const F& is) {
+  std::atomic<size_t> found = 0;
+  parallel_pieces(count, pass_grain, [&](size_t, size_t begin, size_t end) {
+    size_t mine = 0;
+    for (size_t i = begin; i < end; ++i) mine += is(i);
+    found += mine;
+  });
+  return found;
+}
+
+template <class T>
+void parallel_fill(T* to, size_t count, T value) {
+  parallel_pieces(count, pass_grain, [&](size_t, size_t begin, size_t end) { std::fill(to + begin, to + end, value); });
+}
+
+template <class T>
+void parallel_copy(const T* from, size_t count, T* to) {
+  parallel_pieces(count, pass_grain,
+                  [&](size_t, size_t begin, size_t end) { std::copy(from + begin, from + end, to + begin); });
+}
+
 }  // namespace ladder

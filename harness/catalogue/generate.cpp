@@ -40,7 +40,7 @@ size_t natural(const nlohmann::json& object, const std::string& key, const std::
 GeneratorSpec from_json(const nlohmann::json& entry) {
   if (!entry.is_object()) throw Error("a generator's entry is " + entry.dump() + ": give an object");
   const auto text = &nlohmann::json::is_string;
-  const auto name = member<std::string>(entry, "generator", "a generator's entry", "blobs or embedding", text);
+  const auto name = member<std::string>(entry, "generator", "a generator's entry", "blobs, embedding or classes", text);
   const std::string where = "generator '" + name + "'";
   const auto parameters = entry.value("parameters", nlohmann::json::object());
   if (!parameters.is_object()) throw Error(where + " has parameters " + parameters.dump() + ": give an object");
@@ -52,6 +52,9 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
   std::set<std::string> known;
   if (name == "blobs") {
     known = {"clusters", "spread", "zeros"};
+  } else if (name == "classes") {
+    spec.kind = Kind::classes;
+    known = {"classes"};
   } else if (name == "embedding") {
     const auto flavour = member<std::string>(parameters, "flavour", where, "lowrank, isotropic or blobs", text);
     if (flavour == "lowrank") {
@@ -66,7 +69,7 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
       throw Error(where + " has no flavour '" + flavour + "': give lowrank, isotropic or blobs");
     }
   } else {
-    throw Error("there is no generator '" + name + "': give blobs or embedding");
+    throw Error("there is no generator '" + name + "': give blobs, embedding or classes");
   }
   for (const auto& [key, value] : parameters.items()) {
     if (!known.contains(key)) {
@@ -75,11 +78,11 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
       throw Error(where + " has no parameter '" + key + "' here: it knows " + list);
     }
     if (key == "flavour") continue;
-    if (key == "clusters" || key == "rank") {
+    if (key == "clusters" || key == "rank" || key == "classes") {
       const size_t count = natural(parameters, key, where);
       if (count < 1 || count > 1000000)
         throw Error(where + " has " + key + " " + std::to_string(count) + ": give 1 to 1000000");
-      (key == "rank" ? spec.rank : spec.clusters) = int(count);
+      (key == "rank" ? spec.rank : key == "classes" ? spec.classes : spec.clusters) = int(count);
     } else {
       double& target = key == "spread" ? spec.spread : key == "zeros" ? spec.zeros : spec.noise;
       target = member<double>(parameters, key, where, "a number", &nlohmann::json::is_number);
@@ -90,12 +93,13 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
 
 std::string to_string(const GeneratorSpec& spec) {
   constexpr int version = 1;  // raised when the same description would give other points
-  static const char* const kinds[] = {"blobs", "lowrank", "isotropic"};
+  static const char* const kinds[] = {"blobs", "lowrank", "isotropic", "classes"};
   nlohmann::json text = {
       {"version", version}, {"kind", kinds[int(spec.kind)]}, {"n", spec.n}, {"d", spec.d}, {"seed", spec.seed}};
   if (spec.kind == Kind::blobs)
     text.update({{"clusters", spec.clusters}, {"spread", spec.spread}, {"zeros", spec.zeros}});
   if (spec.kind == Kind::lowrank) text.update({{"rank", spec.rank}, {"noise", spec.noise}});
+  if (spec.kind == Kind::classes) text.update({{"classes", spec.classes}});
   return text.dump();
 }
 
@@ -125,6 +129,19 @@ PointGenerator::PointGenerator(const GeneratorSpec& spec) : spec_(spec) {
       normals(spec.seed, Stream::mixing, r, spec.d, &mixing_[r * spec.d]);
       for (size_t f = 0; f < spec.d; ++f) mixing_[r * spec.d + f] *= scale;
     }
+  } else if (spec.kind == Kind::classes) {
+    if (spec.classes < 1) refuse("classes", spec.classes, "at least 1");
+    const auto cells = [&](int side) {  // of a grid, as far as that matters
+      int count = 1;
+      for (size_t f = 0; f < spec.d && count < spec.classes; ++f) count *= side;
+      return count;
+    };
+    int side = 1;
+    while (cells(side) < spec.classes) ++side;
+    corners_.resize(spec.classes * spec.d);
+    for (int c = 0; c < spec.classes; ++c)
+      for (size_t f = 0, rest = size_t(c); f < spec.d; ++f, rest /= side)
+        corners_[c * spec.d + f] = 2.0 * (rest % side);
   }
 }
 
@@ -141,6 +158,14 @@ void PointGenerator::blob_row(size_t row, float* out) const {
     const Words words = draw(spec_.seed, Stream::noise, row, uint32_t(f / 4));
     for (size_t l = 0; l < count; ++l)
       out[f + l] = zero[l] ? 0.0f : float(centre[f + l] + spec_.spread * normal(words[l]));
+  }
+}
+
+void PointGenerator::class_row(size_t row, float* out) const {
+  const double* corner = &corners_[Sequence(spec_.seed, Stream::cluster, row).below(uint32_t(spec_.classes)) * spec_.d];
+  for (size_t f = 0; f < spec_.d; f += 4) {
+    const Words words = draw(spec_.seed, Stream::noise, row, uint32_t(f / 4));
+    for (size_t l = 0; l < std::min<size_t>(4, spec_.d - f); ++l) out[f + l] = float(corner[f + l] + uniform(words[l]));
   }
 }
 
@@ -165,6 +190,9 @@ void PointGenerator::rows(size_t begin, size_t end, float* out) const {
         break;
       case Kind::lowrank:
         lowrank_row(row, out, latent, sum);
+        break;
+      case Kind::classes:
+        class_row(row, out);
         break;
       case Kind::isotropic:
         normals(spec_.seed, Stream::noise, row, spec_.d, sum.data());

@@ -13,14 +13,16 @@ namespace ladder {
 
 /// What to draw: n x d float32 points.
 ///   Kind::blobs      a random cluster for each point, its centre uniform in [-10, 10]^d, plus `spread` times a
-///   standard
-///                    normal (as scikit-learn's make_blobs); then each value becomes zero with probability `zeros`
+///                    standard normal (as scikit-learn's make_blobs); then each value becomes zero with probability
+///                    `zeros`
 ///   Kind::lowrank    like embeddings: A z + noise * e, where A is d x rank of normals of variance 1 / rank, the same
 ///                    for all points, and z and e are standard normal: all variance but noise^2 lies in `rank`
 ///                    directions
 ///   Kind::isotropic  standard normal in all directions: the hardest case for every bound on distances
+///   Kind::classes    a random class for each point, uniform in that class's unit cube: the cubes are cells of a grid
+///                    (the smallest that holds them all), each a unit away from the next
 struct GeneratorSpec {
-  enum class Kind { blobs, lowrank, isotropic } kind = Kind::blobs;
+  enum class Kind { blobs, lowrank, isotropic, classes } kind = Kind::blobs;
   size_t n = 0, d = 0;
   uint64_t seed = 0;
   int clusters = 10;   ///< blobs
@@ -28,11 +30,13 @@ struct GeneratorSpec {
   double zeros = 0;    ///< blobs: the share of zeros, in [0, 1)
   int rank = 30;       ///< lowrank
   double noise = 0.1;  ///< lowrank
+  int classes = 5;     ///< classes
 };
 
 /// From an entry of the catalogue:
 ///   {"generator": "blobs", "n": 1000, "d": 100, "seed": 1, "parameters": {"clusters": 10, "spread": 1, "zeros": 0.9}}
 ///   {"generator": "embedding", ..., "parameters": {"flavour": "lowrank", "rank": 30, "noise": 0.1}}
+///   {"generator": "classes", ..., "parameters": {"classes": 5}}
 /// Flavours of embedding are lowrank, isotropic (no parameters) and blobs (clusters, spread). Parameters left out have
 /// GeneratorSpec's values; one that the generator does not have is an Error. Other keys of the entry are not looked at.
 GeneratorSpec from_json(const nlohmann::json& entry);
@@ -50,11 +54,13 @@ class PointGenerator {
 
  private:
   void blob_row(size_t row, float* out) const;
+  void class_row(size_t row, float* out) const;
   void lowrank_row(size_t row, float* out, std::vector<double>& latent, std::vector<double>& sum) const;
 
   GeneratorSpec spec_;
   std::vector<double> centres_;  ///< blobs: clusters x d
   std::vector<double> mixing_;   ///< lowrank: rank x d, A transposed
+  std::vector<double> corners_;  ///< classes: classes x d, of their cubes
 };
 
 /// Writes the points to a .npy file, on all cores; the file may be larger than memory.

@@ -6,10 +6,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "base/files.hpp"
 #include "base/npy.hpp"
 #include "catalogue/generate.hpp"
+#include "catalogue/sparse.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -130,6 +133,44 @@ fs::path in_c_order(const fs::path& path, const fs::path& to, std::vector<std::s
   return to;
 }
 
+ElementType element_type_of(const Workload& w) { return w.type == "f32" ? ElementType::f32 : ElementType::f64; }
+
+/// The matrix that sparse rows are, as `dense`; the rows themselves as `rows` (a stem) where their type is another.
+void make_dense(Workload& w, const fs::path& dense, const fs::path& rows) {
+  const SparseFile file(w.csr, w.d);
+  if (file.rows() != w.n)
+    throw Error(fmt::format("{} holds {} rows, {} are expected: make its files again", w.csr, file.rows(), w.n));
+  file.write_dense(dense, element_type_of(w));
+  w.points = dense;
+  if (file.type() == element_type_of(w)) return;
+  file.write_as(rows.string(), element_type_of(w));
+  w.csr = rows.string();
+}
+
+/// N and D of sparse rows of one's own, from the description beside them: the columns that a row may have are not in
+/// the rows themselves.
+std::pair<int64_t, int64_t> shape_beside(const fs::path& points) {
+  const fs::path file = fs::path(points).replace_extension(".json");
+  if (!fs::exists(file))
+    throw Error(
+        fmt::format("{} is not there, which tells how many columns the rows have: datasets/prepare.py convert "
+                    "writes it beside them",
+                    file.string()));
+  const json described = read_json(file), shape = described.is_object() ? described.value("shape", json()) : json();
+  const auto extent = [&](size_t axis) { return shape[axis].is_number_integer() ? shape[axis].get<int64_t>() : -1; };
+  if (!shape.is_array() || shape.size() != 2 || std::min(extent(0), extent(1)) < 1 ||
+      std::max(extent(0), extent(1)) > INT32_MAX)
+    throw Error(fmt::format("{} has the shape {}: rows and columns are numbers from 1 to 2147483647", file.string(),
+                            shape.dump()));
+  return {extent(0), extent(1)};
+}
+
+template <class T>
+void refuse_zero_rows(const NpyFile& file) {
+  if (const int64_t row = find_zero_row(file.data<T>(), int64_t(file.rows()), int(file.columns())); row >= 0)
+    refuse_zero_row(row);
+}
+
 /// Generates the points where the cache does not hold just these; one process at a time does.
 void make_generated(Workload& w) {
   const auto there = [&] {
@@ -197,7 +238,8 @@ std::vector<Workload> load_catalogue() {
                                source->at("seed").get<uint64_t>());
       } else {
         w.source = source->value("title", wanted);
-        if (!fs::exists(w.points)) {
+        if (source->value("csr", false)) w.csr = (cache / wanted).string();
+        if (w.csr.empty() ? !fs::exists(w.points) : !SparseFile::exists(w.csr)) {
           w.missing = reasons.is_object() && reasons.contains(wanted)
                           ? reasons[wanted].get<std::string>()
                           : fmt::format("not prepared yet: run datasets/prepare.py '{}'", w.name);
@@ -213,18 +255,28 @@ std::vector<Workload> load_catalogue() {
 
 Workload own_workload(const fs::path& points, int k, const fs::path& centroids, const std::string& type,
                       const Stop& stop, uint64_t seed) {
-  const NpyFile file = open_matrix(points, NpyFile::Order::any);
   Workload w;
   w.name = w.family = points.stem().string();
   w.title = points.filename().string();
   w.source = "a file of one's own: " + points.filename().string();
-  w.type = !type.empty() ? type : file.type() == ElementType::f32 ? "f32" : "f64";
-  w.n = int64_t(file.rows());
-  w.d = int64_t(file.columns());
+  w.points = fs::absolute(points);
+  const auto type_of = [&](ElementType held) {
+    return !type.empty() ? type : held == ElementType::f32 ? "f32" : "f64";
+  };
+  const std::string stem = fs::path(w.points).replace_extension().string();
+  if (!fs::exists(points) && SparseFile::exists(stem)) {
+    std::tie(w.n, w.d) = shape_beside(w.points);
+    w.csr = stem;
+    w.type = type_of(SparseFile(stem, w.d).type());
+  } else {
+    const NpyFile file = open_matrix(points, NpyFile::Order::any);
+    w.n = int64_t(file.rows());
+    w.d = int64_t(file.columns());
+    w.type = type_of(file.type());
+  }
   w.k = k;
   w.stop = stop;
   w.seed = seed;
-  w.points = fs::absolute(points);
   if (!centroids.empty()) {
     const NpyFile initial = open_matrix(centroids, NpyFile::Order::any);
     if (k > 0 && int64_t(initial.rows()) != k) {
@@ -273,22 +325,24 @@ std::vector<std::string> make_ready(Workload& w, const fs::path& scratch) {
   // Names of this workload's own, whatever its files are called.
   const auto own_file = [&](const char* what) { return scratch / fmt::format("{}.{}.npy", w.name, what); };
   const bool in_cache = w.points.parent_path() == cache_folder();
+  const fs::path given = w.csr.empty() ? w.points : fs::path(w.csr);
   if (!w.generator.is_null()) make_generated(w);
-  const fs::path given = w.points;
-  w.points = in_c_order(given, own_file("points.c_order"), done);
+  if (!w.csr.empty()) make_dense(w, own_file("points"), scratch / fmt::format("{}.rows", w.name));
+  w.points = in_c_order(w.points, own_file("points.c_order"), done);
   {
     const NpyFile file = open_matrix(w.points);
     if (int64_t(file.rows()) != w.n || int64_t(file.columns()) != w.d) {
       throw Error(fmt::format("{} is {} x {}, the catalogue says {} x {}: delete it, it will be made anew",
                               w.points.string(), file.rows(), file.columns(), w.n, w.d));
     }
-    const Facts facts = in_cache ? facts_of_cached(file, w.points, w.made_by) : look_at(file, given);
+    const Facts facts = in_cache && w.csr.empty() ? facts_of_cached(file, w.points, w.made_by) : look_at(file, given);
     if (!facts.fault.empty()) throw Error(facts.fault);
     w.data_hash = facts.hash;
     w.nonzeros = facts.nonzeros;
     w.points = as_type(w.points, file, w.type, own_file("points"));
   }
   const NpyFile points = open_matrix(w.points);
+  if (w.metric == Metric::cosine) w.type == "f32" ? refuse_zero_rows<float>(points) : refuse_zero_rows<double>(points);
   if (w.centroids.empty()) {
     w.centroids = own_file("initial_centroids");
     if (w.type == "f32")

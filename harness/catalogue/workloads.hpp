@@ -24,7 +24,7 @@ struct Workload {
   std::string source;               ///< where the data is from, in words
   std::filesystem::path points;     ///< .npy, n x d
   std::filesystem::path centroids;  ///< .npy, k x d; empty: random distinct points
-  std::filesystem::path csr;        ///< folder with the same points as CSR rows; empty: none
+  std::string csr;                  ///< stem of the files that hold the points as CSR rows (SparseFile); empty: dense
   nlohmann::json generator;         ///< how to make `points` where it does not exist; null: it is a file
   std::string missing;              ///< why this workload cannot run; empty where it can
   bool named = false;               ///< asked for by its full name: not to run it is a failure
@@ -43,7 +43,8 @@ std::filesystem::path cache_folder();
 /// All workloads of datasets/catalogue.json (or of LADDER_CATALOGUE), in its order.
 std::vector<Workload> load_catalogue();
 
-/// A workload from a user's own file. Throws Error where file, K or initial centroids do not fit together.
+/// A workload from a user's own file: NAME.npy, or what prepare.py made of sparse rows under that name. Throws Error
+/// where file, K or initial centroids do not fit together.
 Workload own_workload(const std::filesystem::path& points, int k, const std::filesystem::path& centroids,
                       const std::string& type, const Stop& stop, uint64_t seed);
 
@@ -53,7 +54,8 @@ bool know(Workload& workload, const nlohmann::json& described);
 
 /// Makes data (generated, converted to the element type) and initial centroids exist as files; fills in the rest.
 /// `scratch` is a folder that goes with the run. Returns what was done to a user's own file, in sentences. Throws Error
-/// with the reason where the workload cannot run: NaN or infinity (naming row and column), K > N, a broken file.
+/// with the reason where the workload cannot run: NaN or infinity (naming row and column), K > N, a row without a
+/// direction where the metric is cosine, a broken file.
 std::vector<std::string> make_ready(Workload& workload, const std::filesystem::path& scratch);
 
 /// Deletes generated points from the cache where no other process uses them; what is known of them is kept. `workload`

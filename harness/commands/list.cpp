@@ -40,6 +40,8 @@ json workloads_as_json(const std::vector<Workload>& workloads) {
                   {"d", w.d},
                   {"k", w.k},
                   {"type", w.type},
+                  {"metric", to_string(w.metric)},
+                  {"kernel", to_string(w.kernel)},
                   {"stop", to_string(w.stop)},
                   {"source", w.source},
                   {"available", w.missing.empty()},

@@ -8,6 +8,7 @@
 #include "base/statistics.hpp"
 #include "base/text.hpp"
 #include "commands/commands.hpp"
+#include "records/record.hpp"
 #include "sessions/devices.hpp"
 #include "sessions/interleave.hpp"
 #include "sessions/run.hpp"
@@ -97,6 +98,15 @@ std::vector<Variant> in_this_order(const std::vector<Variant>& all, const std::s
   return chosen;
 }
 
+/// Points of one's own that every variant refused have no result. One reason stands for all; the record has them.
+void need_one_that_ran(const Workload& w, const json& rows) {
+  // A row can be refused of a variant that was validated: where it has no such scope.
+  const auto refused = [](const json& row) { return row.at("status") == "refused" && row.at("validation").is_null(); };
+  if (rows.empty() || !std::all_of(rows.begin(), rows.end(), refused)) return;
+  throw Error(fmt::format("none of the chosen variants takes {} ({} x {}, K = {}): {} {}", w.name, w.n, w.d, w.k,
+                          rows[0].at("variant").get<std::string>(), rows[0].at("reason").get<std::string>()));
+}
+
 int run(RunWords words) {
   RunOptions& o = words.options;
   for (const std::string& word : words.remaining) {
@@ -132,6 +142,8 @@ int run(RunWords words) {
                                     words.stop_text.empty() ? Stop() : stop_rule(words.stop_text), words.seed));
     problems[0].metric = metric_named(words.metric);
     problems[0].kernel = kernel_named(words.kernel);
+    if (problems[0].kernel && problems[0].metric == Metric::cosine)
+      throw Error("--metric cosine: kernel k-means has a distance of its own, leave it out beside --kernel");
     if (words.k > problems[0].n) {
       throw Error(fmt::format("K = {} is more than N = {} points: choose K of at most {}", words.k, problems[0].n,
                               problems[0].n));
@@ -145,7 +157,9 @@ int run(RunWords words) {
   if (!o.dump.empty()) fs::create_directories(o.dump);
   if (!words.compare.empty())
     return run_interleaved(o, kinds, chosen, std::move(problems), words.sessions, standard_margin);
-  return run_ladder(o, kinds, chosen, std::move(problems));
+  const int status = run_ladder(o, kinds, chosen, problems);
+  if (o.insist && status == 0) need_one_that_ran(problems[0], read_record(o.out).at("rows"));
+  return status;
 }
 
 }  // namespace
@@ -239,7 +253,8 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       "Flags that begin with --benchmark_ go to Google Benchmark: --benchmark_filter=REGEX (over\n"
       "VARIANT/WORKLOAD/SCOPE/..., it appends its own words), --benchmark_repetitions=N (exactly N samples).\n"
       "Exit status: 0 all rows ok or refused, 1 some row invalid or failed, or a workload\n"
-      "asked for by its name was not run, 2 bad usage.");
+      "asked for by its name was not run, 2 bad usage, or points of --data that cannot be clustered\n"
+      "or that every variant refused.");
   return {run, [words, command = run] {
             words->remaining = command->remaining();
             return ladder::run(*words);

@@ -34,6 +34,11 @@ Metric metric_named(const std::string& name) {
   throw Error(fmt::format("metric '{}' is unknown: euclidean or cosine", name));
 }
 
+void refuse_zero_row(int64_t row) {
+  throw Error("row " + std::to_string(row) +
+              " is the zero vector, which has no direction: leave it out, or use the metric euclidean");
+}
+
 std::string to_string(const Kernel& kernel) {
   switch (kernel.form) {
     case Kernel::Form::none:

@@ -16,6 +16,8 @@ enum class Metric { euclidean, cosine };
 const char* to_string(Metric metric);
 /// Throws Error where the name is none of the two.
 Metric metric_named(const std::string& name);
+/// Throws the Error that names a row of points without a direction, which the metric cosine cannot take.
+[[noreturn]] void refuse_zero_row(int64_t row);
 
 /// Kernel k-means: the function k(x, y) that stands for the scalar product of the points' images in a space that nobody
 /// enters. Its means have no coordinates; a solution is its labels. In the first iteration the images of the initial

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/npy.hpp"
 #include "base/parallel.hpp"
 
 namespace ladder {
@@ -157,27 +158,6 @@ bool as_seen(const T* row, int d, Metric metric, double* out) {
 }
 template bool as_seen(const float*, int, Metric, double*);
 template bool as_seen(const double*, int, Metric, double*);
-
-template <class T>
-int64_t find_zero_row(const T* points, int64_t n, int d) {
-  constexpr size_t grain = 4096;
-  std::vector<int64_t> first(pieces(size_t(n), grain), -1);
-  parallel_pieces(size_t(n), grain, [&](size_t piece, size_t begin, size_t end) {
-    for (size_t i = begin; i < end && first[piece] < 0; ++i) {
-      const T* row = points + i * d;
-      if (std::all_of(row, row + d, [](T x) { return x == 0; })) first[piece] = int64_t(i);
-    }
-  });
-  const auto found = std::find_if(first.begin(), first.end(), [](int64_t row) { return row >= 0; });
-  return found == first.end() ? -1 : *found;
-}
-template int64_t find_zero_row(const float*, int64_t, int);
-template int64_t find_zero_row(const double*, int64_t, int);
-
-void refuse_zero_row(int64_t row) {
-  throw Error("row " + std::to_string(row) +
-              " is the zero vector, which has no direction: leave it out, or use the metric euclidean");
-}
 
 template <class T>
 void refuse_zero_rows(const Problem<T>& problem) {

@@ -20,12 +20,7 @@ namespace ladder {
 template <class T>
 bool as_seen(const T* row, int d, Metric metric, double* out);
 
-/// The first row that is the zero vector, or -1: with metric cosine it has no distance to anything.
-template <class T>
-int64_t find_zero_row(const T* points, int64_t n, int d);
-/// Throws the Error that names a zero row.
-[[noreturn]] void refuse_zero_row(int64_t row);
-/// Throws it where the metric is cosine and there is one.
+/// Throws refuse_zero_row where the metric is cosine and there is one.
 template <class T>
 void refuse_zero_rows(const Problem<T>& problem);
 

@@ -1,13 +1,14 @@
 #include "judge/validate.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <tuple>
-#include <unordered_set>
 
+#include "base/npy.hpp"
 #include "base/parallel.hpp"
 #include "base/philox.hpp"
 #include "judge/bounds.hpp"
@@ -272,15 +273,24 @@ std::vector<int32_t> sample_rows(int n, int count, uint64_t seed) {
     std::iota(rows.begin(), rows.end(), 0);
     return rows;
   }
-  // Floyd's method: `count` draws for any n. Source: Bentley, "Programming pearls: a sample of brilliance", 1987.
+  // Floyd's method: `count` draws for any n. Source: Bentley, "Programming pearls: a sample of brilliance", 1987. Which
+  // rows are taken is kept as bits, which stay in cache where a set of millions of rows would not, and give their
+  // order.
   Sequence random(seed, Stream::rows);
-  std::unordered_set<int32_t> chosen;
-  for (int last = n - count; last < n; ++last) {
-    const auto row = int32_t(random.below(uint32_t(last) + 1));
-    rows.push_back(chosen.insert(row).second ? row : last);
-    chosen.insert(rows.back());
-  }
-  std::sort(rows.begin(), rows.end());
+  std::vector<uint64_t> taken(pieces(size_t(n), 64));
+  const auto take = [&](uint32_t row) {
+    uint64_t& word = taken[row / 64];
+    const uint64_t bit = uint64_t(1) << row % 64;
+    const bool is_new = !(word & bit);
+    word |= bit;
+    return is_new;
+  };
+  for (int last = n - count; last < n; ++last)
+    if (!take(random.below(uint32_t(last) + 1))) take(uint32_t(last));
+  rows.reserve(size_t(count));
+  for (size_t at = 0; at < taken.size(); ++at)
+    for (uint64_t word = taken[at]; word != 0; word &= word - 1)
+      rows.push_back(int32_t(64 * at) + std::countr_zero(word));
   return rows;
 }
 

@@ -14,7 +14,7 @@ struct Request {
   DeviceKind device = DeviceKind::cpu;
   std::vector<int> ordinals;      ///< which GPUs; the first is current
   std::string points, centroids;  ///< .npy files, n x d and k x d, of the element type
-  std::string csr;                ///< folder with row_begin.npy, column.npy, value.npy; empty: dense only
+  std::string csr;                ///< stem of .row_begin.npy, .column.npy and .value.npy; empty: dense only
   std::string type;               ///< f32 or f64
   Stop stop;
   Metric metric = Metric::euclidean;

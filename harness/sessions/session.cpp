@@ -105,7 +105,7 @@ Request request_of(const Session& session, const Workload& w, const RunOptions& 
     request.ordinals.push_back(kind == DeviceKind::cuda ? o.ordinal + gpu : gpu);
   request.points = w.points.string();
   request.centroids = w.centroids.string();
-  request.csr = w.csr.string();
+  request.csr = w.csr;
   request.type = w.type;
   request.stop = w.stop;
   request.metric = w.metric;

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/npy.hpp"
+#include "base/parallel.hpp"
 #include "contract/contract.hpp"
 #include "protocol/request.hpp"
 #include "worker/memory_watch.hpp"
@@ -35,9 +36,9 @@ struct MappedProblem {
     problem.points = points.template data<T>();
     problem.centroids = centroids.template data<T>();
     if (r.csr.empty()) return;
-    row_begin.emplace(r.csr + "/row_begin.npy");
-    column.emplace(r.csr + "/column.npy");
-    value.emplace(r.csr + "/value.npy");
+    row_begin.emplace(r.csr + ".row_begin.npy");
+    column.emplace(r.csr + ".column.npy");
+    value.emplace(r.csr + ".value.npy");
     problem.nnz = int64_t(column->size());
     problem.csr = {row_begin->template data<int64_t>(), column->template data<int32_t>(), value->template data<T>()};
   }
@@ -149,8 +150,8 @@ class Driver {
   }
   void poison_result() {
     synchronize();
-    std::fill_n(s_->result.label, s_->n, -1);
-    std::fill_n(s_->result.centroids, size_t(s_->k) * s_->d, std::numeric_limits<T>::quiet_NaN());
+    parallel_fill(s_->result.label, size_t(s_->n), -1);
+    parallel_fill(s_->result.centroids, size_t(s_->k) * s_->d, std::numeric_limits<T>::quiet_NaN());
   }
   /// Labels and centroids as they are now, through the variant's own download, on a poisoned result.
   void download() {
@@ -159,6 +160,11 @@ class Driver {
     synchronize();
   }
   std::vector<int32_t> labels() const { return {s_->result.label, s_->result.label + s_->n}; }
+  /// The same into a place that was used before: fresh memory costs more than the copy.
+  void labels(std::vector<int32_t>& to) const {
+    to.resize(s_->n);
+    parallel_copy(s_->result.label, to.size(), to.data());
+  }
   /// The rows that `initialise` drew.
   std::vector<int32_t> chosen() const {
     std::vector<int32_t> rows(s_->k);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/parallel.hpp"
 #include "catalogue/generate.hpp"
 #include "judge/initialise.hpp"
 #include "judge/kernel.hpp"
@@ -114,7 +115,8 @@ class Follower {
     const std::vector<T> before = run_.initial(run_.offset());
     const std::string where = "in a first iteration after the last sample " + after;
     if (run_.step_by_step()) {
-      const auto [label, means] = one_step();
+      std::vector<int32_t> label;
+      const std::vector<T> means = one_step(label);
       check_step(before, label, &means, where, thorough_);
     } else if (run_.phases().solve) {
       run_.solve_exactly(1);
@@ -168,7 +170,8 @@ class Follower {
     if (!report.ok()) fail("a centroid is wrong " + where + ": " + report.first);
   }
   bool labels_exist(const std::vector<int32_t>& label) const {
-    return std::all_of(label.begin(), label.end(), [&](int32_t j) { return j >= 0 && j < problem().k; });
+    const int k = problem().k;
+    return count_where(label.size(), [&](size_t i) { return label[i] >= 0 && label[i] < k; }) == label.size();
   }
   double inertia_of(const Before& before, const std::vector<int32_t>& label) const {
     const Problem<T>& p = problem();
@@ -223,16 +226,14 @@ class Follower {
     check_most_means(initial, label, after, "solve did not begin with the centroids that it was given " + where);
   }
   int64_t count_different(const std::vector<int32_t>& a, const std::vector<int32_t>& b) const {
-    int64_t different = 0;
-    for (size_t i = 0; i < a.size(); ++i) different += a[i] != b[i];
-    return different;
+    return int64_t(count_where(a.size(), [&](size_t i) { return a[i] != b[i]; }));
   }
 
   // ----------------------------------------------------------------------------------------- the harness's own loop
 
-  /// One iteration from where the run stands: its labels and the centroids after it. Labels that name no centroid are
+  /// One iteration from where the run stands: its labels, and the centroids after it. Labels that name no centroid are
   /// not handed to an update, which would use them as an index.
-  std::pair<std::vector<int32_t>, std::vector<T>> one_step() {
+  std::vector<T> one_step(std::vector<int32_t>& label) {
     if (!run_.card().reads_labels) run_.poison_labels();
     run_.synchronize();
     const auto timed = [&](auto phase) {
@@ -244,11 +245,11 @@ class Follower {
     };
     timed([&] { run_.assign_or_iterate(); });
     run_.download();
-    std::vector<int32_t> label = run_.labels();
-    if (run_.phases().iterate || !labels_exist(label)) return {std::move(label), run_.centroids()};
+    run_.labels(label);
+    if (run_.phases().iterate || !labels_exist(label)) return run_.centroids();
     timed([&] { run_.call(run_.phases().update); });
     run_.download();
-    return {std::move(label), run_.centroids()};
+    return run_.centroids();
   }
   /// Is this iteration one whose means are checked?
   bool means_due(int done) {
@@ -269,11 +270,11 @@ class Follower {
   void follow_steps(bool whole) {
     const Problem<T>& p = problem();
     const Stop stop = whole ? p.stop : Stop{.rule = Stop::Rule::fixed, .iterations = 2};
-    std::vector<int32_t> previous(p.n, -1);
+    std::vector<int32_t> previous(p.n, -1), label;
     run_.restart(0);
     std::vector<T> before = run_.initial(0);
     for (int done = 1;; ++done) {
-      auto [label, after] = one_step();
+      std::vector<T> after = one_step(label);
       const std::string where = "in iteration " + std::to_string(done);
       const int64_t changed = count_different(label, previous);
       check_count(changed, where);
@@ -290,7 +291,7 @@ class Follower {
       reassigned_.push_back(changed);
       if (whole) inertia_.push_back(inertia_of(from, label));
       before = std::move(after);
-      previous = std::move(label);
+      std::swap(previous, label);
       if (last) break;
     }
     counters_ = run_.state().counters;
@@ -302,7 +303,7 @@ class Follower {
     }
     solved_labels_ = std::move(previous);
     // A last assignment, so that the labels belong to the centroids that are handed out.
-    final_labels_ = one_step().first;
+    one_step(final_labels_);
     check_step({before, &solved_labels_}, final_labels_, nullptr, "after the last iteration", thorough_);
     final_centroids_ = std::move(before);
   }
@@ -430,8 +431,8 @@ class Follower {
     if (timed.scope != "end_to_end") run_.download();
     const Solved now{run_.labels(), run_.centroids()};
     const int k = problem().k, offset = run_.offset();
-    int64_t differ = 0;
-    for (size_t i = 0; i < now.label.size(); ++i) differ += (now.label[i] + offset) % k != solved_labels_[i];
+    const auto differ = int64_t(
+        count_where(now.label.size(), [&](size_t i) { return (now.label[i] + offset) % k != solved_labels_[i]; }));
     timed.labels_differ = differ;
     if (!labels_exist(now.label)) return check_step(now.centroids, now.label, nullptr, where, thorough_);
     if (run_.card().labels_last) {

@@ -93,11 +93,11 @@ TEST_F(Contract, CsrRowsComeBesideTheDensePoints) {
     }
     row_begin.push_back(int64_t(column.size()));
   }
-  write_npy((folder / "row_begin.npy").string(), row_begin.data(), {row_begin.size()});
-  write_npy((folder / "column.npy").string(), column.data(), {column.size()});
-  write_npy((folder / "value.npy").string(), value.data(), {value.size()});
+  write_npy((folder / "rows.row_begin.npy").string(), row_begin.data(), {row_begin.size()});
+  write_npy((folder / "rows.column.npy").string(), column.data(), {column.size()});
+  write_npy((folder / "rows.value.npy").string(), value.data(), {value.size()});
   const Outcome outcome = run<float>(
-      "t6_csr", [&](Request& request) { request.csr = folder.string(); }, 0.8);
+      "t6_csr", [&](Request& request) { request.csr = (folder / "rows").string(); }, 0.8);
   EXPECT_EQ(outcome.refused, "");
   EXPECT_EQ(outcome.fault, "");
   EXPECT_EQ(outcome.result["validation"]["labels_wrong"], 0);
