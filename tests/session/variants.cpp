@@ -44,22 +44,37 @@ std::vector<T> draw(size_t count, uint64_t seed) {
   return values;
 }
 
+/// What "near" means to a variant: one of its card's metrics, or one of the kernels, which are tried in turn.
+struct Sense {
+  std::string metric;  ///< empty: a kernel
+  int turn = 0;        ///< which of the kernels
+  bool kernel() const { return metric.empty(); }
+  void operator()(Request& request) const {
+    static const char* const kernels[] = {"linear", "polynomial:0.5,1,3", "gaussian:0.7"};
+    if (kernel())
+      request.kernel = kernel_named(kernels[turn % 3]);
+    else
+      request.metric = metric_named(metric);
+  }
+};
+
 template <class T>
-void awkward_sizes(DeviceKind kind, const Variant& variant, const std::string& metric) {
+void awkward_sizes(DeviceKind kind, const Variant& variant, const Sense& sense) {
   int ran = 0;
-  const auto measured = [&](Request& request) { request.metric = metric_named(metric); };
   for (const int d : features) {
     double pair_seconds = 0;
     for (const int n : sizes) {
       const std::vector<T> points = draw<T>(size_t(n) * d, 1 + n);
       for (const int k : sizes) {
-        const double pairs = double(n) * k;
+        // Kernel k-means looks at all pairs of points, and so does who judges it, several times.
+        const double pairs = sense.kernel() ? 7.0 * n * n : double(n) * k;
         if (k > n || (n > few && (pairs * d > largest || pairs * pair_seconds > longest))) continue;
         SCOPED_TRACE("N = " + std::to_string(n) + ", K = " + std::to_string(k) + ", D = " + std::to_string(d));
         // For K = N every point is its own centroid; otherwise some centroids are points and some lie elsewhere.
         std::vector<T> centroids = k == n ? points : draw<T>(size_t(k) * d, 1000 + k);
         const std::clock_t begin = std::clock();
-        const Outcome outcome = follow(kind, variant, points, centroids, d, two_steps, {}, measured);
+        const Sense here{sense.metric, sense.turn + ran};
+        const Outcome outcome = follow(kind, variant, points, centroids, d, two_steps, {}, here);
         if (n >= few && k >= few - 2) pair_seconds = double(std::clock() - begin) / CLOCKS_PER_SEC / pairs;
         ASSERT_EQ(outcome.fault, "");
         if (!outcome.refused.empty()) continue;
@@ -73,9 +88,8 @@ void awkward_sizes(DeviceKind kind, const Variant& variant, const std::string& m
 }
 
 template <class T>
-void special_points(DeviceKind kind, const Variant& variant, const std::string& metric) {
+void special_points(DeviceKind kind, const Variant& variant, const Sense& measured) {
   const int n = 129, d = 3, k = 7;
-  const auto measured = [&](Request& request) { request.metric = metric_named(metric); };
   {
     SCOPED_TRACE("all points equal");
     const Outcome outcome =
@@ -109,7 +123,7 @@ void special_points(DeviceKind kind, const Variant& variant, const std::string& 
     std::vector<T> points = draw<T>(n * wide, 8);
     for (size_t e = 0; e < points.size(); ++e) {
       // No row of a metric of directions may be zero.
-      if (e % 10 != 3 || (metric == "euclidean" && e / wide == 5)) points[e] = 0;
+      if (e % 10 != 3 || (measured.metric != "cosine" && e / wide == 5)) points[e] = 0;
     }
     const Outcome outcome =
         follow(kind, variant, points, {points.begin(), points.begin() + k * wide}, wide, two_steps, {}, measured);
@@ -134,12 +148,19 @@ class OneVariant : public testing::Test {
       : kind_(kind), variant_(std::move(variant)), is_float_(is_float), awkward_(awkward) {}
   void TestBody() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-    for (const std::string metric : variant_.card["metrics"]) {
-      SCOPED_TRACE("metric " + metric);
+    std::vector<Sense> senses;
+    if (variant_.card["implicit"]) {
+      senses.push_back({});
+      if (!awkward_) senses.insert(senses.end(), {{"", 1}, {"", 2}});
+    } else {
+      for (const std::string metric : variant_.card["metrics"]) senses.push_back({metric});
+    }
+    for (const Sense& sense : senses) {
+      SCOPED_TRACE(sense.kernel() ? "kernel " + std::to_string(sense.turn) : "metric " + sense.metric);
       if (awkward_)
-        is_float_ ? awkward_sizes<float>(kind_, variant_, metric) : awkward_sizes<double>(kind_, variant_, metric);
+        is_float_ ? awkward_sizes<float>(kind_, variant_, sense) : awkward_sizes<double>(kind_, variant_, sense);
       else
-        is_float_ ? special_points<float>(kind_, variant_, metric) : special_points<double>(kind_, variant_, metric);
+        is_float_ ? special_points<float>(kind_, variant_, sense) : special_points<double>(kind_, variant_, sense);
     }
   }
 
