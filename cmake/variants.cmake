@@ -1,6 +1,7 @@
 # add_variants(FOLDER OUT): every FOLDER/*.cu and *.cpp becomes a loadable module of its own, with its card beside it as
 # JSON: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is there), OUT/cpu/ID.so. A new file needs no edit anywhere; one that
-# does not compile takes nothing else with it (build with --keep-going). A line `// link: NAME` in a file links it.
+# does not compile takes nothing else with it (build with --keep-going). A line `// link: NAME` in a file links it;
+# `// link on HOME: NAME` does so in the module for that home alone, which other homes do without.
 # Every FOLDER/*.py is a peer: its module is the file itself, OUT/cpu/ID.py or OUT/cuda/ID.py or both, as its card says.
 set(link_openmp OpenMP::OpenMP_CXX)
 find_package(PkgConfig QUIET)
@@ -49,9 +50,9 @@ function(add_variant file home out)
     target_link_libraries(${target} PRIVATE simt)
   endif()
   set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})  # its links are read here
-  file(STRINGS ${file} wanted REGEX "^// link: ")
+  file(STRINGS ${file} wanted REGEX "^// link( on ${home})?: ")
   foreach(line IN LISTS wanted)
-    string(REGEX REPLACE "^// link: *([a-z0-9_]+).*" "\\1" library "${line}")
+    string(REGEX REPLACE "^// link[^:]*: *([a-z0-9_]+).*" "\\1" library "${line}")
     if(NOT DEFINED link_${library} OR NOT TARGET ${link_${library}})
       message(STATUS "${id} (${home}) is left out: library '${library}' is not here")
       set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)

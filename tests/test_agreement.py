@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +32,15 @@ def letter() -> np.ndarray:
     return np.loadtxt(path, delimiter=",", usecols=range(1, 17))
 
 
-def agree(points: np.ndarray, folder: Path) -> None:
-    """One Lloyd iteration of scikit-learn from our centroids moves no label but exact ties; the inertia agrees."""
+def roundoffs(ladder: Ladder) -> dict[str, float]:
+    """By variant, to what its card says that it rounds the points: 0 for nearly all."""
+    listed = json.loads(ladder("list", "--json").stdout)["variants"]
+    return {variant["id"]: variant.get("input_roundoff", 0) for variant in listed}
+
+
+def agree(points: np.ndarray, folder: Path, roundoff: float) -> None:
+    """One Lloyd iteration of scikit-learn from our centroids moves no label but exact ties, or what the rounding of
+    points explains; the inertia agrees."""
     labels, centroids = np.load(folder / "labels.npy"), np.load(folder / "centroids.npy").astype(np.float64)
     assert labels.shape == (len(points),) and labels.dtype == np.int32
     x = points.astype(np.float64)
@@ -42,10 +50,13 @@ def agree(points: np.ndarray, folder: Path) -> None:
     theirs = model.predict(x)
     for i in np.flatnonzero(theirs != labels):
         ours, other = (np.sum((x[i] - centroids[j]) ** 2) for j in (labels[i], theirs[i]))
-        assert ours == pytest.approx(other, rel=1e-5), f"row {i}: label {labels[i]}, scikit-learn says {theirs[i]}"
-    assert np.mean(theirs != labels) < 1e-3
+        slack = 2 * roundoff * np.linalg.norm(x[i]) * np.linalg.norm(centroids[[labels[i], theirs[i]]], axis=1).sum()
+        assert ours == pytest.approx(other, rel=1e-5, abs=slack), (
+            f"row {i}: label {labels[i]}, scikit-learn says {theirs[i]}"
+        )
+    assert np.mean(theirs != labels) < (0.05 if roundoff else 1e-3)
     inertia = float((folder / "inertia.txt").read_text())
-    assert inertia == pytest.approx(-model.score(x), rel=1e-6)
+    assert inertia == pytest.approx(-model.score(x), rel=1e-3 if roundoff else 1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -74,8 +85,9 @@ def test_scikit_learn_agrees(ladder: Ladder, tmp_path: Path, name: str, k: int, 
     folders = sorted((tmp_path / "dump" / name).iterdir())
     # A library that is not installed is refused, and leaves nothing.
     assert len(folders) == len({r["variant"] for r in record["rows"] if r["status"] == "ok"})
+    rounded = roundoffs(ladder)
     for folder in folders:
-        agree(points, folder)
+        agree(points, folder, rounded[folder.name])
     for row in record["rows"]:
         assert row["status"] != "ok" or (ladder.folder / row["dump"]).is_dir()
 

@@ -86,12 +86,13 @@ def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
         if row["status"] == "ok":
             assert row["validation"]["labels_wrong"] == 0
             assert row["samples_ms"] and min(row["samples_ms"]) > 0
-    assert sum(row["status"] == "ok" for row in record["rows"]) > 0.9 * len(record["rows"])
-    # All follow the same path: Lloyd's, from the same centroids.
+    assert {r["variant"] for r in record["rows"] if r["status"] == "ok"} == set(variants), "each runs on one of them"
+    # All follow the same path: Lloyd's, from the same centroids; but for those that round the points.
+    listed = json.loads(ladder("list", "--json").stdout)["variants"]
+    rounding = {v["id"] for v in listed if v.get("input_roundoff", 0) > 0}
+    same = [r for r in record["rows"] if r["reassigned"] and r["variant"] not in rounding]
     for workload in record["workloads"]:
-        counts = {
-            tuple(r["reassigned"]) for r in record["rows"] if r["workload"] == workload["name"] and r["reassigned"]
-        }
+        counts = {tuple(r["reassigned"]) for r in same if r["workload"] == workload["name"]}
         iterations = {len(c) for c in counts}
         assert max(iterations) - min(iterations) <= 2, "rounding may end a solve an iteration earlier, not more"
     assert not list(ladder.folder.glob("record.json?*")), "neither lock nor temporary file stays"

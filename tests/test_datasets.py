@@ -56,8 +56,8 @@ def test_catalogue_names_are_unique_and_every_source_is_used() -> None:
 @pytest.mark.parametrize("workload", prepare.load_catalogue()["workloads"], ids=lambda workload: workload["name"])
 def test_workload_is_a_whole_problem(workload: dict) -> None:
     source = catalogue_entries("sources")[workload["source"]]
-    keys = {"name", "family", "title", "type", "k", "stop", "seed", "source"}
-    assert keys <= set(workload) <= keys | {"metric", "kernel"}
+    needed = {"name", "family", "title", "type", "k", "stop", "seed", "source"}
+    assert needed <= set(workload) <= needed | {"metric", "kernel"}
     assert workload["name"] == workload["family"] or workload["name"].startswith(workload["family"] + "_")
     assert workload["type"] in prepare.DTYPES
     assert 0 < workload["k"] < source["n"]

@@ -1,0 +1,3 @@
+// Half-precision numbers of CUDA for a plain C++ compiler.
+#pragma once
+#include <simt/half.h>
