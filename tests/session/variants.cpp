@@ -1,7 +1,9 @@
 // Every variant, in float and double, on sizes that break tiles, against the fp64 reference.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <ctime>
+#include <set>
 
 #include "base/philox.hpp"
 #include "judge/reference.hpp"
@@ -12,27 +14,30 @@ namespace {
 using namespace ladder;
 using namespace ladder::test;
 
-// N x K x D. A session computes them some five times, a CPU some 1e9 of them in a second, and a tile breaks at its
-// edges: few features show all pairs of N and K, many features those with a small N or K. Checked code, which looks for
+// N x K x D. A session computes them some five times, a CPU some 1e9 of them in a second. Checked code, which looks for
 // races too, is some hundred times slower; a GPU does not notice.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr double largest = 3e4;
+constexpr int wide = 130;  // features: more than a tile of 16 KB holds of any
 constexpr int trials = 10;
-constexpr int features[] = {1, 3, 33, 130};  // 130: more than a tile of 16 KB holds of any
 #else
-constexpr int trials = 200;
+constexpr int wide = 408, trials = 200;
 constexpr double largest = std::string_view(HOME_KIND) == "cuda" ? 1e9 : 7e6;
-constexpr int features[] = {1, 2, 3, 33, 408};
 #endif
-constexpr int few = 33;  // so few points are tried with all features
+constexpr int few = 33;  // so few points are always tried
 
-/// Seconds of CPU time that a session may take. One that would take longer, by what the one before, or the last one
-/// with fewer features, took for each pair of a point and a centroid, is left out: shuffles, of which some revisions
-/// need many, are slow on the CPU device. CPU time, so that the choice is the same on a busy machine.
+/// Seconds of CPU time that a session may take. One that would take longer, by what the one before, or those
+/// with few features, took for each pair of a point and a centroid, is left out: shuffles, of which some revisions need
+/// many, are slow on the CPU device. CPU time, so that the choice is the same on a busy machine.
 constexpr double longest = 0.2;
 
 // Neighbours of the sizes of warps, blocks and tiles, and these sizes themselves.
 constexpr int sizes[] = {1, 31, 32, 33, 127, 128, 129, 256, 512, 1024, 1025};
+// All pairs of N and K are tried with the first of these.
+template <class T>
+constexpr std::array<int, 5> features = {3, wide, 33, 2, 1};
+template <>
+constexpr std::array<int, 5> features<double> = {2, 33, wide, 1, 3};
 const Stop two_steps{.rule = Stop::Rule::fixed, .iterations = 2};
 
 /// Values in [-1, 1), the same in every run.
@@ -47,27 +52,71 @@ std::vector<T> draw(size_t count, uint64_t seed) {
   return values;
 }
 
+/// What "near" means to a variant: one of its card's metrics, or one of the kernels, which are tried in turn.
+struct Sense {
+  std::string metric;  ///< empty: a kernel
+  int turn = 0;        ///< which of the kernels
+  bool kernel() const { return metric.empty(); }
+  void operator()(Request& request) const {
+    static const char* const kernels[] = {"linear", "polynomial:0.5,1,3", "gaussian:0.7"};
+    if (kernel())
+      request.kernel = kernel_named(kernels[turn % 3]);
+    else
+      request.metric = metric_named(metric);
+  }
+};
+
+/// For K = N every point is its own centroid, where features are few; elsewhere no centroid is so near to a point that
+/// it could not be lost to a wrong distance.
+bool own_centroids(int n, int k, int d) { return k == n && d <= 3; }
+
+/// Tiles break where a size ends, or two sizes do together: a triple of sizes is tried only for a pair of N and K, of N
+/// and D, or of K and D that was not yet. Labels that wrong distances leave as they are, of one centroid or of a
+/// point's own, say nothing of D.
+class Pairs {
+ public:
+  bool tried(int n, int k, int d) const {
+    return n_k_.count({n, k}) && (!shows_k(n, k, d) || k_d_.count({k, d})) && (!shows_n(n, k, d) || n_d_.count({n, d}));
+  }
+  void add(int n, int k, int d) {
+    n_k_.insert({n, k});
+    if (shows_k(n, k, d)) k_d_.insert({k, d});
+    if (shows_n(n, k, d)) n_d_.insert({n, d});
+  }
+
+ private:
+  static bool shows_k(int n, int k, int d) { return !own_centroids(n, k, d); }
+  static bool shows_n(int n, int k, int d) { return k > 1 && !own_centroids(n, k, d); }
+
+  std::set<std::pair<int, int>> n_k_, n_d_, k_d_;
+};
+
 template <class T>
-void awkward_sizes(DeviceKind kind, const Variant& variant, const std::string& metric) {
+void awkward_sizes(DeviceKind kind, const Variant& variant, const Sense& sense) {
+  Pairs pairs;
   int ran = 0;
-  const auto measured = [&](Request& request) { request.metric = metric_named(metric); };
-  double pair_seconds = 0;
-  for (const int d : features) {
+  double few_features_seconds = 0;
+  for (const int d : features<T>) {
+    double pair_seconds = few_features_seconds;
     for (const int n : sizes) {
       const std::vector<T> points = draw<T>(size_t(n) * d, 1 + n);
       for (const int k : sizes) {
-        const double pairs = double(n) * k;
-        if (k > n || (n > few && pairs * d > largest) || pairs * pair_seconds > longest) continue;
+        // Kernel k-means looks at all pairs of points, and so does who judges it, several times.
+        const double distances = sense.kernel() ? 7.0 * n * n : double(n) * k;
+        if (k > n || (n > few && distances * d > largest) || distances * pair_seconds > longest) continue;
+        if (pairs.tried(n, k, d)) continue;
         SCOPED_TRACE("N = " + std::to_string(n) + ", K = " + std::to_string(k) + ", D = " + std::to_string(d));
-        // For K = N every point is its own centroid; otherwise some centroids are points and some lie elsewhere.
-        std::vector<T> centroids = k == n ? points : draw<T>(size_t(k) * d, 1000 + k);
+        const std::vector<T> centroids = own_centroids(n, k, d) ? points : draw<T>(size_t(k) * d, 1000 + k);
         const std::clock_t begin = std::clock();
-        const Outcome outcome = follow(kind, variant, points, centroids, d, two_steps, {}, measured);
-        if (n >= few && k >= few - 2) pair_seconds = double(std::clock() - begin) / CLOCKS_PER_SEC / pairs;
+        const Sense here{sense.metric, sense.turn + ran};
+        const Outcome outcome = follow(kind, variant, points, centroids, d, two_steps, {}, here);
+        if (n >= few && k >= few - 2) pair_seconds = double(std::clock() - begin) / CLOCKS_PER_SEC / distances;
+        if (d == features<T>.front()) few_features_seconds = pair_seconds;
         ASSERT_EQ(outcome.fault, "");
         if (!outcome.refused.empty()) continue;
         ASSERT_EQ(outcome.result["validation"]["labels_wrong"], 0);
         ASSERT_GT(outcome.result["validation"]["rows_checked"], 0);
+        pairs.add(n, k, d);
         ++ran;
       }
     }
@@ -76,9 +125,8 @@ void awkward_sizes(DeviceKind kind, const Variant& variant, const std::string& m
 }
 
 template <class T>
-void special_points(DeviceKind kind, const Variant& variant, const std::string& metric) {
+void special_points(DeviceKind kind, const Variant& variant, const Sense& measured) {
   const int n = 129, d = 3, k = 7;
-  const auto measured = [&](Request& request) { request.metric = metric_named(metric); };
   {
     SCOPED_TRACE("all points equal");
     const Outcome outcome =
@@ -89,12 +137,15 @@ void special_points(DeviceKind kind, const Variant& variant, const std::string& 
   }
   // Libraries that move the origin to the mean lose the small distances to an outlier: that is theirs to lose.
   if (!is_peer(variant.modules.at(kind))) {
-    SCOPED_TRACE("one far outlier");
-    std::vector<T> points = draw<T>(n * d, 5);
+    std::vector<T> points = draw<T>(n * d, 5), small = points;
     points[10 * d] = T(1e6);
-    const Outcome outcome =
-        follow(kind, variant, points, {points.begin(), points.begin() + k * d}, d, Stop(), {}, measured);
-    EXPECT_EQ(outcome.fault, "");
+    for (T& value : small) value *= T(1e-7);
+    for (const auto& [what, rows] : {std::pair("one far outlier", points), {"all points near the origin", small}}) {
+      SCOPED_TRACE(what);
+      const Outcome outcome =
+          follow(kind, variant, rows, {rows.begin(), rows.begin() + k * d}, d, Stop(), {}, measured);
+      EXPECT_EQ(outcome.fault, "");
+    }
   }
   if (sizeof(T) == 8) {
     SCOPED_TRACE("near ties that only doubles separate");
@@ -108,14 +159,14 @@ void special_points(DeviceKind kind, const Variant& variant, const std::string& 
   }
   {
     SCOPED_TRACE("nine of ten coordinates are zero");
-    const int wide = 70;
-    std::vector<T> points = draw<T>(n * wide, 8);
+    const int many = 70;
+    std::vector<T> points = draw<T>(n * many, 8);
     for (size_t e = 0; e < points.size(); ++e) {
       // No row of a metric of directions may be zero.
-      if (e % 10 != 3 || (metric == "euclidean" && e / wide == 5)) points[e] = 0;
+      if (e % 10 != 3 || (measured.metric != "cosine" && e / many == 5)) points[e] = 0;
     }
     const Outcome outcome =
-        follow(kind, variant, points, {points.begin(), points.begin() + k * wide}, wide, two_steps, {}, measured);
+        follow(kind, variant, points, {points.begin(), points.begin() + k * many}, many, two_steps, {}, measured);
     EXPECT_EQ(outcome.fault, "");
   }
   {
@@ -137,12 +188,19 @@ class OneVariant : public testing::Test {
       : kind_(kind), variant_(std::move(variant)), is_float_(is_float), awkward_(awkward) {}
   void TestBody() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-    for (const std::string metric : variant_.card["metrics"]) {
-      SCOPED_TRACE("metric " + metric);
+    std::vector<Sense> senses;
+    if (variant_.card["implicit"]) {
+      senses.push_back({});
+      if (!awkward_) senses.insert(senses.end(), {{"", 1}, {"", 2}});
+    } else {
+      for (const std::string metric : variant_.card["metrics"]) senses.push_back({metric});
+    }
+    for (const Sense& sense : senses) {
+      SCOPED_TRACE(sense.kernel() ? "kernel " + std::to_string(sense.turn) : "metric " + sense.metric);
       if (awkward_)
-        is_float_ ? awkward_sizes<float>(kind_, variant_, metric) : awkward_sizes<double>(kind_, variant_, metric);
+        is_float_ ? awkward_sizes<float>(kind_, variant_, sense) : awkward_sizes<double>(kind_, variant_, sense);
       else
-        is_float_ ? special_points<float>(kind_, variant_, metric) : special_points<double>(kind_, variant_, metric);
+        is_float_ ? special_points<float>(kind_, variant_, sense) : special_points<double>(kind_, variant_, sense);
     }
   }
 
