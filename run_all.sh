@@ -21,6 +21,7 @@ Without a step: setup, build, data, run and draw, in that order. A second run re
   --variants LIST    names or globs with commas   (default: *)
   --device NAME      auto, cuda, simt, cpu or all (default: auto)
   --jobs N           compilers and tests at a time (default: the number of cores)
+  --all              test: under AddressSanitizer also every variant on awkward sizes (minutes more)
   --no-install       install no packages: say what is missing and go on
   --help             this text
 
@@ -320,7 +321,9 @@ run_tests() {
   step "GoogleTest, preset default"
   ctest --test-dir "$default_dir" --output-on-failure -j "$jobs" || problem "ctest failed in $default_dir"
   step "GoogleTest, preset asan"
-  ctest --test-dir "$asan_dir" --output-on-failure -j "$jobs" || problem "ctest failed in $asan_dir"
+  local long=(-E awkward_sizes)
+  if ((all)); then long=(); fi
+  ctest --test-dir "$asan_dir" --output-on-failure -j "$jobs" "${long[@]}" || problem "ctest failed in $asan_dir"
   step "pytest"
   if have_module pytest; then
     # Side by side file by file, because the tests of a file may share a build.
@@ -347,6 +350,7 @@ variants=${LADDER_VARIANTS:-*}
 device=${LADDER_DEVICE:-auto}
 jobs=$(nproc)
 no_install=0
+all=0
 python=
 binary_dir=build
 
@@ -363,6 +367,7 @@ while (($#)); do
       declare "${1#--}=$2"
       shift
       ;;
+    --all) all=1 ;;
     --no-install) no_install=1 ;;
     -h | --help)
       usage
