@@ -75,11 +75,11 @@ def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     words = ["--device", "simt", "--variants", "v*,m*,c*", "--workloads", "*_tiny", "--time-limit", "15"]
     record = ladder.run(*words, "--scopes", ",".join(scopes))
     assert record["context"]["complete"]
-    tiny = [w for w in json.loads(ladder("list", "--json").stdout)["workloads"] if w["name"].endswith("_tiny")]
+    listed = json.loads(ladder("list", "--json").stdout)
+    tiny = [w for w in listed["workloads"] if w["name"].endswith("_tiny")]
     assert [w["name"] for w in record["workloads"]] == [w["name"] for w in tiny if w["available"]]
     assert {e["workload"] for e in record["context"]["left_out"]} == {w["name"] for w in tiny if not w["available"]}
-    listed = json.loads(ladder("list", "--json").stdout)["variants"]
-    here = {v["id"] for v in listed if {"simt", "cpu"} & set(v["devices"])}  # not what calls a GPU's library
+    here = {v["id"] for v in listed["variants"] if {"simt", "cpu"} & set(v["devices"])}  # not what calls a GPU's library
     variants = [name for name in ids("*.cu", "*.cpp") if name in here and name[0] in "vmc"]
     expected = {(v, w["name"], s) for v in variants for w in record["workloads"] for s in scopes}
     assert {(r["variant"], r["workload"], r["scope"]) for r in record["rows"]} == expected
@@ -539,7 +539,8 @@ def test_the_sanitized_build_names_kernel_block_thread_and_line(ladder: Ladder) 
         "host memory",
         "kernel assign_kernel",
         "block (0, 0, 0)",
-        "thread (",
         f"b5_out_of_bounds.cu:{line}",
     ):
         assert word in reason, reason
+    # Threads run in an order drawn anew in each launch: any of them may be the first to go wrong.
+    assert re.search(r"thread \(\d+, 0, 0\)", reason), reason

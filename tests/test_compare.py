@@ -406,6 +406,7 @@ def test_the_experiment(tmp_path: Path) -> None:
     assert result["accepted"] == (done.returncode == 0)
 
     joined = tmp_path / "joined.json"
+    assert str(ROOT) not in out.read_text(), "what is committed names no place of a machine"
     done = experiment("--join", out, out, "--out", joined)
     both = json.loads(joined.read_text())
     assert len(both["trials"]) == 4 and both["setting"] == result["setting"]

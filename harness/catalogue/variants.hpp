@@ -15,9 +15,8 @@ struct Variant {
   std::string id, base, idea;
   nlohmann::json card;  ///< as harness/worker/module.hpp writes it; of any of the modules
   std::map<DeviceKind, std::filesystem::path> modules;
-  std::map<DeviceKind, std::string>
-      module_hash;                           ///< of the modules' bytes (hash_modules): another hash, another variant
-  std::map<DeviceKind, std::string> broken;  ///< device kinds for which there is no usable module, and why
+  std::map<DeviceKind, std::string> module_hash;  ///< by hash_modules: another hash, another variant
+  std::map<DeviceKind, std::string> broken;       ///< device kinds for which there is no usable module, and why
 };
 
 /// The variants below `folders`, ordered by id. Each folder holds simt/, cuda/, cpu/ with ID.so (or a peer's ID.py) and

@@ -132,9 +132,9 @@ int run(RunWords words) {
     throw Error("--cache cold: caches are evicted on a GPU only, and this run uses none: leave it out");
   std::vector<Variant> variants = find_variants(module_folders(words.folders));
   need_bases(variants);
-  hash_modules(variants);
-  const std::vector<Variant> chosen =
+  std::vector<Variant> chosen =
       words.compare.empty() ? choose_variants(variants, words.variants) : in_this_order(variants, words.compare);
+  hash_modules(chosen);
   require_axes(o.axes, chosen);
   std::vector<Workload> problems;
   if (!words.own_data.empty()) {

@@ -101,6 +101,10 @@ def run_trials(options: argparse.Namespace) -> tuple[list[dict], dict]:
     errors: list[Exception] = []
     begin = time.monotonic()
 
+    def without_places(argv: list[str]) -> list[str]:
+        """The command as it is typed in the checkout, wherever that and the scratch files lie."""
+        return [word.replace(f"{ROOT}/", "").replace(f"{scratch}/", "") for word in argv]
+
     def work(gpu: int, points: Path, record_file: Path) -> None:
         while not errors:
             try:
@@ -113,7 +117,7 @@ def run_trials(options: argparse.Namespace) -> tuple[list[dict], dict]:
             except Exception as error:  # told by the main thread
                 errors.append(error)
                 return
-            contexts.append(record["context"])
+            contexts.append(record["context"] | {"argv": without_places(record["context"]["argv"])})
             trials.append(short(record, gpu, time.monotonic() - start))
             said = ", ".join(f"{c['candidate']} {c['ratio']:.4f} {c['verdict']}" for c in trials[-1]["comparisons"])
             done = f"[{len(trials)}/{options.trials} {time.monotonic() - begin:.0f} s]"
