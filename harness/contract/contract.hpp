@@ -224,8 +224,8 @@ struct Phases {
 
 // ------------------------------------------------------------------------------------------------------------ the card
 
-/// A tuning axis: `values` to sweep, `standard` used otherwise. s.axis(name) reads it. `reported`: those that the card's
-/// source found best, on its GPU; pictures of a sweep mark them.
+/// A tuning axis: `values` to sweep, `standard` used otherwise. s.axis(name) reads it. `reported`: those that the
+/// card's source found best, on its GPU; pictures of a sweep mark them.
 struct Axis {
   std::string name;
   std::vector<int> values;
