@@ -224,11 +224,13 @@ struct Phases {
 
 // ------------------------------------------------------------------------------------------------------------ the card
 
-/// A tuning axis: `values` to sweep, `standard` used otherwise. s.axis(name) reads it.
+/// A tuning axis: `values` to sweep, `standard` used otherwise. s.axis(name) reads it. `reported`: those that the
+/// card's source found best, on its GPU; pictures of a sweep mark them.
 struct Axis {
   std::string name;
   std::vector<int> values;
   int standard;
+  std::vector<int> reported = {};
 };
 /// from, from + step, ... up to and including `to`.
 inline std::vector<int> range(int from, int to, int step) {

@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -64,7 +65,8 @@ json context(const std::vector<std::string>& argv, const json& gpu) {
   bool dirty = environment("LADDER_GIT_DIRTY") == "1";
   if (sha.empty()) {
     sha = first_line(git + "rev-parse HEAD");
-    dirty = !first_line(git + "status --porcelain").empty();
+    // A file that `ladder tune` writes is no source: each row says which values it ran with.
+    dirty = !first_line(git + "status --porcelain -- . ':(exclude)results/tuned.json'").empty();
   }
   const std::string cuda = cuda_compiler;
   return {
@@ -155,6 +157,20 @@ size_t put_rows(json& rows, std::vector<json> more) {
   for (json& row : more) kept.push_back(std::move(row));
   rows = std::move(kept);
   return of_another_build;
+}
+
+void put_tuning(json& record, json tuning) {
+  const auto same = [&](const json& known) {
+    const char* const place[] = {"variant", "workload", "device", "gpus", "scope"};
+    return std::all_of(std::begin(place), std::end(place),
+                       [&](const char* key) { return known.at(key) == tuning.at(key); });
+  };
+  json others = json::array();
+  for (json& known : record["tuning"]) {
+    if (!same(known)) others.push_back(std::move(known));
+  }
+  others.push_back(std::move(tuning));
+  record["tuning"] = std::move(others);
 }
 
 void write_record(const json& record, const fs::path& file) {

@@ -366,7 +366,9 @@ Card card_of(const json& told, const std::vector<std::string>& of_file) {
     } else if (key == "arithmetic") {
       card.arithmetic = arithmetic(value);
     } else if (key == "axes") {
-      for (const json& axis : value) card.axes.push_back({axis.at("name"), axis.at("values"), axis.at("standard")});
+      for (const json& axis : value)
+        card.axes.push_back(
+            {axis.at("name"), axis.at("values"), axis.at("standard"), axis.value("reported", std::vector<int>())});
     } else if (key == "metrics") {
       card.metrics.clear();
       for (const json& name : value) card.metrics.push_back(metric_named(name));
