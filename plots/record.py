@@ -160,6 +160,22 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """Times of one variant to those of another from sessions in turns; ratios below 1 are faster."""
+
+    base: str
+    candidate: str
+    workload: str
+    device: str
+    scope: str
+    ratio: float
+    low: float
+    high: float
+    base_ms: float
+    candidate_ms: float
+
+
+@dataclass(frozen=True)
 class Rung:
     """A variant on a device: what a line of a figure or table stands for."""
 
@@ -242,6 +258,7 @@ class Record:
     sources: list[Source]
     workloads: dict[str, Workload]
     rows: list[Row]
+    comparisons: list[Comparison] = field(default_factory=list)
     bases: dict[str, str] = field(init=False)  # variant -> base, in the order of the record
     shows: dict[str, str] = field(init=False)
     ideas: dict[str, str] = field(init=False)
@@ -275,7 +292,14 @@ class Record:
                 raise RecordError(f"{self.names}: has no workload {pattern}, but {', '.join(self.workloads)}.")
             kept |= found
         workloads = {name: workload for name, workload in self.workloads.items() if name in kept}
-        return Record(self.sources, workloads, [row for row in self.rows if row.workload in workloads])
+        rows = [row for row in self.rows if row.workload in workloads]
+        return Record(self.sources, workloads, rows, [c for c in self.comparisons if c.workload in workloads])
+
+    def restricted(self, rungs: Iterable[Rung]) -> Record:
+        """The same without the rows of other rungs."""
+        wanted = set(rungs)
+        rows = [row for row in self.rows if Rung(row.variant, row.device) in wanted]
+        return Record(self.sources, self.workloads, rows, self.comparisons)
 
     def families(self, names: Iterable[str]) -> dict[str, list[Workload]]:
         """The named workloads by family, both in the order of the record."""
@@ -532,7 +556,8 @@ def from_document(document: dict[str, Any], path: Path) -> Record:
         if not isinstance(entry.get("sm_mhz"), list):  # schema 1 had one clock for all samples
             entry = entry | {"sm_mhz": [], "median_mhz": entry.get("sm_mhz")}
         rows.append(made(Row, entry | {"folder": path.resolve().parent}))
-    return Record([Source(path, document["context"], document["schema_version"])], workloads, rows)
+    comparisons = [made(Comparison, entry) for entry in document.get("comparisons", [])]
+    return Record([Source(path, document["context"], document["schema_version"])], workloads, rows, comparisons)
 
 
 def together(records: Sequence[Record]) -> list[Record]:
@@ -541,6 +566,14 @@ def together(records: Sequence[Record]) -> list[Record]:
     for record in records:
         groups.setdefault((record.sources[0].version, record.sources[0].machine_kind), []).append(record)
     return [merged(group) for group in groups.values()]
+
+
+def committed() -> list[Path]:
+    """Every record of the repository: results/DEVICE/record.json."""
+    found = [p for p in sorted((ROOT / "results").glob("*/record.json")) if p.parent.name not in ("latest", "local")]
+    if not found:
+        raise RecordError("results/ holds no record: name one, or make one by `ladder run --out`.")
+    return found
 
 
 def merged(records: Sequence[Record]) -> Record:
@@ -568,4 +601,6 @@ def merged(records: Sequence[Record]) -> Record:
             said, by = bases.setdefault(variant, (base, record.names))
             if said != base:
                 raise RecordError(f"{by} says that {variant} is based on '{said}', {record.names} says '{base}'.")
-    return Record([s for r in records for s in r.sources], workloads, [row for r in records for row in r.rows])
+    rows = [row for record in records for row in record.rows]
+    comparisons = [c for record in records for c in record.comparisons]
+    return Record([s for record in records for s in record.sources], workloads, rows, comparisons)
