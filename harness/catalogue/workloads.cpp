@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/build.hpp"
 #include "base/files.hpp"
 #include "base/npy.hpp"
 #include "catalogue/generate.hpp"
@@ -30,7 +31,7 @@ json read_json(const fs::path& file) {
   }
 }
 
-fs::path source_folder() { return LADDER_SOURCE_DIR; }
+fs::path source_folder() { return checkout; }
 
 /// Facts about a large file that need a pass over it, kept beside it for as long as it does not change.
 struct Facts {

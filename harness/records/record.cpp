@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/build.hpp"
 #include "base/files.hpp"
 #include "protocol/json.hpp"
 
@@ -58,14 +59,14 @@ std::string environment(const char* name) {
 json context(const std::vector<std::string>& argv, const json& gpu) {
   // A copy of the checkout without its history (on a borrowed machine, say) is told its state by LADDER_GIT_SHA and
   // LADDER_GIT_DIRTY=0|1.
-  const std::string git = "git -C '" LADDER_SOURCE_DIR "' ";
+  const std::string git = std::string("git -C '") + checkout + "' ";
   std::string sha = environment("LADDER_GIT_SHA");
   bool dirty = environment("LADDER_GIT_DIRTY") == "1";
   if (sha.empty()) {
     sha = first_line(git + "rev-parse HEAD");
     dirty = !first_line(git + "status --porcelain").empty();
   }
-  const std::string cuda = LADDER_CUDA_COMPILER;
+  const std::string cuda = cuda_compiler;
   return {
       {"argv", argv},
       {"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
@@ -77,7 +78,7 @@ json context(const std::vector<std::string>& argv, const json& gpu) {
         {"cores", int(std::thread::hardware_concurrency())},
         {"os", value_in("/etc/os-release", "PRETTY_NAME=")}}},
       {"compiler",
-       {{"host", "g++ " __VERSION__}, {"cuda", cuda.empty() ? json() : json("nvcc " + cuda)}, {"flags", LADDER_FLAGS}}},
+       {{"host", "g++ " __VERSION__}, {"cuda", cuda.empty() ? json() : json("nvcc " + cuda)}, {"flags", host_flags}}},
       {"gpu", gpu},
       {"ceilings", json::object()},
       {"floor_us", nullptr},
