@@ -303,14 +303,22 @@ draw() {
     leave_out "the check of the record against its schema (${python:-python3} lacks numpy or jsonschema)"
   fi
   if have_module matplotlib; then
-    logged results/latest/log/draw.log "$python" plots/draw.py results/latest/record.json --out results/latest ||
-      problem "the drawing failed (see results/latest/log/draw.log)"
+    # The sources' figures from this machine's own record where it has a GPU, else from the committed ones.
+    local of=()
+    if has_gpu; then of=(results/latest/record.json); fi
+    logged results/latest/log/seeds.log "$python" plots/seeds.py "${of[@]}" --out results/latest/seeds ||
+      problem "the figures of the sources could not be drawn (see results/latest/log/seeds.log)"
+    logged results/latest/log/draw.log "$python" plots/draw.py results/latest/record.json --committed \
+      --out results/latest || problem "the drawing failed (see results/latest/log/draw.log)"
   else
     leave_out "the pictures (${python:-python3} lacks matplotlib)"
   fi
   step "Result"
   build/ladder show results/latest/record.json || problem "the record could not be shown"
-  printf '\nLook at results/latest/: the pictures (.png, .svg), record.json with every sample, and dump/ with the labels.\n'
+  if [[ -f results/latest/index.html ]]; then
+    printf '\nLook at results/latest/index.html: what a GPU shows, and what this machine found.\n'
+  fi
+  printf '\nresults/latest/ also holds record.json with every sample, dump/ with the labels, and each picture (.png, .svg).\n'
 }
 
 # ----------------------------------------------------------------------------------------------------------------- test

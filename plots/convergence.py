@@ -238,8 +238,9 @@ def share_of(name: str, counted: Sequence[int], workload: Workload) -> np.ndarra
 
 
 def draw_solves(
-    record: Record, choice: Choice, device: str, column: Column, found: dict[Rung, Row], folder: Path
-) -> tuple[str, str]:
+    record: Record, choice: Choice, device: str, column: Column, found: dict[Rung, Row], folder: Path,
+    stem: str = "", signature: Sequence[str] = (),
+) -> tuple[str, str]:  # fmt: skip
     workload = column.workloads[0]
     order = sorted(found, key=lambda rung: -sum(found[rung].iteration_ms))
     # Those that counted something have a line of their own colour before all others: their counts are drawn.
@@ -247,14 +248,14 @@ def draw_solves(
     feet = [rung for rung in order if record.foot(rung.variant) == rung.variant and rung not in counting]
     shown = coloured(order, [*counting, *feet])
     counters = list(dict.fromkeys(name for row in found.values() for name, counted in row.counters.items() if counted))
-    stem = f"convergence_{DEVICES[device].stem}_{workload.name}"
+    stem = stem or f"convergence_{DEVICES[device].stem}_{workload.name}"
     title = f"What each iteration takes, {DEVICES[device].title}: {workload.name}, {workload.size}"
     subtitle = "time: lower is better, each iteration of one solve timed by itself"
     if len(column.workloads) > 1:
         subtitle += f"; one of the {column.name}"
     if len(order) > len(shown):
         subtitle += "; coloured: those that count, the roots and the fastest"
-    foot = choice.signature(record, "convergence", device, workload=workload.name)
+    foot = signature or choice.signature(record, "convergence", device, workload=workload.name)
     names = [name.replace("_", " ") for name in counters]
     entries = len(shown) + (len(counters) + 2 if counters else 0) + 2
     legend_width = min(4.5, max(text_width(text) for text in [*(rung.variant for rung in shown), *names, LAUNCH]) + 0.9)

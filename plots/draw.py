@@ -2,7 +2,9 @@
 """Draws what records hold: `draw.py RECORD [RECORD...] --out DIR [--only FIGURE]`.
 
 Every page is a PNG and an SVG; DIR/index.html lists them. Records made on one kind of machine are drawn together;
-those of others go into folders of their own: times of different machines do not belong in one figure.
+those of others go into folders of their own: times of different machines do not belong in one figure. With --committed
+a record without GPU times is preceded by the main figures of the repository's own: what a GPU shows comes first, then
+whether this machine found each rung right, then its CPU times.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import argparse
 import html
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -19,20 +21,27 @@ import check
 import convergence
 import files
 import ladder
+import overview
 import photo
 import points
+import right
 import roof
+import roofline
 import scopes
 import sweep
 import tree
 import tuning
+import waterfall
 from choice import DEFAULT_DEVICES, Choice
-from record import DEVICES, SCOPES, Record, RecordError, together
+from record import DEVICES, SCOPES, Record, RecordError, committed, together
 
 Drawer = Callable[[Record, Path, Choice], tuple[list[tuple[str, str]], list[str]]]
 FIGURES: dict[str, Drawer] = {
+    "overview": overview.draw,
     "ladder": ladder.draw,
+    "waterfall": waterfall.draw,
     "tree": tree.draw,
+    "roofline": roofline.draw,
     "roof": roof.draw,
     "scopes": scopes.draw,
     "sweep": sweep.draw,
@@ -42,6 +51,8 @@ FIGURES: dict[str, Drawer] = {
     "points": points.draw,
     "photo": photo.draw,
 }
+MAIN_FIGURES = ("overview", "waterfall", "roofline", "roof")  # what a rung gained, and how far it is from the best
+SOURCES = "seeds"  # the folder of plots/seeds.py's pages beside the index
 
 
 @dataclass
@@ -52,6 +63,8 @@ class Section:
     folder: str  # relative to the index
     pages: list[tuple[str, str]]
     left_out: list[str]
+    head: str = ""  # above the title
+    table: list[str] = field(default_factory=list)  # lines of HTML before the pictures
 
 
 def folder_names(paths: list[Path]) -> list[str]:
@@ -71,7 +84,7 @@ def folder_names(paths: list[Path]) -> list[str]:
 def draw_record(record: Record, out: Path, folder: str, only: list[str], choice: Choice) -> Section:
     target = out / folder
     target.mkdir(parents=True, exist_ok=True)
-    section = Section(f"{record.names}: {record.footer()}", folder, [], [])
+    section = Section(f"{record.names}: {record.footer()}", folder, [], [], table=right.table(record))
     if record.skipped:
         section.left_out.append(
             f"{record.skipped} rows that repeat a variant, workload, device and scope with other axes, another cache "
@@ -80,11 +93,22 @@ def draw_record(record: Record, out: Path, folder: str, only: list[str], choice:
     left = [device for device in DEVICES if device not in choice.devices and record.rungs(device)]
     if left:
         section.left_out.append(f"times on {', '.join(left)}: `--device {left[0]}` draws them")
-    for name in only or list(FIGURES):
+    for name in only:
         pages, left_out = FIGURES[name](record, target, choice)
         section.pages += pages
         section.left_out += left_out
     return section
+
+
+def committed_sections(out: Path) -> list[Section]:
+    """The main figures of the repository's records, on GPUs alone, a folder each."""
+    found: list[Section] = []
+    for record in together([check.load(path) for path in committed()]):
+        folder = f"committed/{record.sources[0].path.parent.name}"
+        section = draw_record(record, out, folder, list(MAIN_FIGURES), Choice(devices=("cuda",)))
+        section.head = "" if found else "What a GPU shows: the records of this repository"
+        found.append(section)
+    return found
 
 
 def write_index(sections: list[Section], path: Path) -> None:
@@ -94,8 +118,13 @@ def write_index(sections: list[Section], path: Path) -> None:
         "<style>body{font:18px sans-serif;margin:2em auto;max-width:1200px}img{width:100%}</style>",
         "<h1>K-means Ladder</h1>",
     ]
+    if (path.parent / SOURCES / "index.html").is_file():
+        lines.append(f'<p><a href="{SOURCES}/index.html">The figures of the sources, redrawn beside their own</a></p>')
     for section in sections:
+        if section.head:
+            lines.append(f"<h1>{html.escape(section.head)}</h1>")
         lines.append(f"<h2>{html.escape(section.title)}</h2>")
+        lines += section.table
         for stem, title in section.pages:
             link = html.escape(stem if section.folder == "." else f"{section.folder}/{stem}", quote=True)
             lines.append(f'<h3 id="{link}">{html.escape(title)} (<a href="{link}.svg">SVG</a>)</h3>')
@@ -135,6 +164,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--points", type=Path, metavar="FILE", help="the .npy behind a workload of one's own, for points"
     )
+    parser.add_argument(
+        "--committed",
+        action="store_true",
+        help="where the records have no GPU times, the main figures of the repository's own come first",
+    )
     arguments = parser.parse_args(argv)
     choice = Choice(
         tuple(device for device in DEVICES if device in (arguments.device or DEFAULT_DEVICES)),
@@ -153,9 +187,13 @@ def main(argv: list[str] | None = None) -> int:
                 print(f"together, being of one kind of machine: {record.names}")
         folders = folder_names([record.sources[0].path for record in records])
         sections = [
-            draw_record(record, arguments.out, folder, arguments.only, choice)
+            draw_record(record, arguments.out, folder, arguments.only or list(FIGURES), choice)
             for record, folder in zip(records, folders, strict=True)
         ]
+        if arguments.committed and not any(record.workloads_on("cuda") for record in records):
+            if sections:
+                sections[0].head = "This machine, which has no GPU: is each rung right, and CPU times"
+            sections = [*committed_sections(arguments.out), *sections]
         write_index(sections, arguments.out / "index.html")
     except RecordError as error:
         print(error, file=sys.stderr)

@@ -6,6 +6,7 @@ those that a Delaunay triangulation joins to it, that graph is planar, and six c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -116,8 +117,9 @@ def draw_sizes(ax: Axes, sizes: np.ndarray, index: np.ndarray) -> None:
 
 
 def draw_page(
-    record: Record, choice: Choice, workload: Workload, row: Row, dump: Path, path: Path, folder: Path
-) -> tuple[str, str]:
+    record: Record, choice: Choice, workload: Workload, row: Row, dump: Path, path: Path, folder: Path,
+    stem: str = "", signature: Sequence[str] = (),
+) -> tuple[str, str]:  # fmt: skip
     labels, centroids = solution(dump, workload)
     points = load(path, workload)
     shown = np.arange(workload.n)
@@ -127,7 +129,7 @@ def draw_page(
     index = colours(centroids.astype(np.float64))
     sizes = np.bincount(labels, minlength=workload.k)
 
-    stem = f"points_{workload.name}"
+    stem = stem or f"points_{workload.name}"
     title = f"{workload.name}: {workload.n:,} points in K = {workload.k:,} clusters"
     parts = [f"computed by {row.variant} on {row.device}"]
     if row.iterations is not None:
@@ -142,7 +144,8 @@ def draw_page(
     alike = span.max() <= MOST_STRETCH * span.min()
     if not alike:
         parts.append("the axes have different scales: distances look longer along one of them")
-    page = Page(title, "; ".join(parts), [], choice.signature(record, "points", workload=workload.name), body=6)
+    foot = signature or choice.signature(record, "points", workload=workload.name)
+    page = Page(title, "; ".join(parts), [], foot, body=6)
     below = 0.85
     bottom = page.bottom + below
     width, height = WIDTH - MARGIN - LEFT, page.top - LEGEND - bottom

@@ -196,6 +196,22 @@ class Tuning:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """Times of one variant to those of another from sessions in turns; ratios below 1 are faster."""
+
+    base: str
+    candidate: str
+    workload: str
+    device: str
+    scope: str
+    ratio: float
+    low: float
+    high: float
+    base_ms: float
+    candidate_ms: float
+
+
+@dataclass(frozen=True)
 class Rung:
     """A variant on a device: what a line of a figure or table stands for."""
 
@@ -279,6 +295,7 @@ class Record:
     workloads: dict[str, Workload]
     rows: list[Row]
     tuning: list[Tuning] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
     bases: dict[str, str] = field(init=False)  # variant -> base, in the order of the record
     shows: dict[str, str] = field(init=False)
     ideas: dict[str, str] = field(init=False)
@@ -313,7 +330,19 @@ class Record:
             kept |= found
         workloads = {name: workload for name, workload in self.workloads.items() if name in kept}
         rows = [row for row in self.rows if row.workload in workloads]
-        return Record(self.sources, workloads, rows, [t for t in self.tuning if t.workload in workloads])
+        return Record(
+            self.sources,
+            workloads,
+            rows,
+            [t for t in self.tuning if t.workload in workloads],
+            [c for c in self.comparisons if c.workload in workloads],
+        )
+
+    def restricted(self, rungs: Iterable[Rung]) -> Record:
+        """The same without the rows of other rungs."""
+        wanted = set(rungs)
+        rows = [row for row in self.rows if Rung(row.variant, row.device) in wanted]
+        return Record(self.sources, self.workloads, rows, self.tuning, self.comparisons)
 
     def families(self, names: Iterable[str]) -> dict[str, list[Workload]]:
         """The named workloads by family, both in the order of the record."""
@@ -574,7 +603,9 @@ def from_document(document: dict[str, Any], path: Path) -> Record:
         made(Tuning, entry | {"axes": [made(Axis, axis) for axis in entry["axes"]]})
         for entry in document.get("tuning", [])
     ]
-    return Record([Source(path, document["context"], document["schema_version"])], workloads, rows, tuning)
+    comparisons = [made(Comparison, entry) for entry in document.get("comparisons", [])]
+    source = Source(path, document["context"], document["schema_version"])
+    return Record([source], workloads, rows, tuning, comparisons)
 
 
 def together(records: Sequence[Record]) -> list[Record]:
@@ -583,6 +614,14 @@ def together(records: Sequence[Record]) -> list[Record]:
     for record in records:
         groups.setdefault((record.sources[0].version, record.sources[0].machine_kind), []).append(record)
     return [merged(group) for group in groups.values()]
+
+
+def committed() -> list[Path]:
+    """Every record of the repository: results/DEVICE/record.json."""
+    found = [p for p in sorted((ROOT / "results").glob("*/record.json")) if p.parent.name not in ("latest", "local")]
+    if not found:
+        raise RecordError("results/ holds no record: name one, or make one by `ladder run --out`.")
+    return found
 
 
 def merged(records: Sequence[Record]) -> Record:
@@ -615,4 +654,5 @@ def merged(records: Sequence[Record]) -> Record:
         workloads,
         [row for r in records for row in r.rows],
         [t for r in records for t in r.tuning],
+        [c for r in records for c in r.comparisons],
     )

@@ -12,15 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from choice import Choice
+from grid import MOST_COLUMNS, Square, column_inches, draw_grid, gap_square, readable_on
 from matplotlib import colormaps
-from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.patches import Rectangle
 from record import DAGGER, DEVICES, SCOPE_TITLES, Cell, Column, Gap, Record, Rung, percent
-from style import BODY, GREY, LINE, SMALL, WIDTH, Lines, Notes, Page, text_width
+from style import Lines, Notes
 
-MOST_COLUMNS = 12
-MOST_INCHES = 3.0  # of a column: few of them do not fill the page
 SCALE = colormaps["cividis"]  # one for any colour vision: from dark blue to bright yellow
 LEAST = 0.1  # percent: darkest; brightest is 100
 BOUNDS = {"flop": "flop", "bytes": "bytes", "link": "link"}
@@ -30,18 +27,7 @@ def shade(value: float) -> tuple[str, str]:
     """Colour of a cell and of its text, on a log scale."""
     place = math.log(min(max(value, LEAST), 100) / LEAST) / math.log(100 / LEAST)
     red, green, blue, _ = SCALE(place)
-    dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
-    return to_hex((red, green, blue)), "white" if dark else "black"
-
-
-def folded(name: str, inches: float, points: float) -> str:
-    """The name on several lines, broken at spaces and after underscores, where it does not fit."""
-    lines = [""]
-    for part in name.replace("_", "_\n").replace(" ", " \n").split("\n"):
-        if lines[-1] and text_width(lines[-1] + part, points) > inches:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(line.rstrip() for line in lines)
+    return to_hex((red, green, blue)), readable_on(red, green, blue)
 
 
 def bound_of(cells: Sequence[Cell | Gap]) -> str:
@@ -50,39 +36,13 @@ def bound_of(cells: Sequence[Cell | Gap]) -> str:
     return BOUNDS.get(found.most_common(1)[0][0], "") if found else ""
 
 
-def cell_text(cell: Cell | Gap, inches: float, notes: Notes) -> str:
+def square_of(cell: Cell | Gap, inches: float, notes: Notes) -> Square:
     if isinstance(cell, Gap):
-        text = f"{cell.status} [{notes.cite(cell.reason)}]"
-        return text if text_width(text) < inches else f"[{notes.cite(cell.reason)}]"
+        return gap_square(cell, inches, notes)
     if cell.roof_percent is None:
-        return "no roof"
-    return percent(cell.roof_percent) + (DAGGER if cell.launch_bound else "") + ("*" if cell.unstable else "")
-
-
-def draw_cells(
-    ax: Axes, cells: dict[Rung, list[Cell | Gap]], lines: Lines, inches: float, notes: Notes, count: int
-) -> None:
-    ax.set_xlim(0, count)
-    ax.set_xticks([])
-    ax.grid(visible=False)
-    ax.spines["bottom"].set_visible(False)
-    for rung, row in cells.items():
-        for x, cell in enumerate(row):
-            y = lines.y[rung]
-            colour, ink = "#F2F2F2", GREY
-            if isinstance(cell, Cell) and cell.roof_percent is not None:
-                colour, ink = shade(cell.roof_percent)
-            ax.add_patch(Rectangle((x + 0.02, y - 0.46), 0.96, 0.92, facecolor=colour, edgecolor="none"))
-            ax.text(
-                x + 0.5,
-                y,
-                cell_text(cell, 0.94 * inches, notes),
-                ha="center",
-                va="center",
-                color=ink,
-                style="italic" if isinstance(cell, Gap) else "normal",
-                gid="gap" if isinstance(cell, Gap) else "value",
-            )
+        return Square("no roof")
+    marks = (DAGGER if cell.launch_bound else "") + ("*" if cell.unstable else "")
+    return Square(percent(cell.roof_percent) + marks, *shade(cell.roof_percent))
 
 
 def draw_page(
@@ -91,48 +51,22 @@ def draw_page(
 ) -> str:  # fmt: skip
     lines = Lines(record, rungs)
     cells = {rung: [record.cell(rung, column, scope) for column in table] for rung in lines.y}
-    left = 0.35 + lines.label_width
-    inches = min(MOST_INCHES, (WIDTH - 0.35 - left) / len(table))
     notes = Notes()
-    for row in cells.values():  # the notes must be known before the page is laid out
-        for cell in row:
-            cell_text(cell, 0.94 * inches, notes)
+    inches = 0.94 * column_inches(lines, len(table))
+    squares = {rung: [square_of(cell, inches, notes) for cell in row] for rung, row in cells.items()}
     bounds = [bound_of([row[index] for row in cells.values()]) for index in range(len(table))]
-    points = SMALL if len(table) > 6 else BODY
-    heads = [
-        folded(column.name, inches - 0.2, points) + (f"\n({bound})" if bound else "")
-        for column, bound in zip(table, bounds, strict=True)
-    ]
+    heads = [(column.name, f"({bound})" if bound else "") for column, bound in zip(table, bounds, strict=True)]
     legend = "the least time that the work can take on this device, over the median; brighter is nearer to the roof; "
     legend += "in brackets: what bounds it, operations (flop), bytes of memory or the link to the host"
     every = [cell for row in cells.values() for cell in row if isinstance(cell, Cell)]
     remarks = []
-    several = any(len(column.workloads) > 1 for column in table)
     if any(cell.launch_bound for cell in every):
-        remarks.append(record.launch_note(device, of_several=several))
+        remarks.append(record.launch_note(device, of_several=any(len(column.workloads) > 1 for column in table)))
     if any(cell.unstable for cell in every):
         remarks.append("* unstable: the samples are not to be trusted.")
     title = f"Percent of roof, {DEVICES[device].title}: {SCOPE_TITLES[scope]}"
-    above = max(head.count("\n") + 1 for head in heads) * points * LINE / 72 + 0.15
     foot = choice.signature(record, "roof", device, scope)
-    page = Page(title, legend, [*remarks, *notes.lines()], foot, body=lines.height() * 1.15 + above)
-    room = page.top - above - page.bottom - 0.1
-    # Few rungs do not make tall cells.
-    height = min(room, lines.count * 0.75)
-    ax = page.axes(left, page.top - above - height, inches * len(table), height)
-    lines.label(ax, visible=True, bold=[rung for rung in rungs if record.shows[rung.variant] == scope])
-    draw_cells(ax, cells, lines, inches, notes, len(table))
-    for index, head in enumerate(heads):
-        page.figure.text(
-            (left + (index + 0.5) * inches) / WIDTH,
-            (page.top - above + 0.08) / page.height,
-            head,
-            ha="center",
-            va="bottom",
-            fontsize=points,
-            linespacing=1.25,
-        )
-    page.save(folder, stem)
+    draw_grid(record, lines, squares, heads, title, legend, [*remarks, *notes.lines()], foot, scope, folder, stem)
     return title
 
 

@@ -342,6 +342,12 @@ def log_ticks(ax: Axes, which: str, inches: float, suffix: str = "") -> None:
     else:
         room = TICK_ROOM
     values = log_values(low, high, room / per_decade)
+    if len(values) < 3 and high / low < 10:  # finer steps beside those, as far apart
+        for value in (digit * 10.0**e for e in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+                      for digit in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8)):  # fmt: skip
+            if low <= value <= high and all(abs(math.log10(value / v)) * per_decade >= room for v in values):
+                values.append(value)
+        values.sort()
     if which == "x":
         half = {value: text_width(f"{tick(value)}{suffix}") / 2 - 0.1 for value in values}
         values = [v for v in values if half[v] / per_decade <= min(math.log10(v / low), math.log10(high / v))]

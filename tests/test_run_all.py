@@ -48,8 +48,9 @@ def checkout(tmp_path: Path) -> Path:
         (tools / name).symlink_to(shutil.which(name))
     (tmp_path / "build").mkdir()
     (tmp_path / "plots").mkdir()
-    for name in ("check", "draw"):
-        (tmp_path / "plots" / f"{name}.py").write_text(f"open('{name}.done', 'w').close()\n")
+    for name in ("check", "draw", "seeds"):
+        script = f"import sys\nopen('{name}.done', 'w').write(' '.join(sys.argv[1:]))\n"
+        (tmp_path / "plots" / f"{name}.py").write_text(script)
     put(tools / "cmake", CMAKE)
     put_ladder(tmp_path)
     return tmp_path
@@ -126,6 +127,15 @@ def test_all_well_draws_and_shows_the_table(checkout: Path) -> None:
     assert drawn(checkout) and (checkout / "check.done").exists() and "the short table" in answer.stdout
     call = run_call(checkout)
     assert call["--variants"] == "v0*" and call["--scopes"] == "solve" and "_tiny" in call["--workloads"]
+
+
+def test_without_a_gpu_the_committed_record_comes_first(checkout: Path) -> None:
+    assert run_all(checkout, "run", "draw").returncode == 0
+    assert "--committed" in (checkout / "draw.done").read_text()
+    assert (checkout / "seeds.done").read_text() == "--out results/latest/seeds"
+    put_ladder(checkout, '{"kind": "cuda", "name": "a GPU"}')
+    assert run_all(checkout, "run", "draw").returncode == 0
+    assert (checkout / "seeds.done").read_text() == "results/latest/record.json --out results/latest/seeds"
 
 
 def test_a_gpu_gets_the_large_workloads_unless_told_otherwise(checkout: Path) -> None:

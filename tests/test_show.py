@@ -85,3 +85,17 @@ def test_axes_and_other_settings_have_a_line_of_their_own(ladder: Ladder, tmp_pa
     lines = shown(ladder, tmp_path, record).splitlines()
     (at,) = (i for i, line in enumerate(lines) if line.startswith("grapes ") and " t " in line)
     assert lines[at + 1] == "    cold block=64 tile=4"
+
+
+def test_a_row_of_the_cpu_device_is_right_and_no_speedup(ladder: Ladder, tmp_path: Path) -> None:
+    record = of_three()
+    (workload,) = record["workloads"]
+    simt = [sample_record.row(*of, workload, "simt", "assign", ms) for of, ms in ((("r", ""), 1.0), (("s", "r"), 4.0))]
+    record["rows"] += simt
+    lines = [line for line in shown(ladder, tmp_path, record).splitlines() if line.startswith("grapes ")]
+    assert [line.split()[4] for line in lines if " simt " in line] == ["right", "right"]
+    assert not any(re.search(r"\dx", line) for line in lines if " simt " in line)
+    record["rows"] = simt
+    alone = shown(ladder, tmp_path, record)
+    assert re.search(r"^grapes .* s .*simt +4\.\d+ +right$", alone, re.MULTILINE)
+    assert "says nothing of a GPU" in alone and not re.search(r"\dx", alone)

@@ -1,4 +1,6 @@
 // ladder show: a record as a table.
+#include <unistd.h>
+
 #include <memory>
 
 #include "base/text.hpp"
@@ -26,7 +28,8 @@ Command show_command(CLI::App& app) {
             const TableOptions options{.scopes = split(o->scopes),
                                        .over = o->over == "base"   ? Over::base
                                                : o->over == "root" ? Over::root
-                                                                   : Over::both};
+                                                                   : Over::both,
+                                       .grey = bool(isatty(STDOUT_FILENO))};
             fmt::print("{}", table(read_record(o->file), options));
             return 0;
           }};

@@ -53,6 +53,7 @@ class Table {
       place.tuned = place.tuned || row.value("tuned", false);
       base_[row.at("variant")] = row.at("base");
       with_roof_ = with_roof_ || row.value("roof_percent", json()).is_number();
+      with_right_ = with_right_ || (row.at("device") == "simt" && row.at("median_ms").is_number());
     }
     choose_scopes();
     choose_columns();
@@ -103,7 +104,8 @@ class Table {
                  any([&](const Line& l, const std::string& s) { return over_base(l, s); });
   }
 
-  size_t cell_width() const { return size_t(10 + 7 * (with_base_ + with_root_) + 5 * with_roof_); }
+  int speedup_columns() const { return std::max(with_base_ + with_root_, int(with_right_)); }
+  size_t cell_width() const { return size_t(10 + 7 * speedup_columns() + 5 * with_roof_); }
 
   std::string head() const {
     const std::string blank = fmt::format("{:<{}} {:<{}} {:<4}", "", workloads_, "", names_, "");
@@ -113,12 +115,15 @@ class Table {
     std::string columns = fmt::format(" {:>10}", "ms ");
     if (with_base_) columns += fmt::format("{:>7}", "base");
     if (with_root_) columns += fmt::format("{:>7}", "root");
+    if (with_right_ && !with_base_ && !with_root_) columns += fmt::format("{:>7}", "");
     if (with_roof_) columns += fmt::format("{:>5}", "roof");
     for (size_t i = 0; i < scopes_.size(); ++i) text += columns;
     text += "\nms: the median";
     if (with_base_) text += "; base: so many times faster than its base";
     if (with_root_) text += "; root: than the root of its tree";
     if (with_roof_) text += "; roof: share of what this device can do at most";
+    if (with_right_)
+      text += "\nsimt: a GPU's source on the CPU; that it is right counts, its time says nothing of a GPU";
     return text + "\n*: launch-bound, nothing at all takes a tenth of it or more\n";
   }
 
@@ -149,7 +154,7 @@ class Table {
   std::optional<double> speedup(const Line& line, const std::string& scope, const std::string& over) const {
     const auto row = line.rows.find(scope);
     const auto ms = row == line.rows.end() ? std::nullopt : median_of(row->second);
-    if (over.empty() || over == line.variant || !ms) return std::nullopt;
+    if (over.empty() || over == line.variant || !ms || line.device == "simt") return std::nullopt;
     const auto before = time_of(over, line, scope);
     return before ? std::optional(*before / *ms) : std::nullopt;
   }
@@ -175,6 +180,10 @@ class Table {
       return fmt::format("{:>9}{}", status == "refused" ? "-" : status, std::string(cell_width() - 9, ' '));
     }
     std::string text = fmt::format("{:>9.4g}{:1}", *ms, row.value("launch_bound", false) ? "*" : "");
+    if (line.device == "simt") {
+      if (options_.grey) text = "\x1b[90m" + text + "\x1b[0m";
+      return text + fmt::format("{:>{}}", "right", 7 * speedup_columns()) + std::string(5 * with_roof_, ' ');
+    }
     if (with_base_) text += fmt::format("{:>7}", times(over_base(line, scope)));
     if (with_root_) text += fmt::format("{:>7}", times(over_root(line, scope)));
     if (with_roof_) {
@@ -218,6 +227,7 @@ class Table {
   std::map<std::string, std::string> base_;
   std::vector<std::string> scopes_;
   bool with_base_ = false, with_root_ = false, with_roof_ = false;  ///< columns of each scope
+  bool with_right_ = false;                                         ///< where the CPU device says "right"
   size_t names_ = 12, workloads_ = 12;
 };
 

@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""docs/ladder.md: rung by rung the idea, what its source claimed, what was measured, the counter that shows it, and
+when it hurts; and what is left of each claim.
+
+`story.py [RECORD...] --update docs/ladder.md` writes it with its pictures; `--check docs/ladder.md` exits 1 where the
+file says anything but what the records say. Without a record: all that are committed. Verdicts follow from RULE alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cards
+import check
+import counters
+import overview
+import roofline
+import sources
+import waterfall
+from cards import Card
+from choice import Choice
+from gain import APART, INTERLEAVED, Gain, between, device_of, meant, together
+from record import SCOPE_TITLES, TIMES, Gap, Record, RecordError, Rung, committed, merged, number
+from record import together as by_machine
+from sources import ARROW, Claim
+from tree import usual_workload
+
+RULE = (
+    "gone: the interval of our ratio holds 1, or lies on the other side of it; weaker: it lies on the claim's side and "
+    "does not reach the claimed ratio; holds: it reaches it, or the source stated none."
+)
+HEAD = ("claim", "the source", "ours", "verdict", "why")
+PICTURES = "ladder"  # the folder of the page's pictures, beside it
+MOST_NAMED = 4  # workloads in a sentence
+
+
+# ----------------------------------------------------------------------------------------------------------- verdicts
+
+
+@dataclass(frozen=True)
+class Verdict:
+    claim: Claim
+    gain: Gain | None
+    verdict: str  # holds, weaker, gone, not measured
+    where: str
+
+
+def verdict_of(claim: Claim, gain: Gain) -> str:
+    ours, claimed = (gain, claim.ratio) if claim.faster else (gain.inverse, 1 / claim.ratio if claim.ratio else None)
+    if ours.low <= 1:
+        return "gone"
+    return "holds" if claimed is None or ours.high >= claimed else "weaker"
+
+
+def named(names: Sequence[str]) -> str:
+    if len(names) <= MOST_NAMED:
+        return ", ".join(names)
+    return f"{names[0]} … {names[-1]}, {len(names)} workloads"
+
+
+def judged(record: Record, claim: Claim) -> Verdict:
+    rung, over = device_of(record, claim.rung), device_of(record, claim.over)
+    if rung and over:
+        own = [w.name for w in claim.where(record)]
+        other = [w.name for w in meant(record, claim.elsewhere) if w.name not in own]
+        for names, note in ((own, ""), (other, "; the source's own problem is not in the record")):
+            gains = [g for n in names if isinstance(g := between(record, rung, over, n, claim.scope), Gain)]
+            if gains:
+                gain = max(gains, key=lambda g: g.value) if claim.take == "most" else together(gains)
+                what = " (geometric mean)" if len(gain.workloads) > 1 else ""
+                where = f"{SCOPE_TITLES[claim.scope]} on {named(gain.workloads)}{what}{note}"
+                return Verdict(claim, gain, verdict_of(claim, gain), where)
+    return Verdict(claim, None, "not measured", f"{claim.scope} of {claim.rung} and {claim.over}")
+
+
+def cells(v: Verdict) -> tuple[str, ...]:
+    """The row of a verdict under HEAD."""
+    claim = v.claim
+    ratio = f" = {number(claim.ratio)}{TIMES}" if claim.ratio and ARROW in claim.stated else ""
+    what = f"{claim.text} ({claim.rung} over {claim.over})"
+    ours = f"{v.gain.text}, {v.where}" if v.gain else f"no valid row: {v.where}"
+    return what, f"{claim.stated}{ratio} ({claim.place})", ours, v.verdict, claim.why.get(v.verdict, "")
+
+
+# ------------------------------------------------------------------------------------------------------ rung by rung
+
+
+def gains_of(record: Record, rung: Rung, scope: str) -> tuple[list[Gain], list[Gap]]:
+    """Over the base, workload by workload."""
+    base = record.bases.get(rung.variant, "")
+    found = [
+        between(record, rung, Rung(base, rung.device), name, scope)
+        for name in record.workloads
+        if record.row(rung, name, scope)
+    ]
+    return [g for g in found if isinstance(g, Gain)], [g for g in found if isinstance(g, Gap)]
+
+
+def measured_text(record: Record, rung: Rung, scope: str) -> tuple[str, str]:
+    """What the rung gained over its base, and where it hurts."""
+    rows = [row for row in record.rows if row.variant == rung.variant and row.device == rung.device]
+    refusals = list(dict.fromkeys(row.reason for row in rows if row.status == "refused" and row.scope == scope))
+    refused = sorted({row.workload for row in rows if row.status == "refused" and row.scope == scope})
+    refusal = f"It refuses {named(refused)}: {refusals[0]}." if refused else ""
+    if not record.bases[rung.variant]:
+        return "A root: nothing to compare with.", refusal
+    gains, gaps = gains_of(record, rung, scope)
+    gaps = [gap for gap in gaps if gap.status != "refused"]
+    if not gains:
+        reason = f" ({gaps[0].reason})" if gaps else ""
+        return f"No valid {scope} time to compare with its base{reason}.", refusal
+    gains.sort(key=lambda g: -g.value)
+    best, worst = gains[0], gains[-1]
+    text = f"{SCOPE_TITLES[scope]}: {best.text} on `{best.workloads[0]}`"
+    if len(gains) > 1:
+        text = f"{SCOPE_TITLES[scope]}: {together(gains).text} over {len(gains)} workloads (geometric mean); most on "
+        text += f"`{best.workloads[0]}`, {best.text}; least on `{worst.workloads[0]}`, {worst.text}"
+    slower = [g for g in reversed(gains) if g.high < 1]
+    hurts = "; ".join(f"`{g.workloads[0]}` {g.text}" for g in slower[:MOST_NAMED])
+    if len(slower) > MOST_NAMED:
+        hurts += f"; and on {len(slower) - MOST_NAMED} more"
+    parts = [f"It is slower than its base on {hurts}." if hurts else "", refusal]
+    return text + ".", " ".join(part for part in parts if part)
+
+
+SKIPPED = ("time_ms", "waves")  # no lesson: times under a profiler, sizes of a grid
+
+
+def counter_text(profile: counters.Profile | None, card: Card) -> str:
+    """The counter that changed most from the base to the rung, in the scope in which the change should show."""
+    if not profile or not card.base:
+        return ""
+    mine = profile.kernel(card.id, card.shows)
+    if not mine:
+        return ""
+    other = profile.kernel(card.base, card.shows, (mine[1],))
+    if not other:
+        return ""
+    best: tuple[float, str] = (math.log(1.1), "")  # a tenth at least
+    ours, theirs = mine[0]["metrics"], other[0]["metrics"]
+    for name in profile.meanings:
+        a, b = theirs.get(name), ours.get(name)
+        if name in SKIPPED or a is None or b is None or max(a, b) <= 0:
+            continue
+        change = abs(math.log((b or 1e-3) / (a or 1e-3)))
+        best = max(best, (change, name))
+    if not best[1]:
+        return ""
+    name, unit = best[1], profile.units[best[1]]
+    unit = f" {unit}" if unit else ""
+    values = f"{number(theirs[name])}{unit} → {number(ours[name])}{unit}"
+    return f"`{name}` on `{mine[1]}`: {values} ({profile.meanings[name]})."
+
+
+def rung_lines(record: Record, card: Card, claims: Sequence[tuple[str, Verdict]], counter: str) -> list[str]:
+    lines = [f"### `{card.id}`", ""]
+    base = f" Its base is `{card.base}`." if card.base else " A root."
+    shows = f" The change should show in {SCOPE_TITLES.get(card.shows, card.shows)}." if card.shows else ""
+    origin = f" From {card.source}." if card.source else ""
+    lines.append(f"- **Idea**: {card.idea}.{base}{shows}{origin}")
+    if card.expect:
+        lines.append(f"- **Expected, before anybody measured**: {card.expect}.")
+    for seed, v in claims:
+        ratio = f" ({number(v.claim.ratio)}{TIMES})" if v.claim.ratio and ARROW in v.claim.stated else ""
+        lines.append(f"- **Source {seed}**: {v.claim.text}, over `{v.claim.over}`: {v.claim.stated}{ratio}.")
+    rung = device_of(record, card.id)
+    if rung is None:
+        lines.append("- **Measured**: not in this record.")
+    else:
+        shown = card.shows or "iteration"
+        measured, hurts = measured_text(record, rung, shown)
+        lines.append(f"- **Measured** ({'GPU' if rung.device == 'cuda' else 'CPU'}): {measured}")
+        if counter:
+            lines.append(f"- **The counter that shows it**: {counter}")
+        lines.append(f"- **When it hurts**: {hurts or 'nowhere in this record.'}")
+    return [*lines, ""]
+
+
+def cell_text(text: str) -> str:
+    return html.escape(text, quote=False).replace("|", "\\|")
+
+
+def markdown(
+    record: Record, found: Sequence[sources.Source], known: dict[str, Card], pictures: Sequence[tuple[str, str]]
+) -> str:
+    profile = counters.beside(record)
+    files = " ".join(source.shown for source in record.sources)
+    judgements = [(source.seed, judged(record, claim)) for source in found for claim in source.claims]
+    lines = [
+        "# The ladder, rung by rung",
+        "",
+        f"<!-- Generated: plots/story.py {files} --update docs/ladder.md. Do not edit by hand. -->",
+        "",
+        f"Measured on {record.footer()}; record: `{files}`"
+        + (f", counters: `{profile.shown}`." if profile else "; it has no counters beside it yet."),
+        "",
+        "What a rung gained is the ratio of its base's median time to its own, above 1 is faster, with an interval: "
+        f"{INTERLEAVED} where the record compared the two so, else {APART} ([comparing](comparing.md)). "
+        "The figures of the sources, redrawn beside their own numbers: `plots/seeds.py`.",
+        "",
+    ]
+    for stem, title in pictures:
+        lines += [f"![{title}]({PICTURES}/{stem}.png)", ""]
+    lines += ["## What is left of the sources' claims", "", RULE[0].upper() + RULE[1:], ""]
+    lines.append("| source | " + " | ".join(HEAD) + " |")
+    lines.append("| --- |" + " --- |" * len(HEAD))
+    lines += [f"| {seed} | " + " | ".join(cell_text(cell) for cell in cells(v)) + " |" for seed, v in judgements]
+    lines.append("")
+    for source in found:
+        lines.append(f"- {source.seed}: {source.title}; {source.by}. {source.hardware}.")
+    lines += ["", "## The rungs", ""]
+    for card in known.values():
+        own = [(seed, v) for seed, v in judgements if v.claim.rung == card.id]
+        lines += rung_lines(record, card, own, counter_text(profile, card))
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def drawn(record: Record, folder: Path | None) -> list[tuple[str, str]]:
+    """The page's pictures as (stem, title); drawn where a folder is given."""
+    usual = usual_workload(record, "cuda", "iteration")
+    if usual is None:
+        return []
+    wide = Choice(devices=("cuda",))
+    one = Choice(devices=("cuda",), workloads=(usual.name,))
+    makers: list[tuple[Any, Choice]] = [(overview, wide), (waterfall, one), (roofline, one)]
+    if folder is None:
+        names = [("overview_gpu_iteration", "The ladder in one picture")]
+        names.append((f"waterfall_gpu_iteration_{usual.name}", f"What each step added on {usual.name}"))
+        names.append((f"roofline_gpu_iteration_{usual.name}", f"Roofline of {usual.name}"))
+        return names
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("*.png"):
+        path.unlink()
+    for maker, choice in makers:
+        maker.draw(record.only([usual.name]) if choice is one else record, folder, choice)
+    for path in folder.glob("*.svg"):
+        path.unlink()
+    return drawn(record, None)
+
+
+def with_pictures(record: Record, folder: Path) -> list[tuple[str, str]]:
+    return [(stem, title) for stem, title in drawn(record, None) if (folder / f"{stem}.png").is_file()]
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Writes docs/ladder.md from records.")
+    parser.add_argument("records", nargs="*", type=Path, metavar="RECORD", help="default: all that are committed")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--update", type=Path, metavar="FILE", help="write the page, and its pictures beside it")
+    what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where the file says anything else")
+    arguments = parser.parse_args(argv)
+    path: Path = arguments.update or arguments.check
+    try:
+        groups = by_machine([check.load(record) for record in arguments.records or committed()])
+        if len(groups) > 1:
+            raise RecordError("the records are of several machines: name those of one, this page is about one.")
+        record = merged(groups)
+        if arguments.update:
+            drawn(record, path.parent / PICTURES)
+        text = markdown(record, sources.load_all(), cards.load(), with_pictures(record, path.parent / PICTURES))
+        if arguments.update:
+            path.write_text(text, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != text:
+            names = " ".join(str(record) for record in arguments.records)
+            mend = f"plots/story.py {names} --update {path}".replace("  ", " ")
+            print(f"{path}: is not what the records say; run `{mend}`.", file=sys.stderr)
+            return 1
+        return 0
+    except RecordError as error:
+        print(error, file=sys.stderr)
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}.", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,348 @@
+"""The figures of the sources and the page of the ladder: drawn once from a made-up record, and what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import cards
+import check
+import counters
+import draw
+import gain
+import numpy as np
+import overview
+import pytest
+import record as records
+import sample_record
+import seeds
+import sources
+import story
+import style
+from choice import Choice
+from conftest import Ladder
+from gain import Gain
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from record import Gap, Record, Rung, from_document
+
+ROOT = Path(__file__).resolve().parent.parent
+CATALOGUE = json.loads((ROOT / "datasets" / "catalogue.json").read_text())
+FOUND = sources.load_all()
+GPU, CPU = "cuda", "cpu"
+
+
+def rungs_named() -> dict[str, str]:
+    """Variants of the sources' files with the device that they are drawn for."""
+    named = [m.rung for s in FOUND for f in s.figures for m in f.methods] + [
+        name for s in FOUND for c in s.claims for name in (c.rung, c.over)
+    ]
+    known = cards.load()
+    return {n: GPU if cards.path_of(n).suffix == ".cu" else CPU
+            for n in known if n in named}  # fmt: skip
+
+
+def kept_workloads() -> list[dict[str, Any]]:
+    """Of each family that a figure asks for a few."""
+    specs = [f for s in FOUND for f in s.figures]
+    globs = {g for f in specs for g in (*f.workloads, *(g for p in f.panels for g in p.get("workloads", ())))} - {"*"}
+    from_sources = {s["name"]: s for s in CATALOGUE["sources"]}
+    made = []
+    per_family: dict[str, int] = {}
+    for entry in CATALOGUE["workloads"]:
+        name, family = entry["name"], entry["family"]
+        if name.endswith("_tiny") or not any(fnmatchcase(name, g) for g in globs) or per_family.get(family, 0) == 3:
+            continue
+        per_family[family] = per_family.get(family, 0) + 1
+        about = from_sources[entry["source"]]
+        w = sample_record.workload(name, family, about["n"], about["d"], entry["k"], entry["stop"])
+        w["nonzeros"] = int(w["n"] * w["d"] * (1 - about.get("parameters", {}).get("zeros", 0)))
+        made.append(w)
+    starts = [m.workloads[0] for s in FOUND for f in s.figures if f.kind == "starts" for m in f.methods]
+    like = next(w for w in made if w["name"] == starts[0])
+    return made + [dict(like, name=name) for name in starts[1:]]
+
+
+def full() -> dict[str, Any]:
+    """Every row that the figures need, of times that nobody measured."""
+    rows: list[dict[str, Any]] = []
+    named = rungs_named()
+    known = cards.load()
+    workloads = kept_workloads()
+    for i, (variant, device) in enumerate(named.items()):
+        for w in workloads:
+            ms = w["n"] * w["k"] * w["d"] / (1e9 if device == GPU else 1e7) / 1.3**i + 0.01
+            base = known[variant].base if known[variant].base in named else ""
+            if known[variant].shows == "initialise":
+                rows.append(sample_record.row(variant, base, w, device, "initialise", ms))
+                continue
+            rows += sample_record.session(variant, base, w, device, ms)
+            if device == GPU:
+                rows.append(sample_record.row(variant, base, w, device, "upload", ms / 9, bytes=4.0 * w["n"] * w["d"]))
+    counting = {m.rung for s in FOUND for f in s.figures if f.kind == "solves" for m in f.methods}
+    for row in rows:
+        if row["scope"] == "solve" and row["variant"] in counting:
+            row["counters"] = {"distances": [1000] * sample_record.ITERATIONS}
+    return {"schema_version": 2, "context": sample_record.context(), "workloads": workloads, "rows": rows}
+
+
+def profile_of(variants: list[str]) -> dict[str, Any]:
+    wanted = [p["metric"] for s in FOUND for f in s.figures if f.kind == "profile" for p in f.panels]
+    metrics = dict.fromkeys(wanted, 40.0) | {"time_ms": 1.0}
+    stalls = [{"reason": "long_scoreboard", "share": 0.7}, {"reason": "wait", "share": 0.3}]
+    kernel = {"name": "k", "launches": 1, "limited_by": ["registers"], "stalls": stalls, "metrics": metrics}
+    entry = {"workload": "w", "n": 10, "d": 2, "k": 3, "scope": "assign"}
+    profiles = [
+        entry | {"variant": v, "kernels": [kernel | {"metrics": metrics | {"registers": 20.0 + 9 * i}}]}
+        for i, v in enumerate(variants)
+    ]
+    meanings = [{"name": name, "unit": "%", "meaning": f"what {name} teaches"} for name in metrics]
+    return {"profile_version": 1, "profiles": profiles, "metrics": meanings}
+
+
+class Drawn:
+    """All pages of a full record, drawn once; the figures are kept instead of rendered."""
+
+    def __init__(self, folder: Path) -> None:
+        document = full()
+        home = folder / "results"
+        home.mkdir()
+        path = sample_record.write(document, home / "record.json")
+        self.variants = sorted({row["variant"] for row in document["rows"] if row["device"] == GPU})
+        (home / "profile.json").write_text(json.dumps(profile_of(self.variants)))
+        self.record = from_document(document, path)
+        self.pages: dict[str, Figure] = {}
+        self.out = folder / "out"
+
+        def keep(page: style.Page, target: Path, stem: str) -> list[Path]:
+            self.pages[stem] = page.figure
+            (target / f"{stem}.svg").write_text("<svg/>")
+            return []
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(style.Page, "save", keep)
+            self.figures = seeds.draw_all(self.record, self.out, FOUND, own=())
+            one = self.record.only([next(iter(self.record.workloads))])
+            section = draw.draw_record(one, self.out, ".", list(draw.MAIN_FIGURES), Choice(devices=(GPU,)))
+            self.ladder = seeds.own_page(one, section, self.out)
+
+    def words(self, stem: str) -> str:
+        return " ".join(text.get_text() for text in self.pages[stem].findobj(Text))
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    return Drawn(tmp_path_factory.mktemp("seeds"))
+
+
+ALL = [(source, spec) for source in FOUND for spec in source.figures]
+WITH_POINTS = ("plane",)  # needs a dump
+
+
+@pytest.mark.parametrize(("source", "spec"), ALL, ids=[f"{s.seed}_{f.id}" for s, f in ALL])
+def test_every_figure_of_the_sources_is_drawn_and_names_source_and_record(
+    drawn: Drawn, source: sources.Source, spec: sources.FigureSpec
+) -> None:
+    figure = next(f for f in drawn.figures if f.stem == f"{source.seed}_{spec.id}")
+    page = (drawn.out / f"{source.seed}.html").read_text()
+    assert f'id="{figure.stem}"' in page
+    if spec.kind in WITH_POINTS:
+        assert not figure.drawn and "no dump" in figure.lacks[0] and "ladder run" in page
+        return
+    assert figure.drawn and figure.lacks == []
+    words = drawn.words(figure.stem)
+    assert spec.place in words and source.title in words and source.hardware.split(";")[0] in words
+    assert "record.json" in words and "git 0123456789" in words and "Example GPU X1" in words
+    axes = drawn.pages[figure.stem].axes
+    assert axes and all(ax.lines or ax.patches or ax.collections for ax in axes)
+    assert all(ax.get_xlabel() for ax in axes)
+
+
+def test_a_source_stands_beside_ours_with_its_own_numbers(drawn: Drawn) -> None:
+    for source in FOUND:
+        page = (drawn.out / f"{source.seed}.html").read_text()
+        for own in source.tables:
+            assert own["hardware"] in page and own["place"] in page
+        assert all(seeds.escaped(c.stated) in page for c in source.claims)
+        own_figures = [f for f in drawn.figures if f.stem.startswith(source.seed)]
+        assert page.count("data:image/svg+xml;base64,") == sum(f.drawn for f in own_figures)
+        assert ' src="http' not in page
+    assert "48 min" in (drawn.out / "000.html").read_text() and "24,556.43" in drawn.words("001_averages")
+
+
+def test_the_ladder_has_its_own_pictures(drawn: Drawn) -> None:
+    page = drawn.ladder
+    for kind in draw.MAIN_FIGURES:
+        assert re.search(rf'id="{kind}_gpu_', page), kind
+    assert not any("simt" in stem for stem in drawn.pages)
+
+
+def test_what_a_partial_record_lacks_is_said_with_the_command_that_measures_it(tmp_path: Path) -> None:
+    document = full()
+    solo = FOUND[-1].figures[0].methods[-1].rung
+    document["rows"] = [row for row in document["rows"] if row["variant"] == solo]
+    record = from_document(document, tmp_path / "record.json")
+    spec = FOUND[-1].figures[1]
+    figure = seeds.draw_figure(record, FOUND[-1], spec, tmp_path)
+    assert not figure.drawn and not list(tmp_path.iterdir())
+    text = seeds.lacks_text(figure.lacks)
+    assert spec.methods[1].rung in text and f"--scopes {spec.scope}" in text and solo not in text
+
+
+def test_pictures_are_written_and_not_empty(drawn: Drawn, tmp_path: Path) -> None:
+    source, spec = next((s, f) for s, f in ALL if f.kind == "curves")
+    figure = seeds.draw_figure(drawn.record, source, spec, tmp_path)
+    for kind in ("png", "svg"):
+        assert (tmp_path / f"{figure.stem}.{kind}").stat().st_size > 10_000
+
+
+def test_the_sources_name_only_rungs_and_workloads_that_exist() -> None:
+    known = cards.load()
+    assert {m.rung for _, f in ALL for m in f.methods if m.rung} <= set(known)
+    assert {name for s in FOUND for c in s.claims for name in (c.rung, c.over)} <= set(known)
+    names = [w["name"] for w in CATALOGUE["workloads"]]
+    for source in FOUND:
+        for claim in source.claims:
+            for pattern in (*claim.workloads, *claim.elsewhere):
+                assert any(fnmatchcase(name, pattern) for name in names), pattern
+
+
+def test_cards_are_read_as_the_compiler_reads_them(ladder: Ladder) -> None:
+    listed = {v["id"]: v for v in json.loads(ladder("list", "--json").stdout)["variants"]}
+    mine = cards.load()
+    assert listed
+    for name, said in listed.items():
+        if name in mine:
+            card = mine[name]
+            for key in ("base", "idea", "expect", "shows", "source"):
+                assert getattr(card, key) == said[key], (name, key)
+
+
+# ------------------------------------------------------------------------------------------------------------ verdicts
+
+
+def claim(ratio: float | None, faster: bool = True) -> sources.Claim:
+    return sources.Claim("a text", "r", "b", "assign", ("*",), "page 1", "so much", ratio, faster)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "faster", "ours", "expected"),
+    [
+        (2.0, True, (2.1, 1.9, 2.3), "holds"),
+        (2.0, True, (9.0, 8.0, 9.9), "holds"),
+        (2.0, True, (1.5, 1.4, 1.6), "weaker"),
+        (2.0, True, (1.01, 0.97, 1.05), "gone"),
+        (2.0, True, (0.5, 0.4, 0.6), "gone"),
+        (None, True, (1.2, 1.1, 1.3), "holds"),
+        (0.5, False, (0.5, 0.45, 0.55), "holds"),
+        (0.5, False, (0.8, 0.75, 0.85), "weaker"),
+        (0.5, False, (1.3, 1.2, 1.4), "gone"),
+        (None, False, (0.9, 0.8, 0.95), "holds"),
+    ],
+)
+def test_a_verdict_follows_from_the_claim_and_the_interval(
+    ratio: float | None, faster: bool, ours: tuple[float, float, float], expected: str
+) -> None:
+    assert story.verdict_of(claim(ratio, faster), Gain(*ours, "how", False, ("w",))) == expected
+
+
+def pair(comparisons: list[dict[str, Any]]) -> Record:
+    w = sample_record.workload("grapes", "grapes", 1000, 4, 16)
+    rows = [sample_record.row("b", "", w, GPU, "assign", 4.0), sample_record.row("r", "b", w, GPU, "assign", 2.0)]
+    document = {"schema_version": 2, "context": sample_record.context(), "workloads": [w], "rows": rows}
+    return from_document(document | {"comparisons": comparisons}, Path("record.json"))
+
+
+def test_sessions_in_turns_are_believed_before_single_ones() -> None:
+    apart = gain.between(pair([]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
+    assert isinstance(apart, Gain) and apart.value == pytest.approx(2, rel=0.02) and apart.how == gain.APART
+    assert apart.low < 2 / 1.03 and apart.high > 2 * 1.02
+    compared = {
+        "base": "b", "candidate": "r", "workload": "grapes", "device": GPU, "scope": "assign",
+        "ratio": 0.8, "low": 0.75, "high": 0.9, "base_ms": 4.0, "candidate_ms": 3.2,
+    }  # fmt: skip
+    turns = gain.between(pair([compared]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
+    assert isinstance(turns, Gain) and turns.how == gain.INTERLEAVED
+    assert (turns.value, turns.low, turns.high) == pytest.approx((1.25, 1 / 0.9, 1 / 0.75))
+    assert isinstance(gain.between(pair([]), Rung("b", GPU), Rung("x", GPU), "grapes", "assign"), Gap)
+
+
+def test_why_is_said_of_measured_claims_alone() -> None:
+    for source in FOUND:
+        for told in source.claims:
+            assert set(told.why) <= {"holds", "weaker", "gone"}
+            empty = Record(pair([]).sources, {}, [])
+            assert story.cells(story.judged(empty, told))[-2:] == ("not measured", "")
+
+
+# ---------------------------------------------------------------------------------------------------- docs/ladder.md
+
+
+def test_the_page_of_the_ladder_says_what_the_committed_records_say(capsys: pytest.CaptureFixture[str]) -> None:
+    path = ROOT / "docs" / "ladder.md"
+    assert story.main(["--check", str(path)]) == 0, capsys.readouterr().err
+    text = path.read_text()
+    assert all(f"### `{name}`" in text for name in cards.load())
+    pictures = re.findall(r"\]\((ladder/[^)]+)\)", text)
+    assert pictures and all((path.parent / name).stat().st_size > 10_000 for name in pictures)
+
+
+def test_a_number_typed_by_hand_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ladder.md"
+    path.write_text((ROOT / "docs" / "ladder.md").read_text().replace("1", "2", 1))
+    assert story.main(["--check", str(path)]) == 1
+    assert "plots/story.py" in capsys.readouterr().err
+
+
+def test_the_counter_that_changed_most_is_stated(drawn: Drawn) -> None:
+    profile = counters.beside(drawn.record)
+    known = cards.load()
+    told = {name: story.counter_text(profile, known[name]) for name in drawn.variants if known[name].shows == "assign"}
+    said = [text for text in told.values() if text]
+    assert said and all(text.startswith("`registers` on `w`: ") and "what registers teaches" in text for text in said)
+    assert story.counter_text(None, next(iter(known.values()))) == ""
+
+
+# -------------------------------------------------------------------------------------------- machines without a GPU
+
+
+def test_without_a_gpu_the_committed_ladder_comes_first_and_simt_is_right_in_grey(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = sample_record.make()
+    names = ("grapes_k100", "grapes_k1500", "embedding")
+    rows = [row for row in whole["rows"] if row["workload"] in names and row["scope"] == "iteration"]
+    small = whole | {"workloads": [w for w in whole["workloads"] if w["name"] in names], "rows": rows}
+    committed = tmp_path / "results" / "a-gpu"
+    committed.mkdir(parents=True)
+    gpu = small | {"rows": [row for row in small["rows"] if row["device"] == GPU]}
+    monkeypatch.setattr(draw, "committed", lambda: [sample_record.write(gpu, committed / "record.json")])
+    monkeypatch.setattr(style.Page, "save", lambda *_: [])
+    here = small | {"rows": [row for row in small["rows"] if row["device"] == "simt"]}
+    here["context"] = sample_record.context(gpu=False)
+    path = sample_record.write(here, tmp_path / "record.json")
+    assert draw.main([str(path), "--committed", "--out", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out" / "index.html").read_text()
+    first, last = page.split("This machine, which has no GPU")
+    assert "What a GPU shows" in first and "committed/a-gpu/overview_gpu" in first
+    assert 'class="right"' in last and 'right <span class="grey">' in last and names[0] in last
+    assert "refused" in last and "invalid" in last and "\N{MULTIPLICATION SIGN}</td>" not in last
+    assert "_simt_" not in page
+    with_gpu = sample_record.write(small, tmp_path / "gpu.json")
+    assert draw.main([str(with_gpu), "--committed", "--only", "overview", "--out", str(tmp_path / "with")]) == 0
+    assert "What a GPU shows" not in (tmp_path / "with" / "index.html").read_text()
+
+
+def test_committed_records_are_sound_and_found() -> None:
+    found = records.committed()
+    assert found and all(check.load(path).rows for path in found)
+    assert not {"latest", "local"} & {path.parent.name for path in found}
+
+
+def test_the_overview_shades_faster_and_slower_apart() -> None:
+    blue, orange, white = (overview.shade(v, 100.0)[0] for v in (50.0, 0.3, 1.0))
+    assert white == "#ffffff" and int(blue[5:], 16) > int(blue[1:3], 16) and int(orange[1:3], 16) > int(orange[5:], 16)
+    assert np.all([overview.shade(v, 100.0)[1] in ("black", "white") for v in (0.01, 1, 99)])
