@@ -168,19 +168,26 @@ LADDER_VARIANT(.id = "r1_root", .base = "", .idea = "plain", .expect = "slow",
 """
 PART = """// A kernel.
 #pragma once
+namespace ladder {
 
 __global__ void assign_kernel(const float* x) {
   work(x);
 }
+
+}  // namespace ladder
 """
-# The kernel stands in the file, rewritten in one line and with one line more; nothing else that counts has changed.
+# The kernel stands in the file, in another namespace, rewritten in one line and with one line more; nothing else that
+# counts has changed.
 STEP = """// r2: a step.
+namespace {
+using namespace ladder;
 __global__ void assign_kernel(const float* x) {
   work(x, 2);  // the text "//" in here is none: "
   /* two
      lines */
     more("// not a comment", 10'000);
 }
+}  // namespace
 
 LADDER_VARIANT(.id = "r2_step", .base = "r1_root", .idea = "more (of it)",
                .shows = "assign", .f32 = phases<float>)
