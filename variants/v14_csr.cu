@@ -151,7 +151,7 @@ __global__ void assign_kernel(const int64_t* row_begin, const int32_t* column, c
 template <class T>
 void assign(State<T>& s) {
   const auto& own = s.template own<Sparse<T>>();
-  if (!own.used) return assign_rows(s);
+  if (!own.used) return assign_points(s);
   launch(centroids_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, own.features, own.norm, s.k, s.d);
   launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, own.row_begin, own.column, own.value, own.features,
          own.norm, s.label, s.n, s.k);
