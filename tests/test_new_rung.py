@@ -311,10 +311,16 @@ def test_diff_refuses(checkout: Checkout, words: list[str], says: str) -> None:
     assert says in checkout("diff", *words, status=2)
 
 
-def test_every_step_of_the_ladder_can_be_measured(ladder: Ladder) -> None:
+def test_the_steps_of_the_ladder_are_small(ladder: Ladder) -> None:
     done = ladder("diff", "--stat")
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"median of \d+: \d+(\.5)? lines changed", done.stdout.splitlines()[-1])
+    *steps, last = done.stdout.splitlines()[1:]
+    median = re.fullmatch(r"median of (\d+): (\d+(?:\.5)?) lines changed", last)
+    assert median and int(median[1]) == len(steps) and float(median[2]) <= 25
+    expect = {variant["id"]: variant["expect"] for variant in json.loads(ladder("list", "--json").stdout)["variants"]}
+    for step in steps:
+        id, _, changed, *_ = step.split()
+        assert int(changed) <= 60 or re.search("A larger step|A new algorithm", expect[id]), f"{id} does not say why"
 
 
 # --------------------------------------------------------------------------------------------------------- ladder list

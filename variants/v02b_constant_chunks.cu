@@ -44,12 +44,11 @@ template <class T>
 void assign(State<T>& s) {
   T* least = s.template own<Least<T>>().distance;
   const int chunk = int(constant_bytes / (s.d * sizeof(T)));
-  for (int first = 0; first < s.k; first += chunk) {
-    const int k = std::min(chunk, s.k - first);
+  for (int64_t first = 0; first < s.k; first += chunk) {
+    const int k = int(std::min<int64_t>(chunk, s.k - first));
     const size_t bytes = size_t(k) * s.d * sizeof(T);
-    const T* c = s.c + size_t(first) * s.d;
     // In the stream's order: the copy waits for the launch before it, which still reads the chunk before.
-    check(cudaMemcpyToSymbolAsync(constant_centroids, c, bytes, 0, cudaMemcpyDeviceToDevice, s.stream),
+    check(cudaMemcpyToSymbolAsync(constant_centroids, s.c + first * s.d, bytes, 0, cudaMemcpyDeviceToDevice, s.stream),
           "copying the centroids to constant memory");
     launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, least, s.label, first, s.n, k, s.d);
   }

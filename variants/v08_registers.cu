@@ -1,7 +1,6 @@
-// v08: what a thread works with stays in registers: one coordinate of each of its points, and the distances of those
-// points to all centroids of the tile. In v07 a coordinate is loaded anew for each centroid, and each number read from
-// shared memory serves one multiply-add; here a coordinate is loaded once per tile, and each number from shared memory
-// serves `points` of them. The loop over features moves outwards for it.
+// v08: a thread works on several points: the distances of all of them to all centroids of a tile of 32 (double: 16)
+// stay in its registers. In v07c each number read from shared memory serves one multiply-add; here it serves `points`
+// of them, and a coordinate serves the larger tile.
 #include "parts/centroid_tile.cuh"
 #include "parts/update_lanes.cuh"
 
@@ -12,12 +11,11 @@ template <class T, int tile, int points>
 __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d, int width) {
   T* part = dynamic_shared<T>();                                   // width x tile
   const int row = blockIdx.x * blockDim.x * points + threadIdx.x;  // its points: row, row + blockDim.x, ...
-  T nearest[points];
   int i[points], best[points] = {};
-  for (int p = 0; p < points; ++p) {
-    i[p] = min(row + p * int(blockDim.x), n - 1);  // without a point, the last one: all must reach the barriers
-    nearest[p] = std::numeric_limits<T>::infinity();
-  }
+  T nearest[points];
+  // Without a point, the last one: all threads must reach the barriers.
+  for (int p = 0; p < points; ++p) i[p] = min(row + p * int(blockDim.x), n - 1);
+  for (int p = 0; p < points; ++p) nearest[p] = std::numeric_limits<T>::infinity();
   for (int first = 0; first < k; first += tile) {
     T distance[points][tile] = {};
     for (int from = 0; from < d; from += width) {
@@ -67,10 +65,11 @@ constexpr Phases<T> phases{.prepare = prepare_features<T>,
                            .download = download_rows<T>};
 }  // namespace
 
-LADDER_VARIANT(.id = "v08_registers", .base = "v07_shared_tiles",
-               .idea = "coordinates and distances of several points per thread in registers",
+LADDER_VARIANT(.id = "v08_registers", .base = "v07c_own_coordinate",
+               .idea = "several points per thread, their distances in registers",
                .expect =
-                   "C2075: +1.5 %, for want of registers; with 255 per thread, loads per multiply-add fall from 2 "
-                   "to 1/4 in shared memory and 1/32 in global memory: several times faster where K x D is large",
+                   "C2075: +1.5 %, for want of registers; with 255 per thread, loads per multiply-add fall from 1 to "
+                   "1/4 in shared memory and from 1/16 to 1/32 in global memory: up to 4 times faster where K x D is "
+                   "large",
                .shows = "assign", .source = "002 r1.3", .axes = {{"points", {1, 2, 4}, 4}}, .f32 = phases<float>,
                .f64 = phases<double>)

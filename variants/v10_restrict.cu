@@ -12,12 +12,11 @@ __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, 
                               int k, int d, int width) {
   T* part = dynamic_shared<T>();                                   // width x tile
   const int row = blockIdx.x * blockDim.x * points + threadIdx.x;  // its points: row, row + blockDim.x, ...
-  T nearest[points];
   int i[points], best[points] = {};
-  for (int p = 0; p < points; ++p) {
-    i[p] = min(row + p * int(blockDim.x), n - 1);  // without a point, the last one: all must reach the barriers
-    nearest[p] = std::numeric_limits<T>::infinity();
-  }
+  T nearest[points];
+  // Without a point, the last one: all threads must reach the barriers.
+  for (int p = 0; p < points; ++p) i[p] = min(row + p * int(blockDim.x), n - 1);
+  for (int p = 0; p < points; ++p) nearest[p] = std::numeric_limits<T>::infinity();
   for (int first = 0; first < k; first += tile) {
     T distance[points][tile] = {};
     for (int from = 0; from < d; from += width) {

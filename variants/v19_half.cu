@@ -29,12 +29,11 @@ __global__ void __launch_bounds__(most_threads / points)
                   int32_t* __restrict__ label, T factor, int n, int k, int d, int width) {
   T* part = dynamic_shared<T>();                                   // width x tile
   const int row = blockIdx.x * blockDim.x * points + threadIdx.x;  // its points: row, row + blockDim.x, ...
-  T nearest[points];
   int i[points], best[points] = {};
-  for (int p = 0; p < points; ++p) {
-    i[p] = min(row + p * int(blockDim.x), n - 1);  // without a point, the last one: all must reach the barriers
-    nearest[p] = std::numeric_limits<T>::infinity();
-  }
+  T nearest[points];
+  // Without a point, the last one: all threads must reach the barriers.
+  for (int p = 0; p < points; ++p) i[p] = min(row + p * int(blockDim.x), n - 1);
+  for (int p = 0; p < points; ++p) nearest[p] = std::numeric_limits<T>::infinity();
   for (int first = 0; first < k; first += tile) {
     T product[points][tile] = {};
     for (int from = 0; from < d; from += width) {
@@ -142,7 +141,8 @@ LADDER_VARIANT(.id = "v19_half", .base = "v12_block_size", .idea = "distances fr
                .expect =
                    "half the bytes per pass: up to twice as fast at K = 10, D = 100, where reading the points is all; "
                    "nothing at K = 5000, where multiply-adds are. Labels differ wherever two centroids are 0.05 % "
-                   "apart; the upload takes two more passes",
+                   "apart; the upload takes two more passes. A larger step, for the sake of those: the range of a half "
+                   "asks for a scale, and a scale for the largest value",
                .shows = "assign", .source = "000",
                .arithmetic = {.form = Arithmetic::Form::expanded, .input_roundoff = 0x1p-11},
                .axes = {{"points", {1, 2, 4}, 4}, {"block", range(32, 1024, 32), 128}}, .f32 = phases<float>,
