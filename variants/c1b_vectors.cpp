@@ -1,6 +1,7 @@
 // c1b: the vector unit. c1's inner loop is a chain of dependent additions that no compiler may reorder. Here the
 // centroids are stored feature by feature, so that one vector instruction advances the distances to several centroids
-// at once; each distance still adds its features in the old order, so the rounding is c1's. link: openmp
+// at once; each distance still adds its features in the old order, so the rounding is c1's.
+// link: openmp
 #include "parts/directions.hpp"
 
 namespace {
