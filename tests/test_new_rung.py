@@ -317,10 +317,10 @@ def test_the_steps_of_the_ladder_are_small(ladder: Ladder) -> None:
     *steps, last = done.stdout.splitlines()[1:]
     median = re.fullmatch(r"median of (\d+): (\d+(?:\.5)?) lines changed", last)
     assert median and int(median[1]) == len(steps) and float(median[2]) <= 25
-    expect = {variant["id"]: variant["expect"] for variant in json.loads(ladder("list", "--json").stdout)["variants"]}
     for step in steps:
         id, _, changed, *_ = step.split()
-        assert int(changed) <= 60 or re.search("A larger step|A new algorithm", expect[id]), f"{id} does not say why"
+        text = re.sub(r'"\s*"', "", next((ROOT / "variants").glob(f"{id}.*")).read_text())  # a card's strings in one
+        assert int(changed) <= 60 or re.search("A larger step|A new algorithm", text), f"{id} does not say why"
 
 
 # --------------------------------------------------------------------------------------------------------- ladder list
