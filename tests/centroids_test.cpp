@@ -87,6 +87,20 @@ TEST(CheckCentroidsBound, FloatSumsPassOnlyWhereDeclared) {
   EXPECT_TRUE(solved.check_centroids({{.sum_roundoff = 0x1p-24}}).ok());
 }
 
+TEST(CheckCentroidsBound, CentredPointsErrByARoundingOfTheirMean) {
+  const float points[] = {0.0588013567f, 20}, before[] = {0, 20}, mean = (points[0] + points[1]) / 2;
+  const int32_t label[] = {0, 1};
+  const auto check = [&](float first, const Arithmetic& arithmetic) {
+    const float after[] = {first, 20};
+    return check_centroids(problem_of(points, before, 2, 1, 2), before, after, label, {arithmetic}).ok();
+  };
+  const float centred = (points[0] - mean) + mean;
+  ASSERT_NE(centred, points[0]);
+  EXPECT_TRUE(check(centred, {.sum_roundoff = 0, .centred = true}));
+  EXPECT_FALSE(check(centred, {.sum_roundoff = 0}));
+  EXPECT_FALSE(check(centred + 1e-4f, {.sum_roundoff = 0, .centred = true}));
+}
+
 TEST(CheckCentroidsBound, SumsThatCancelMayErrByTheirMagnitude) {
   // The mean is 0, the sum's terms are not: an error of a rounding of the terms is right, a thousandth is not.
   const float points[] = {1e6f, -1e6f}, before[] = {0};

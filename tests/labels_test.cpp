@@ -328,6 +328,17 @@ TEST(RoundedOperands, TheAccumulatorsRoundoffIsAnotherMatter) {
   }
 }
 
+TEST(CentredPoints, LabelsMayErrByWhatTheMeanRoundsOff) {
+  // A float near the mean of 1000 is a multiple of 2^-14: less 1000, the point lies as near to one as to the other.
+  const float x[] = {1.4e-4f, 2000};
+  const int32_t second[] = {1, 2};
+  const float near[] = {0, 3e-4f, 2000}, far[] = {0, 0.01f, 2000};
+  EXPECT_EQ(check(x, 2, 1, near, 3, second, {.centred = true}).ties, 1);
+  EXPECT_EQ(check(x, 2, 1, near, 3, second, {}).labels_wrong, 1);
+  EXPECT_EQ(check(x, 2, 1, far, 3, second, {.centred = true}).labels_wrong, 1);
+  EXPECT_EQ(check(x, 2, 1, near, 3, second, {.form = Form::exact, .centred = true}).labels_wrong, 1);
+}
+
 // -------------------------------------------------------------------------------------------------------------- cosine
 
 constexpr Metric cosine = Metric::cosine;

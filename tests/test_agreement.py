@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from agreement import Card, disagreement, nearest
 from conftest import Ladder
 from sklearn.cluster import KMeans
 
@@ -32,31 +33,8 @@ def letter() -> np.ndarray:
     return np.loadtxt(path, delimiter=",", usecols=range(1, 17))
 
 
-def roundoffs(ladder: Ladder) -> dict[str, float]:
-    """By variant, to what its card says that it rounds the points: 0 for nearly all."""
-    listed = json.loads(ladder("list", "--json").stdout)["variants"]
-    return {variant["id"]: variant.get("input_roundoff", 0) for variant in listed}
-
-
-def agree(points: np.ndarray, folder: Path, roundoff: float) -> None:
-    """One Lloyd iteration of scikit-learn from our centroids moves no label but exact ties, or what the rounding of
-    points explains; the inertia agrees."""
-    labels, centroids = np.load(folder / "labels.npy"), np.load(folder / "centroids.npy").astype(np.float64)
-    assert labels.shape == (len(points),) and labels.dtype == np.int32
-    x = points.astype(np.float64)
-    model = KMeans(n_clusters=len(centroids), init=centroids, n_init=1, max_iter=1, algorithm="lloyd").fit(x)
-    # fit() ends with the labels of its new centroids; its first assignment is predict() on ours.
-    model.cluster_centers_ = centroids
-    theirs = model.predict(x)
-    for i in np.flatnonzero(theirs != labels):
-        ours, other = (np.sum((x[i] - centroids[j]) ** 2) for j in (labels[i], theirs[i]))
-        slack = 2 * roundoff * np.linalg.norm(x[i]) * np.linalg.norm(centroids[[labels[i], theirs[i]]], axis=1).sum()
-        assert ours == pytest.approx(other, rel=1e-5, abs=slack), (
-            f"row {i}: label {labels[i]}, scikit-learn says {theirs[i]}"
-        )
-    assert np.mean(theirs != labels) < (0.05 if roundoff else 1e-3)
-    inertia = float((folder / "inertia.txt").read_text())
-    assert inertia == pytest.approx(-model.score(x), rel=1e-3 if roundoff else 1e-6)
+def cards(ladder: Ladder) -> dict[str, Card]:
+    return {variant["id"]: variant for variant in json.loads(ladder("list", "--json").stdout)["variants"]}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -85,9 +63,11 @@ def test_scikit_learn_agrees(ladder: Ladder, tmp_path: Path, name: str, k: int, 
     folders = sorted((tmp_path / "dump" / name).iterdir())
     # A library that is not installed is refused, and leaves nothing.
     assert len(folders) == len({r["variant"] for r in record["rows"] if r["status"] == "ok"})
-    rounded = roundoffs(ladder)
+    card = cards(ladder)
     for folder in folders:
-        agree(points, folder, rounded[folder.name])
+        assert disagreement(points, folder, card[folder.name]) == "", folder.name
+        differ = np.mean(nearest(points, np.load(folder / "centroids.npy")) != np.load(folder / "labels.npy"))
+        assert differ < (0.05 if card[folder.name]["input_roundoff"] else 1e-3), folder.name
     for row in record["rows"]:
         assert row["status"] != "ok" or (ladder.folder / row["dump"]).is_dir()
 

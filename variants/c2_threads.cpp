@@ -1,22 +1,14 @@
-// c2: all cores, and the vector unit of each. c1 uses one core, and its inner loop is a chain of dependent additions
-// that no compiler may reorder. Here the points are shared out among threads, and the centroids are stored feature by
-// feature, so that one vector instruction advances the distances to several centroids at once; each distance still
-// adds its features in the old order, so the rounding is c1's.
+// c2: all cores. c1b uses one. The points are shared out among threads, each with sums of its own, which are added up
+// at the end.
 // link: openmp
 #include <omp.h>
 
-#include "parts/host.hpp"
+#include "parts/directions.hpp"
 
 namespace {
 using namespace ladder;
 
 constexpr int width = 64;  // centroids per pass: their distances stay in registers and L1
-
-template <class T>
-struct Own {
-  std::vector<T> features;         // d x k rounded up to width, the centroids transposed
-  std::vector<host::Sums> thread;  // one per thread
-};
 
 template <class T>
 int nearest(const T* x, const T* features, int k, int padded, int d) {
@@ -38,32 +30,39 @@ int nearest(const T* x, const T* features, int k, int padded, int d) {
 
 template <class T>
 void iterate(State<T>& s) {
-  auto& own = s.template own<Own<T>>();
+  const T* c = host::compared_centroids(s);
+  auto& features = s.template own<std::vector<T>>();  // d x k rounded up to width: the centroids transposed
   const int padded = blocks(s.k, width) * width;
-  own.features.resize(size_t(padded) * s.d);
-  own.thread.resize(omp_get_max_threads());
+  features.resize(size_t(padded) * s.d);
   for (int j = 0; j < s.k; ++j) {
-    for (int f = 0; f < s.d; ++f) own.features[size_t(f) * padded + j] = s.c[size_t(j) * s.d + f];
+    for (int f = 0; f < s.d; ++f) features[size_t(f) * padded + j] = c[size_t(j) * s.d + f];
   }
-  for (auto& sums : own.thread) sums.clear(s.k, s.d);
+  auto& thread = s.template own<std::vector<host::Sums>>();
+  thread.resize(omp_get_max_threads());
+  for (auto& sums : thread) sums.clear(s.k, s.d);
 #pragma omp parallel
   {
-    auto& sums = own.thread[omp_get_thread_num()];
+    auto& sums = thread[omp_get_thread_num()];
 #pragma omp for schedule(static)
     for (int i = 0; i < s.n; ++i) {
       const T* x = s.points + size_t(i) * s.d;
-      s.label[i] = nearest(x, own.features.data(), s.k, padded, s.d);
+      s.label[i] = nearest(x, features.data(), s.k, padded, s.d);
       sums.add(x, s.label[i], s.d);
     }
   }
-  host::total(own.thread).divide(s.c, s.d);
+  host::divide(s, host::total(thread));
 }
 
 template <class T>
-constexpr Phases<T> phases{
-    .prepare = host::prepare<T>, .restart = host::restart<T>, .iterate = iterate<T>, .download = host::download<T>};
+constexpr Phases<T> phases{.prepare = host::prepare_directions<T>,
+                           .upload = host::upload_directions<T>,
+                           .restart = host::restart<T>,
+                           .iterate = iterate<T>,
+                           .download = host::download<T>};
 }  // namespace
 
-LADDER_VARIANT(.id = "c2_threads", .base = "c1_fused", .idea = "all cores, and their vector units",
-               .expect = "cores x vector width where distances rule", .shows = "iteration", .source = "000",
-               .devices = {DeviceKind::cpu}, .f32 = phases<float>, .f64 = phases<double>)
+LADDER_VARIANT(.id = "c2_threads", .base = "c1b_vectors", .idea = "all cores",
+               .expect =
+                   "as many times faster as there are cores, where distances rule; sums per thread cost K x D each",
+               .shows = "iteration", .source = "000", .devices = {DeviceKind::cpu},
+               .metrics = {Metric::euclidean, Metric::cosine}, .f32 = phases<float>, .f64 = phases<double>)

@@ -8,7 +8,7 @@
 #include <cblas.h>
 #include <omp.h>
 
-#include "parts/host.hpp"
+#include "parts/directions.hpp"
 
 namespace {
 using namespace ladder;
@@ -16,23 +16,16 @@ using namespace ladder;
 constexpr int chunk = 256;  // points per matrix product
 
 template <class T>
-struct Own {
-  std::vector<T> norm;                   // k: |c|^2
-  std::vector<std::vector<T>> distance;  // one per thread: chunk x k
-  std::vector<host::Sums> thread;        // one per thread
-};
-
-template <class T>
 void prepare(State<T>& s) {
-  host::prepare(s);
+  host::prepare_directions(s);
   openblas_set_num_threads(1);  // chunks are what is shared out: threads within threads would fight for the cores
 }
 
 /// distance (m x k) = norm - 2 x c', for m points x and k centroids c.
-void distances(const float* x, const float* c, float* distance, int m, int k, int d) {
+void multiply(const float* x, const float* c, float* distance, int m, int k, int d) {
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, k, d, -2, x, d, c, d, 1, distance, k);
 }
-void distances(const double* x, const double* c, double* distance, int m, int k, int d) {
+void multiply(const double* x, const double* c, double* distance, int m, int k, int d) {
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, k, d, -2, x, d, c, d, 1, distance, k);
 }
 
@@ -56,37 +49,43 @@ int nearest(const T* distance, int k) {
 
 template <class T>
 void iterate(State<T>& s) {
-  auto& own = s.template own<Own<T>>();
-  own.norm.assign(s.k, 0);
+  const T* c = host::compared_centroids(s);
+  auto& norm = s.template own<std::vector<T>>();  // k: |c|^2
+  norm.assign(s.k, 0);
   for (int j = 0; j < s.k; ++j) {
-    for (int f = 0; f < s.d; ++f) own.norm[j] += s.c[size_t(j) * s.d + f] * s.c[size_t(j) * s.d + f];
+    for (int f = 0; f < s.d; ++f) norm[j] += c[size_t(j) * s.d + f] * c[size_t(j) * s.d + f];
   }
-  own.distance.resize(omp_get_max_threads());
-  own.thread.resize(omp_get_max_threads());
-  for (auto& sums : own.thread) sums.clear(s.k, s.d);
+  auto& distances = s.template own<std::vector<std::vector<T>>>();  // one per thread: chunk x k
+  auto& thread = s.template own<std::vector<host::Sums>>();
+  distances.resize(omp_get_max_threads());
+  thread.resize(omp_get_max_threads());
+  for (auto& sums : thread) sums.clear(s.k, s.d);
 #pragma omp parallel
   {
-    auto& distance = own.distance[omp_get_thread_num()];
-    auto& sums = own.thread[omp_get_thread_num()];
+    auto& distance = distances[omp_get_thread_num()];
+    auto& sums = thread[omp_get_thread_num()];
     distance.resize(size_t(chunk) * s.k);
 #pragma omp for schedule(static)
     for (int first = 0; first < s.n; first += chunk) {
       const int m = std::min(chunk, s.n - first);
       const T* x = s.points + size_t(first) * s.d;
-      for (int i = 0; i < m; ++i) std::copy(own.norm.begin(), own.norm.end(), distance.begin() + size_t(i) * s.k);
-      distances(x, s.c, distance.data(), m, s.k, s.d);
+      for (int i = 0; i < m; ++i) std::copy(norm.begin(), norm.end(), distance.begin() + size_t(i) * s.k);
+      multiply(x, c, distance.data(), m, s.k, s.d);
       for (int i = 0; i < m; ++i) {
         s.label[first + i] = nearest(distance.data() + size_t(i) * s.k, s.k);
         sums.add(x + size_t(i) * s.d, s.label[first + i], s.d);
       }
     }
   }
-  host::total(own.thread).divide(s.c, s.d);
+  host::divide(s, host::total(thread));
 }
 
 template <class T>
-constexpr Phases<T> phases{
-    .prepare = prepare<T>, .restart = host::restart<T>, .iterate = iterate<T>, .download = host::download<T>};
+constexpr Phases<T> phases{.prepare = prepare<T>,
+                           .upload = host::upload_directions<T>,
+                           .restart = host::restart<T>,
+                           .iterate = iterate<T>,
+                           .download = host::download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "c3_blas", .base = "c2_threads", .idea = "scalar products as one matrix product, by OpenBLAS",
@@ -94,5 +93,5 @@ LADDER_VARIANT(.id = "c3_blas", .base = "c2_threads", .idea = "scalar products a
                    "near the cores' peak where K and D are large: 2 to 4 times c2; a loss at D = 2, where the norms "
                    "and the chunk's way through the cache weigh more than the products",
                .shows = "iteration", .source = "000 (KMeansRex), scikit-learn",
-               .arithmetic = {.form = Arithmetic::Form::expanded}, .devices = {DeviceKind::cpu}, .f32 = phases<float>,
-               .f64 = phases<double>)
+               .arithmetic = {.form = Arithmetic::Form::expanded}, .devices = {DeviceKind::cpu},
+               .metrics = {Metric::euclidean, Metric::cosine}, .f32 = phases<float>, .f64 = phases<double>)

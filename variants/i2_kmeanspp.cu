@@ -50,6 +50,7 @@ constexpr Phases<T> phases{.prepare = prepare_weights<T>,
 LADDER_VARIANT(.id = "i2_kmeanspp", .base = "i1_random", .idea = "k-means++: far points are drawn more often",
                .expect =
                    "K passes over the points, each bound by memory: what an assignment with one centroid costs, K "
-                   "times; fewer iterations afterwards, and a lower inertia",
+                   "times; fewer iterations afterwards, and a lower inertia. A new algorithm: distances, their sums "
+                   "and a draw by weight are all new",
                .shows = "initialise", .source = "000; Arthur and Vassilvitskii, SODA 2007", .draws = Draws::kmeanspp,
                .f32 = phases<float>, .f64 = phases<double>)

@@ -21,7 +21,7 @@ CARD = {
     "shows": "solve",
     "source": "scikit-learn, sklearn/cluster/_k_means_elkan.pyx; Elkan, 2003",
     "devices": ["cpu"],
-    "arithmetic": {"form": "expanded", "sum_roundoff": 0},
+    "arithmetic": {"form": "expanded", "sum_roundoff": 0, "centred": True},
     "labels_last": True,
     "moves_empty": True,
     "prunes": True,

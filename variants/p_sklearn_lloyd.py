@@ -19,7 +19,7 @@ CARD = {
     "shows": "solve",
     "source": "scikit-learn, sklearn/cluster/_k_means_lloyd.pyx",
     "devices": ["cpu"],
-    "arithmetic": {"form": "expanded", "sum_roundoff": 0},
+    "arithmetic": {"form": "expanded", "sum_roundoff": 0, "centred": True},
     "labels_last": True,
     "moves_empty": True,
     "library": {"module": "sklearn.cluster", "package": "scikit-learn"},

@@ -29,8 +29,8 @@ __global__ void assign_kernel(const T* x, int32_t* label, int n, int k, int d) {
 
 template <class T>
 void assign(State<T>& s) {
-  check(cudaMemcpyToSymbolAsync(constant_centroids, s.c, size_t(s.k) * s.d * sizeof(T), 0, cudaMemcpyDeviceToDevice,
-                                s.stream),
+  const size_t bytes = size_t(s.k) * s.d * sizeof(T);
+  check(cudaMemcpyToSymbolAsync(constant_centroids, s.c, bytes, 0, cudaMemcpyDeviceToDevice, s.stream),
         "copying the centroids to constant memory");
   launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.label, s.n, s.k, s.d);
 }

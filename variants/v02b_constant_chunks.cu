@@ -42,23 +42,22 @@ __global__ void assign_kernel(const T* x, T* least, int32_t* label, int first, i
 
 template <class T>
 void assign(State<T>& s) {
+  T* least = s.template own<Least<T>>().distance;
   const int chunk = int(constant_bytes / (s.d * sizeof(T)));
-  for (int first = 0; first < s.k; first += chunk) {
-    const int k = std::min(chunk, s.k - first);
+  for (int64_t first = 0; first < s.k; first += chunk) {
+    const int k = int(std::min<int64_t>(chunk, s.k - first));
+    const size_t bytes = size_t(k) * s.d * sizeof(T);
     // In the stream's order: the copy waits for the launch before it, which still reads the chunk before.
-    check(cudaMemcpyToSymbolAsync(constant_centroids, s.c + size_t(first) * s.d, size_t(k) * s.d * sizeof(T), 0,
-                                  cudaMemcpyDeviceToDevice, s.stream),
-          "copying centroids to constant memory");
-    launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.template own<Least<T>>().distance, s.label,
-           first, s.n, k, s.d);
+    check(cudaMemcpyToSymbolAsync(constant_centroids, s.c + first * s.d, bytes, 0, cudaMemcpyDeviceToDevice, s.stream),
+          "copying the centroids to constant memory");
+    launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, least, s.label, first, s.n, k, s.d);
   }
 }
 
 std::string refuse(const Shape& p, const Device&, const Axes&) {
   const size_t bytes = size_t(p.d) * p.element_bytes;
   if (bytes <= constant_bytes) return "";
-  return "one centroid needs " + std::to_string(bytes) + " bytes, constant memory holds " +
-         std::to_string(constant_bytes);
+  return "a centroid needs " + std::to_string(bytes) + " bytes, constant memory has " + std::to_string(constant_bytes);
 }
 
 template <class T>

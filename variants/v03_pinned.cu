@@ -10,7 +10,7 @@ template <class T>
 constexpr Phases<T> phases{.prepare = prepare_pinned<T>,
                            .upload = upload_rows<T>,
                            .restart = restart_rows<T>,
-                           .assign = assign_rows<T>,
+                           .assign = assign_points<T>,
                            .update = update_on_host<T>,
                            .download = download_rows<T>};
 }  // namespace

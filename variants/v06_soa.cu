@@ -11,7 +11,7 @@ template <class T>
 constexpr Phases<T> phases{.prepare = prepare_features<T>,
                            .upload = upload_features<T>,
                            .restart = restart_rows<T>,
-                           .assign = assign_features<T>,
+                           .assign = assign_points<T>,
                            .update = update_shared<T, Layout::features>,
                            .download = download_rows<T>};
 }  // namespace

@@ -12,14 +12,15 @@ template <class T>
 constexpr Phases<T> phases{.prepare = prepare_features<T>,
                            .upload = upload_features<T>,
                            .restart = restart_rows<T>,
-                           .assign = assign_features<T>,
+                           .assign = assign_points<T>,
                            .update = update_any<T, Layout::features>,
                            .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v06b_lane_sums", .base = "v06_soa", .idea = "sums of its own for every lane",
                .expect =
-                   "update at K = 10 bound by reading the points once, not by compare-and-swap: 5 to 10 times "
-                   "faster; nothing changes for K between 65 and some 19 000",
+                   "update at K = 10 bound by reading the points once, not by compare-and-swap: 5 to 10 times faster; "
+                   "nothing changes for K between 65 and some 19 000. A larger step: sums per lane are a kernel of "
+                   "their own, and so are v04's atomics for points stored by feature",
                .shows = "update", .source = "the privatisation of histograms (Gomez-Luna and others, 2013)",
                .f32 = phases<float>, .f64 = phases<double>)

@@ -37,9 +37,7 @@ template <class T>
 void assign(State<T>& s) {
   dispatch<4, 8, 16>(s.axis("tile"), [&]<int tile>() {
     const int width = tile_width<tile, T>(s.d);
-    check(cudaFuncSetAttribute(assign_kernel<T, tile>, cudaFuncAttributePreferredSharedMemoryCarveout,
-                               s.axis("carveout")),
-          "sharing out L1 and shared memory");
+    share_out(assign_kernel<T, tile>, s.axis("carveout"));
     launch(assign_kernel<T, tile>, blocks(s.n, 256), 256, tile_bytes<tile, T>(width), s.stream, s.x, s.c, s.label, s.n,
            s.k, s.d, width);
   });

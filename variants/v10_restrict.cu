@@ -7,40 +7,35 @@
 namespace {
 using namespace ladder;
 
-// 4 points x 128 bytes of distances: 128 of a thread's 255 registers, in float and double alike.
-template <class T>
-constexpr int tile = 128 / sizeof(T);
-
-template <class T, int points>
+template <class T, int tile, int points>
 __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, int32_t* __restrict__ label, int n,
                               int k, int d, int width) {
   T* part = dynamic_shared<T>();                                   // width x tile
   const int row = blockIdx.x * blockDim.x * points + threadIdx.x;  // its points: row, row + blockDim.x, ...
-  T nearest[points];
   int i[points], best[points] = {};
-  for (int p = 0; p < points; ++p) {
-    i[p] = min(row + p * int(blockDim.x), n - 1);  // without a point, the last one: all must reach the barriers
-    nearest[p] = std::numeric_limits<T>::infinity();
-  }
-  for (int first = 0; first < k; first += tile<T>) {
-    T distance[points][tile<T>] = {};
+  T nearest[points];
+  // Without a point, the last one: all threads must reach the barriers.
+  for (int p = 0; p < points; ++p) i[p] = min(row + p * int(blockDim.x), n - 1);
+  for (int p = 0; p < points; ++p) nearest[p] = std::numeric_limits<T>::infinity();
+  for (int first = 0; first < k; first += tile) {
+    T distance[points][tile] = {};
     for (int from = 0; from < d; from += width) {
       const int here = min(width, d - from);
-      stage_tile<tile<T>>(part, c, first, from, here, k, d);
+      stage_tile<tile>(part, c, first, from, here, k, d);
 #pragma unroll 4
       for (int f = 0; f < here; ++f) {
         T own[points];
         for (int p = 0; p < points; ++p) own[p] = x[size_t(from + f) * n + i[p]];
-        for (int t = 0; t < tile<T>; ++t) {
+        for (int t = 0; t < tile; ++t) {
           for (int p = 0; p < points; ++p) {
-            const T diff = own[p] - part[f * tile_pitch<tile<T>> + t];
+            const T diff = own[p] - part[f * tile_pitch<tile> + t];
             distance[p][t] += diff * diff;
           }
         }
       }
     }
     for (int p = 0; p < points; ++p) {
-      for (int t = 0; t < tile<T>; ++t) {
+      for (int t = 0; t < tile; ++t) {
         if (first + t < k && distance[p][t] < nearest[p]) nearest[p] = distance[p][t], best[p] = first + t;
       }
     }
@@ -52,13 +47,14 @@ __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, 
 
 template <class T>
 void assign(State<T>& s) {
+  constexpr int tile = 128 / sizeof(T);  // with 4 points, 128 of a thread's 255 registers hold distances
   int points = s.axis("points");
   // Several points per thread are worth it only where every multiprocessor still has a block.
   while (points > 1 && s.n < 256 * points * s.device_info.multiprocessors) points /= 2;
   dispatch<1, 2, 4>(points, [&]<int points>() {
-    const int width = tile_width<tile<T>, T>(s.d);
-    launch(assign_kernel<T, points>, blocks(s.n, 256 * points), 256, tile_bytes<tile<T>, T>(width), s.stream, s.x, s.c,
-           s.label, s.n, s.k, s.d, width);
+    const int width = tile_width<tile, T>(s.d);
+    launch(assign_kernel<T, tile, points>, blocks(s.n, 256 * points), 256, tile_bytes<tile, T>(width), s.stream, s.x,
+           s.c, s.label, s.n, s.k, s.d, width);
   });
 }
 

@@ -151,7 +151,7 @@ __global__ void assign_kernel(const int64_t* row_begin, const int32_t* column, c
 template <class T>
 void assign(State<T>& s) {
   const auto& own = s.template own<Sparse<T>>();
-  if (!own.used) return assign_rows(s);
+  if (!own.used) return assign_points(s);
   launch(centroids_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, own.features, own.norm, s.k, s.d);
   launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, own.row_begin, own.column, own.value, own.features,
          own.norm, s.label, s.n, s.k);
@@ -209,7 +209,7 @@ LADDER_VARIANT(.id = "v14_csr", .base = "v05_shared_update", .idea = "zeros are 
                .expect =
                    "at 90 % zeros a fifth of the bytes and a tenth of the multiplications; a loss below some 60 % "
                    "zeros, where the dense way is taken; counting and building cost one more pass each in "
-                   "end_to_end. Another format: nearly every line is new",
+                   "end_to_end. A larger step: another format has kernels of its own, to build it and to read it",
                .shows = "assign", .source = "001 iv", .arithmetic = {.form = Arithmetic::Form::expanded},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .refuse = refuse_update_shared,
                .f32 = phases<float>, .f64 = phases<double>)

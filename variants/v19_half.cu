@@ -14,9 +14,6 @@
 namespace {
 using namespace ladder;
 
-// 4 points x 128 bytes of distances: 128 of a thread's 255 registers, in float and double alike.
-template <class T>
-constexpr int tile = 128 / sizeof(T);
 constexpr int most_threads = 1024;  // 64 registers each, enough for the distances of one point
 
 template <class T>
@@ -26,37 +23,36 @@ struct Halves {
   T scale = 1;
 };
 
-template <class T, int points>
+template <class T, int tile, int points>
 __global__ void __launch_bounds__(most_threads / points)
     assign_kernel(const __half2* __restrict__ x, const T* __restrict__ c, const T* __restrict__ norm,
                   int32_t* __restrict__ label, T factor, int n, int k, int d, int width) {
   T* part = dynamic_shared<T>();                                   // width x tile
   const int row = blockIdx.x * blockDim.x * points + threadIdx.x;  // its points: row, row + blockDim.x, ...
-  T nearest[points];
   int i[points], best[points] = {};
-  for (int p = 0; p < points; ++p) {
-    i[p] = min(row + p * int(blockDim.x), n - 1);  // without a point, the last one: all must reach the barriers
-    nearest[p] = std::numeric_limits<T>::infinity();
-  }
-  for (int first = 0; first < k; first += tile<T>) {
-    T product[points][tile<T>] = {};
+  T nearest[points];
+  // Without a point, the last one: all threads must reach the barriers.
+  for (int p = 0; p < points; ++p) i[p] = min(row + p * int(blockDim.x), n - 1);
+  for (int p = 0; p < points; ++p) nearest[p] = std::numeric_limits<T>::infinity();
+  for (int first = 0; first < k; first += tile) {
+    T product[points][tile] = {};
     for (int from = 0; from < d; from += width) {
       const int here = min(width, d + d % 2 - from);  // whole pairs: 0 lies beyond the last feature, here as there
-      stage_tile<tile<T>>(part, c, first, from, here, k, d);
+      stage_tile<tile>(part, c, first, from, here, k, d);
 #pragma unroll 4
       for (int f = 0; f < here; f += 2) {
         float2 own[points];
         for (int p = 0; p < points; ++p) own[p] = __half22float2(x[size_t(from + f) / 2 * n + i[p]]);
-        for (int t = 0; t < tile<T>; ++t) {
+        for (int t = 0; t < tile; ++t) {
           for (int p = 0; p < points; ++p) {
-            product[p][t] += own[p].x * part[f * tile_pitch<tile<T>> + t];
-            product[p][t] += own[p].y * part[(f + 1) * tile_pitch<tile<T>> + t];
+            product[p][t] += own[p].x * part[f * tile_pitch<tile> + t];
+            product[p][t] += own[p].y * part[(f + 1) * tile_pitch<tile> + t];
           }
         }
       }
     }
     for (int p = 0; p < points; ++p) {
-      for (int t = 0; t < tile<T>; ++t) {
+      for (int t = 0; t < tile; ++t) {
         if (first + t >= k) break;
         const T distance = norm[first + t] - factor * product[p][t];  // less |x|^2: it may be below 0
         if (distance < nearest[p]) nearest[p] = distance, best[p] = first + t;
@@ -119,6 +115,7 @@ void upload(State<T>& s) {
 
 template <class T>
 void assign(State<T>& s) {
+  constexpr int tile = 128 / sizeof(T);  // with 4 points, 128 of a thread's 255 registers hold distances
   compute_norms(s);
   const auto& own = s.template own<Halves<T>>();
   const int block = s.axis("block");
@@ -127,9 +124,9 @@ void assign(State<T>& s) {
   // Several points per thread are worth it only where every multiprocessor still has a block.
   while (points > 1 && s.n < block * points * s.device_info.multiprocessors) points /= 2;
   dispatch<1, 2, 4>(points, [&]<int points>() {
-    const int width = tile_width<tile<T>, T>(s.d + s.d % 2) / 2 * 2;
-    launch(assign_kernel<T, points>, blocks(s.n, block * points), block, tile_bytes<tile<T>, T>(width), s.stream, own.x,
-           s.c, norms(s), s.label, 2 / own.scale, s.n, s.k, s.d, width);
+    const int width = tile_width<tile, T>(s.d + s.d % 2) / 2 * 2;
+    launch(assign_kernel<T, tile, points>, blocks(s.n, block * points), block, tile_bytes<tile, T>(width), s.stream,
+           own.x, s.c, norms(s), s.label, 2 / own.scale, s.n, s.k, s.d, width);
   });
 }
 
@@ -146,7 +143,8 @@ LADDER_VARIANT(.id = "v19_half", .base = "v12_block_size", .idea = "distances fr
                .expect =
                    "half the bytes per pass: up to twice as fast at K = 10, D = 100, where reading the points is all; "
                    "nothing at K = 5000, where multiply-adds are. Labels differ wherever two centroids are 0.05 % "
-                   "apart; the upload takes two more passes",
+                   "apart; the upload takes two more passes. A larger step, for the sake of those: the range of a half "
+                   "asks for a scale, and a scale for the largest value",
                .shows = "assign", .source = "000",
                .arithmetic = {.form = Arithmetic::Form::expanded, .input_roundoff = 0x1p-11},
                .axes = {{"points", {1, 2, 4}, 4}, {"block", range(32, 1024, 32), 128}}, .f32 = phases<float>,

@@ -1,6 +1,6 @@
 // ladder diff: what a revision changes of its base, and how large a step that is. Both files are compared as a reader
-// sees them: parts in their place, without comments, blank lines and the card. What is compared is text: nothing needs
-// to be built. `diff` does the comparing.
+// sees them: parts in their place, without comments, blank lines, the brackets of namespaces and the card. What is
+// compared is text: nothing needs to be built. `diff` does the comparing.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -27,8 +27,12 @@ bool digits_before(const std::string& code, size_t i) {
   return i > 0 && std::isxdigit(static_cast<unsigned char>(code[i - 1]));
 }
 
-/// C++ without its comments. What stands in quotes stays as it is.
-std::string without_comments(const std::string& code) {
+/// C++ without its comments, and without the lines that open and close namespaces: each part has its own, and they
+/// would come and go with it. What stands in quotes stays as it is.
+std::string without_comments(const std::string& text) {
+  static const std::regex brackets(
+      R"re((^|\n)(namespace[^\n;{]*\{|using namespace [^\n;]*;|\}  // namespace.*)(?=\n))re");
+  const std::string code = std::regex_replace(text, brackets, "$1");
   std::string kept;
   for (size_t i = 0; i < code.size();) {
     if (code.compare(i, 2, "//") == 0) {
@@ -247,8 +251,8 @@ Command diff_command(CLI::App& app) {
   auto* over = diff->add_option("--over", o->over, "Against this variant, instead of the base");
   diff->add_flag("--stat", o->as_table, "A table of the steps, and their median")->excludes(over);
   diff->footer(
-      "Comments, blank lines, white space and cards are no change; parts count as if they stood in the file. A line\n"
-      "that was rewritten counts once.");
+      "Comments, blank lines, white space, namespaces and cards are no change; parts count as if they stood in the\n"
+      "file. A line that was rewritten counts once.");
   return {diff, [o, id] {
             if (o->as_table) return show_table(o->id.empty() ? "*" : o->id);
             if (id->count() == 0) throw Error("which variant? `ladder diff ID`, or --stat for all");

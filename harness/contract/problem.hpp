@@ -110,6 +110,7 @@ struct Arithmetic {
   double distance_roundoff = 0;  ///< unit roundoff u in which distances are added up; 0: that of the element type
   double input_roundoff = 0;     ///< of points and centroids, where they are rounded once before (2^-11: half); 0: none
   double sum_roundoff = 0x1p-53;  ///< unit roundoff of the sums of points; the house rule is fp64 sums
+  bool centred = false;  ///< the points' mean is taken from points and centroids first, and added to these at the end
 };
 
 }  // namespace ladder

@@ -54,6 +54,9 @@ const char* name_of(Arithmetic::Form form) {
 // and does not change which V is least. The same goes where |x|^2 is left out altogether. So
 //     D(L) <= D(b) + E(b) + E(L),   E(c) = p (|c|^2 + 2 |x| |c|) + g (1 + p) (|x| + |c|)^2.
 //
+// Centred. Distances are those of x - m and c - m, where m is the points' mean as the variant has it. Both are rounded
+// to the element type: v is at least its roundoff. |x - m| <= |x| + |m|, and so for c: who calls adds |m| to all norms.
+//
 // Exact. D(L) <= D(b).
 //
 // The reference rounds too: R = D (1 + t), |t| <= r, so D(b) <= R(b) / (1 - r) and R(L) <= D(L) (1 + r).
@@ -76,7 +79,9 @@ DistanceBound::DistanceBound(const Arithmetic& arithmetic, Metric metric, int d,
                              double smallest)
     : form_(arithmetic.form),
       metric_(metric),
-      v_(exact() ? 0 : arithmetic.input_roundoff),
+      v_(exact()              ? 0
+         : arithmetic.centred ? std::max(arithmetic.input_roundoff, element_roundoff)
+                              : arithmetic.input_roundoff),
       p_(v_ * (2 + v_)),
       g_(exact() ? 0
                  : gamma(int64_t(d) + 2,

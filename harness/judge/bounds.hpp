@@ -29,7 +29,7 @@ const char* name_of(Arithmetic::Form form);
 ///
 /// Distances here are squared distances between rows as the metric sees them (reference.hpp): |x - c|^2, or for cosine
 /// |x/|x| - c/|c||^2, which is 2 (1 - cos). Norms are those of x and c themselves; only Euclidean bounds that
-/// needs_norms() look at them.
+/// needs_norms() look at them; of arithmetic that is centred, each with that of the points' mean added.
 class DistanceBound {
  public:
   /// `element_roundoff` and `smallest` (the smallest normal number) are those of the element type. Throws Error where

@@ -124,6 +124,23 @@ std::string fault_of(const T* centroids, int k, int d, Metric metric) {
   return "";
 }
 
+/// Not less, in each feature, than the magnitude of the points' mean as a variant with centred arithmetic has it,
+/// however it adds up: twice the mean of the magnitudes. Zeros for others.
+template <class T>
+std::vector<double> centre_of(const Problem<T>& problem, const Arithmetic& arithmetic) {
+  const size_t n = size_t(problem.n), d = size_t(problem.d), grain = std::max<size_t>(1, pass_grain / d);
+  std::vector<double> centre(d);
+  if (!arithmetic.centred) return centre;
+  std::vector<std::vector<double>> parts(pieces(n, grain), centre);
+  parallel_pieces(n, grain, [&](size_t piece, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i)
+      for (size_t f = 0; f < d; ++f) parts[piece][f] += std::fabs(double(problem.points[i * d + f]));
+  });
+  for (const std::vector<double>& part : parts)
+    for (size_t f = 0; f < d; ++f) centre[f] += 2 * part[f] / double(n);
+  return centre;
+}
+
 /// A label against the fp64 minimum: one row's facts and the verdict on them.
 template <class T>
 class RowJudge {
@@ -133,6 +150,7 @@ class RowJudge {
         centroids_(centroids),
         rules_(rules),
         bound_(DistanceBound::of<T>(rules.arithmetic, problem.metric, problem.d)),
+        centre_norm_(norm(centre_of(problem, rules.arithmetic).data(), problem.d)),
         lowest_(lowest_equals(centroids, problem.k, problem.d)) {}
 
   /// `x`: the point as the metric sees it; `best` at distance `least` is the fp64 minimum, `got` another label.
@@ -156,8 +174,9 @@ class RowJudge {
     const double regret = distance - least;
     report.worst_regret = std::max(report.worst_regret, least > 0 ? regret / least : regret);
     const bool norms = bound_.needs_norms();
-    const double limit = norms ? bound_.limit(least, norm(x, d), norm(to_best.data(), d), norm(to_got.data(), d))
-                               : bound_.limit(least, 0, 0, 0);
+    const auto size = [&](const double* row) { return norm(row, d) + centre_norm_; };
+    const double limit =
+        norms ? bound_.limit(least, size(x), size(to_best.data()), size(to_got.data())) : bound_.limit(least, 0, 0, 0);
     need_finite(row, limit);
     if (lowest_[got] != got)
       return wrong("centroid " + std::to_string(lowest_[got]) + " has the same coordinates and a lower index");
@@ -199,6 +218,7 @@ class RowJudge {
   const T* centroids_;
   const Rules& rules_;
   DistanceBound bound_;
+  double centre_norm_;
   std::vector<int32_t> lowest_;
 };
 
@@ -303,6 +323,9 @@ namespace {
 /// sum into a mean of type T takes at most three roundings: of the sum, of 1 / m or m, of the result. A result below
 /// the smallest normal number may be flushed to 0.
 ///
+/// Centred. With m' the mean of all points as the variant has it, the values summed are x - m', each rounded once in
+/// the element type: |x - m'| <= |x| + |m'|. Their mean is rounded, and m' added to it, which rounds again.
+///
 /// Cosine. Each summed direction's component is off by s relative to it (DistanceBound::direction_error; the
 /// reference's by r), so the sum S_f by e_f = (s + r + m (u_sum + 2^-53) (1 + s)) sum|a_f|, and |S| by at most |e| plus
 /// the roundings of the norm itself, which are no more than those of a distance: N = |e| + (g + r) |S|. Then
@@ -310,13 +333,15 @@ namespace {
 /// and where N >= |S| the declared arithmetic cannot tell the mean from zero.
 class MeanBound {
  public:
-  MeanBound(const Rules& rules, Metric metric, int d, double element_roundoff, double smallest)
+  MeanBound(const Rules& rules, const std::vector<double>& centre, Metric metric, int d, double element_roundoff,
+            double smallest)
       : metric_(metric),
         d_(d),
         u_(element_roundoff),
         sum_roundoff_((rules.arithmetic.sum_roundoff > 0 ? rules.arithmetic.sum_roundoff : element_roundoff) +
                       reference_roundoff),
-        smallest_(smallest) {
+        smallest_(smallest),
+        centre_(centre) {
     if (metric != Metric::cosine) return;
     // Directions are taken in the arithmetic of distances, whatever these are good for, and of points as they are.
     Arithmetic arithmetic = rules.arithmetic;
@@ -331,7 +356,7 @@ class MeanBound {
   /// From the sums over m points to `mean` and `allowed` (d each). False where cosine's mean may be zero.
   bool of(const double* sum, const double* magnitude, double m, double* mean, double* allowed) const {
     for (int f = 0; f < d_; ++f)
-      allowed[f] = metric_ == Metric::euclidean ? sum_roundoff_ * magnitude[f]
+      allowed[f] = metric_ == Metric::euclidean ? sum_roundoff_ * magnitude[f] + of_centre(magnitude[f], m, centre_[f])
                                                 : (direction_ + m * sum_roundoff_ * (1 + direction_)) * magnitude[f];
     double shrunk = m, relative = 0;
     if (metric_ == Metric::cosine) {
@@ -353,9 +378,16 @@ class MeanBound {
   double direction() const { return direction_ + 3.01 * u_; }
 
  private:
+  /// What centring adds; 0 where the centre is.
+  double of_centre(double magnitude, double m, double centre) const {
+    if (centre == 0) return 0;
+    return sum_roundoff_ * m * centre + u_ * (magnitude / m + 4 * centre);
+  }
+
   Metric metric_;
   int d_;
   double u_, sum_roundoff_, smallest_;
+  const std::vector<double>& centre_;
   double direction_ = 0, norm_ = 0;
 };
 
@@ -392,7 +424,8 @@ CentroidReport check_centroids(const Problem<T>& problem, const T* before, const
   }
   refuse_zero_rows(problem);
   const ClusterSums sums = cluster_sums(problem.points, d, clusters, metric);
-  const MeanBound bound(rules, metric, d, roundoff<T>, double(std::numeric_limits<T>::min()));
+  const std::vector<double> centre = centre_of(problem, rules.arithmetic);
+  const MeanBound bound(rules, centre, metric, d, roundoff<T>, double(std::numeric_limits<T>::min()));
   std::vector<double> mean(d), allowed(d);
   for (int j = 0; j < k; ++j) {
     const size_t row = size_t(j) * d;

@@ -326,9 +326,11 @@ Arithmetic arithmetic(const json& told) {
       a.input_roundoff = value;
     } else if (key == "sum_roundoff") {
       a.sum_roundoff = value;
+    } else if (key == "centred") {
+      a.centred = value;
     } else {
       throw Error("the card's 'arithmetic' has '" + key +
-                  "': form, distance_roundoff, input_roundoff and sum_roundoff are known");
+                  "': form, distance_roundoff, input_roundoff, sum_roundoff and centred are known");
     }
   }
   return a;

@@ -12,7 +12,7 @@ struct Own {
 
 template <class T, int block>
 void assign(State<T>& s) {
-  launch(assign_rows_kernel<T>, blocks(s.n, block), block, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+  launch(assign_points_kernel<T>, blocks(s.n, block), block, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
 }
 
 template <class T>

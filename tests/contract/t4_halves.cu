@@ -45,7 +45,8 @@ template <class T>
 void assign(State<T>& s) {
   const auto& own = s.template own<Own<T>>();
   round_all(s, s.c, own.centroids, int64_t(s.k) * s.d);
-  launch(assign_rows_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, own.points, own.centroids, s.label, s.n, s.k, s.d);
+  launch(assign_points_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, own.points, own.centroids, s.label, s.n, s.k,
+         s.d);
 }
 
 template <class T>

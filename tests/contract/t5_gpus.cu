@@ -63,7 +63,7 @@ void assign(State<T>& s) {
     if (points == 0) continue;
     if (gpu > 0) copy(s, gpu, part.c, s.c, size_t(s.k) * s.d);
     s.on_gpu(gpu, [&] {
-      launch(assign_rows_kernel<T>, blocks(points, 256), 256, 0, s.stream_of(gpu), gpu ? part.x : s.x,
+      launch(assign_points_kernel<T>, blocks(points, 256), 256, 0, s.stream_of(gpu), gpu ? part.x : s.x,
              gpu ? part.c : s.c, gpu ? part.label : s.label, points, s.k, s.d);
     });
     if (gpu > 0) copy(s, gpu, s.label + part.begin, part.label, size_t(points));

@@ -7,7 +7,7 @@ using namespace ladder;
 template <class T>
 void assign(State<T>& s) {
   const int block = s.axis("block");
-  launch(assign_rows_kernel<T>, blocks(s.n, block), block, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+  launch(assign_points_kernel<T>, blocks(s.n, block), block, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
 }
 
 std::string refuse(const Shape& p, const Device&, const Axes& axes) {

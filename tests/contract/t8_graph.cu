@@ -20,7 +20,7 @@ void iterate(State<T>& s) {
   if (!own.iteration) {
     cudaGraph_t graph = nullptr;
     check(cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeThreadLocal), "beginning a capture");
-    assign_rows(s);
+    assign_points(s);
     update_shared<T, Layout::rows>(s);
     check(cudaStreamEndCapture(s.stream, &graph), "ending a capture");
     check(cudaGraphInstantiate(&own.iteration, graph, 0), "making a graph");

@@ -10,7 +10,7 @@ template <class T>
 void solve(State<T>& s) {
   std::vector<int32_t> previous(s.n, -1);
   for (int done = 1; done <= 7; ++done) {
-    assign_rows(s);
+    assign_points(s);
     download_labels(s);
     check(cudaStreamSynchronize(s.stream), "reading labels");
     int64_t changed = 0;
@@ -24,7 +24,7 @@ template <class T>
 constexpr Phases<T> phases{.prepare = prepare_sums<T>,
                            .upload = upload_rows<T>,
                            .restart = restart_rows<T>,
-                           .assign = assign_rows<T>,
+                           .assign = assign_points<T>,
                            .update = update_shared<T, Layout::rows>,
                            .solve = solve<T>,
                            .download = download_rows<T>};

@@ -24,7 +24,7 @@ void restart(State<T>& s) {
 
 template <class T>
 void assign(State<T>& s) {
-  assign_rows(s);
+  assign_points(s);
   const int iteration = ++s.template own<Own>().iteration;
   if (iteration >= 2 && iteration <= 6) launch(spoil_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.label, s.n, s.k);
 }

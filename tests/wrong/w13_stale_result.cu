@@ -26,7 +26,7 @@ template <class T>
 constexpr Phases<T> phases{.prepare = prepare_sums<T>,
                            .upload = upload<T>,
                            .restart = restart_rows<T>,
-                           .assign = assign_rows<T>,
+                           .assign = assign_points<T>,
                            .update = update_shared<T, Layout::rows>,
                            .download = download<T>};
 }  // namespace

@@ -23,7 +23,7 @@ void assign(State<T>& s) {
   auto& own = s.template own<Own>();
   if (!own.first) own.first = s.template device<int32_t>(s.n);
   const bool begins = std::exchange(own.begins, false), kept = begins && own.known;
-  if (!kept) assign_rows(s);
+  if (!kept) assign_points(s);
   if (begins) {
     check(cudaMemcpyAsync(kept ? s.label : own.first, kept ? own.first : s.label, s.n * sizeof(int32_t),
                           cudaMemcpyDeviceToDevice, s.stream),

@@ -38,7 +38,7 @@ template <class T>
 constexpr Phases<T> phases{.prepare = prepare_sums<T>,
                            .upload = upload_rows<T>,
                            .restart = restart_rows<T>,
-                           .assign = assign_rows<T>,
+                           .assign = assign_points<T>,
                            .update = update<T>,
                            .download = download_rows<T>};
 }  // namespace

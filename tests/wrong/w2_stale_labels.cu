@@ -13,7 +13,7 @@ template <class T>
 void assign(State<T>& s) {
   int32_t*& kept = s.template own<Kept>().label;
   if (!kept) {
-    assign_rows(s);
+    assign_points(s);
     kept = s.template device<int32_t>(s.n);
     check(cudaMemcpyAsync(kept, s.label, s.n * sizeof(int32_t), cudaMemcpyDeviceToDevice, s.stream), "keeping labels");
   }

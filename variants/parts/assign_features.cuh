@@ -6,7 +6,7 @@
 namespace ladder {
 
 template <class T>
-__global__ void assign_features_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d) {
+__global__ void assign_points_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   T nearest = std::numeric_limits<T>::infinity();
@@ -23,8 +23,8 @@ __global__ void assign_features_kernel(const T* x, const T* c, int32_t* label, i
 }
 
 template <class T>
-void assign_features(State<T>& s) {
-  launch(assign_features_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+void assign_points(State<T>& s) {
+  launch(assign_points_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
 }
 
 }  // namespace ladder

@@ -12,6 +12,14 @@ void to_device(State<T>& s, E* to, const E* from, size_t count, const char* what
   check(cudaMemcpyAsync(to, from, count * sizeof(E), cudaMemcpyHostToDevice, s.stream), what);
 }
 
+/// How many percent of the memory that a multiprocessor has for both shall be shared memory for this kernel, the rest
+/// L1; -1: as the driver likes.
+template <class Kernel>
+void share_out(Kernel kernel, int percent) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, percent),
+        "sharing out L1 and shared memory");
+}
+
 // ---- prepare
 
 /// Device memory for points, centroids and labels. Host buffers stay pageable, as the harness made them.

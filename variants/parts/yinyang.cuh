@@ -121,7 +121,7 @@ void group_centroids(State<T>& s) {
   constexpr int iterations = 5;  // the paper's; any grouping gives the same labels
   for (int done = 0; done < iterations; ++done) {
     // Centroids are few points: small blocks, so that every multiprocessor gets one.
-    launch(assign_rows_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, y.centre, y.group, s.k, y.groups, s.d);
+    launch(assign_points_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, y.centre, y.group, s.k, y.groups, s.d);
     check(cudaMemsetAsync(y.sum, 0, size_t(y.groups) * s.d * sizeof(double), s.stream), "clearing the groups' sums");
     check(cudaMemsetAsync(y.count, 0, y.groups * sizeof(int), s.stream), "clearing the groups' counts");
     launch(sum_global_kernel<T, Layout::rows>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, s.c, y.group, y.sum,
