@@ -12,7 +12,8 @@ int main(int argc, char** argv) {
   const std::vector<ladder::Command> commands = {
       ladder::list_command(app),        ladder::new_command(app),     ladder::check_command(app),
       ladder::run_command(app, words),  ladder::compare_command(app), ladder::diff_command(app),
-      ladder::join_command(app, words), ladder::show_command(app),
+      ladder::join_command(app, words), ladder::show_command(app),    ladder::profile_command(app, words),
+      ladder::doctor_command(app),
   };
   try {
     app.parse(argc, argv);
