@@ -46,6 +46,7 @@ elif sys.argv[1] == "ceilings":
     time.sleep(PLAN["ceilings_seconds"])
     print(json.dumps(PLAN["ceilings"][{home!r}]))
 else:
+    events = int(sys.argv[3]) if sys.argv[3].isdigit() else os.open(sys.argv[3], os.O_WRONLY)
     for event in PLAN["sessions"][request["variant"]]:
         if "sleep" in event:
             time.sleep(event["sleep"])
@@ -57,7 +58,7 @@ else:
         elif "print" in event:
             print(event["print"], flush=True)
         elif event["event"] != "timed" or event["scope"] in request["scopes"]:
-            os.write(int(sys.argv[3]), json.dumps(event).encode() + b"\\n")
+            os.write(events, json.dumps(event).encode() + b"\\n")
 """
 
 
