@@ -29,8 +29,6 @@ struct Finding {
   std::string mend;    ///< the command that mends it
 };
 
-std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
-
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// The first word of a text that begins with a digit.

@@ -4,8 +4,8 @@
 
 namespace ladder {
 
-const std::vector<Metric>& lesson_metrics() {
-  static const std::vector<Metric> all = {
+const std::vector<LessonMetric>& lesson_metrics() {
+  static const std::vector<LessonMetric> all = {
       {"time_ms",
        "ms",
        "time",
@@ -263,7 +263,7 @@ bool is_known(const std::string& expression, const std::vector<std::string>& kno
 
 std::vector<std::string> to_ask_for(const std::vector<std::string>& known) {
   std::vector<std::string> wanted;
-  for (const Metric& metric : lesson_metrics()) {
+  for (const LessonMetric& metric : lesson_metrics()) {
     const auto way = std::find_if(metric.from.begin(), metric.from.end(),
                                   [&](const std::string& expression) { return is_known(expression, known); });
     if (way == metric.from.end()) continue;
@@ -276,7 +276,7 @@ std::vector<std::string> to_ask_for(const std::vector<std::string>& known) {
 
 std::vector<std::string> unknown_metrics(const std::vector<std::string>& known) {
   std::vector<std::string> unknown;
-  for (const Metric& metric : lesson_metrics()) {
+  for (const LessonMetric& metric : lesson_metrics()) {
     if (std::none_of(metric.from.begin(), metric.from.end(),
                      [&](const std::string& expression) { return is_known(expression, known); }))
       unknown.push_back(metric.name);

@@ -8,7 +8,7 @@
 
 namespace ladder {
 
-struct Metric {
+struct LessonMetric {
   std::string name;     ///< in profile.json
   std::string unit;     ///< empty: a plain number
   std::string group;    ///< the line of a table it belongs to
@@ -20,7 +20,7 @@ struct Metric {
 };
 
 /// In the order of tables.
-const std::vector<Metric>& lesson_metrics();
+const std::vector<LessonMetric>& lesson_metrics();
 
 /// Of the resources that limit how many blocks a multiprocessor holds: in our words, and ncu's metric, in blocks.
 const std::vector<std::pair<std::string, std::string>>& occupancy_limits();

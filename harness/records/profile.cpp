@@ -178,7 +178,7 @@ std::map<std::string, double> means_of(const std::vector<const Launch*>& launche
 }
 
 /// The first way to a metric of which ncu has all names; null where it has none.
-const std::string* way_to(const Metric& metric, const std::set<std::string>& columns) {
+const std::string* way_to(const LessonMetric& metric, const std::set<std::string>& columns) {
   for (const std::string& way : metric.from) {
     const std::vector<std::string> names = names_in(way);
     if (std::all_of(names.begin(), names.end(), [&](const std::string& name) { return columns.count(name) > 0; }))
@@ -241,7 +241,7 @@ json kernels_of(const std::vector<Launch>& launches, const std::set<std::string>
   for (const auto& [kind, same] : kinds) {
     const std::map<std::string, double> values = means_of(same);
     json metrics = json::object();
-    for (const Metric& metric : lesson_metrics()) {
+    for (const LessonMetric& metric : lesson_metrics()) {
       const std::string* way = way_to(metric, columns);
       if (!way) continue;
       const std::optional<double> value = value_of(*way, values);
@@ -260,7 +260,7 @@ json kernels_of(const std::vector<Launch>& launches, const std::set<std::string>
 
 std::vector<std::string> lacking(const std::set<std::string>& columns) {
   std::vector<std::string> names;
-  for (const Metric& metric : lesson_metrics()) {
+  for (const LessonMetric& metric : lesson_metrics()) {
     if (!way_to(metric, columns)) names.push_back(metric.name);
   }
   if (std::none_of(columns.begin(), columns.end(), is_stall)) names.emplace_back("stalls");
@@ -296,7 +296,7 @@ void merge_into_profile(const fs::path& file, const std::vector<json>& profiles)
   for (auto& [name, profile] : by_key) whole["profiles"].push_back(std::move(profile));
   // What the numbers are stands beside them.
   whole["metrics"] = json::array();
-  for (const Metric& metric : lesson_metrics())
+  for (const LessonMetric& metric : lesson_metrics())
     whole["metrics"].push_back(
         {{"name", metric.name}, {"unit", metric.unit}, {"meaning", metric.meaning}, {"from", metric.from}});
   write_record(whole, file);
@@ -341,7 +341,7 @@ std::string value_text(double value, const std::string& unit) {
 /// The metrics of one group in a line, those that are zero left out where all would be.
 std::string group_text(const json& kernel, const std::string& group) {
   std::string text;
-  for (const Metric& metric : lesson_metrics()) {
+  for (const LessonMetric& metric : lesson_metrics()) {
     if (metric.group != group || !kernel.at("metrics").contains(metric.name)) continue;
     const json& value = kernel.at("metrics").at(metric.name);
     // Of the kinds of arithmetic only those that occur.
@@ -357,7 +357,7 @@ std::string group_text(const json& kernel, const std::string& group) {
 std::string profile_text(const std::vector<json>& profiles) {
   std::string text, last;
   std::vector<std::string> groups;
-  for (const Metric& metric : lesson_metrics()) {
+  for (const LessonMetric& metric : lesson_metrics()) {
     if (metric.group != "time" && (groups.empty() || groups.back() != metric.group)) groups.push_back(metric.group);
   }
   for (const json& p : profiles) {

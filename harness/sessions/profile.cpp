@@ -21,12 +21,6 @@ using nlohmann::json;
 
 namespace {
 
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
 bool runs(const fs::path& program) { return access(program.c_str(), X_OK) == 0 && !fs::is_directory(program); }
 
 /// Where ncu is; empty where it is not.
