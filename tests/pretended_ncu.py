@@ -72,6 +72,8 @@ else:
     if PLAN["dies"]:
         os.kill(os.getpid(), signal.SIGKILL)
     done = subprocess.run(target)  # it inherits no open file but the three
+    if PLAN["dies_late"]:
+        os.kill(os.getpid(), signal.SIGKILL)
     if PLAN["after"]:
         log(PLAN["after"])
     if target[1] == "run" and not PLAN["before"]:
@@ -143,6 +145,7 @@ class PretendedNcu:
             "before": "",  # what it logs before the worker starts; then it profiles nothing
             "after": "",
             "dies": False,
+            "dies_late": False,  # before its report is written
         }
         self.program.parent.mkdir()
         words = {"plan": str(self.plan_file), "calls": str(self.calls_file)}

@@ -255,6 +255,13 @@ def test_an_ncu_that_dies_fails_that_variant_alone(bench: Bench) -> None:
     assert done.returncode == 1 and "signal 9" in done.stderr and not bench.file.exists()
 
 
+def test_a_report_that_was_not_written_is_no_profile_without_kernels(bench: Bench) -> None:
+    bench.ncu.plan["dies_late"] = True
+    done = bench("x1", "--workload", "grapes")
+    assert done.returncode == 1 and "left no report" in done.stderr and "--time-limit" in done.stderr
+    assert not bench.file.exists()
+
+
 def test_an_error_of_ncu_is_passed_on(bench: Bench) -> None:
     bench.ncu.plan["launches"] = {}
     bench.ncu.plan["after"] = '==ERROR== Failed to profile "assign_kernel" in process 7'
@@ -325,6 +332,13 @@ def test_each_way_to_break_a_profile_is_told(bench: Bench) -> None:
 def test_committed_profiles_are_sound() -> None:
     for file in (ROOT / "results").glob("*/profile.json"):
         assert check.violations(json.loads(file.read_text())) == [], file
+
+
+def test_the_documentation_says_what_each_metric_tells(bench: Bench) -> None:
+    bench.make("x1", "--workload", "grapes")
+    text = (ROOT / "docs" / "profiling.md").read_text()
+    for metric in json.loads(bench.file.read_text())["metrics"]:
+        assert f"| `{metric['name']}` | {metric['unit']} | {metric['meaning']} |" in text
 
 
 # ------------------------------------------------------------------------------------------------------- ladder doctor

@@ -89,8 +89,8 @@ Finding find_gpu(const json& gpus) {
   const bool built = fs::exists(worker(DeviceKind::cuda));
   return {"GPU", "missing", why_no_gpu(),
           "no time of a GPU: rungs are validated on the CPU device; results/ has the times and counters of others",
-          built ? "build/ladder show results/nvidia-h200/record.json"
-                : "with a GPU here: ./run_all.sh build; without: build/ladder show results/nvidia-h200/record.json"};
+          built ? "a machine with a GPU; until then build/ladder show results/DEVICE/record.json"
+                : "where there is a GPU: ./run_all.sh build; until then build/ladder show results/DEVICE/record.json"};
 }
 
 /// Is reading counters kept to the administrator? Empty where the driver does not say.
@@ -149,9 +149,10 @@ Finding find_clocks() {
   return {"clocks", "ok", found, "", ""};
 }
 
-Finding find_python() {
-  const fs::path script = source_folder() / "run_all.sh";
-  const std::string python = first_line(output_of(fmt::format("{} --which-python", quoted(script))));
+/// The Python that run_all.sh would use; empty where there is none.
+std::string which_python() { return first_line(output_of(quoted(source_folder() / "run_all.sh") + " --which-python")); }
+
+Finding find_python(const std::string& python) {
   const std::string mend = "./run_all.sh setup (with network: makes .venv)";
   if (python.empty())
     return {"Python", "missing", "no Python from 3.11 on", "no pictures, no real data sets, no peers, no Python tests",
@@ -184,7 +185,7 @@ Finding find_python() {
 }
 
 /// Data by family: one finding for all that is here, one for each reason why some is not.
-std::vector<Finding> find_data() {
+std::vector<Finding> find_data(const std::string& python) {
   std::vector<std::string> here;
   std::map<std::string, std::vector<std::string>> missing;  // families, by reason
   const auto add = [](std::vector<std::string>& names, const std::string& name) {
@@ -200,7 +201,6 @@ std::vector<Finding> find_data() {
   }
   std::vector<Finding> findings;
   if (!here.empty()) findings.push_back({"data", "ok", listed(here) + " (found, or generated when first run)", "", ""});
-  const std::string python = first_line(output_of(quoted(source_folder() / "run_all.sh") + " --which-python"));
   for (const auto& [reason, families] : missing) {
     std::string globs;
     for (const std::string& family : families) globs += (globs.empty() ? "" : " ") + fmt::format("'{}*'", family);
@@ -268,8 +268,9 @@ std::vector<Finding> examine() {
   }
   std::vector<Finding> findings = {find_compiler(), find_nvcc(), find_driver(), find_gpu(gpus), find_profiler(gpus)};
   if (!gpus.empty()) findings.push_back(find_clocks());
-  findings.push_back(find_python());
-  for (Finding& finding : find_data()) findings.push_back(std::move(finding));
+  const std::string python = which_python();
+  findings.push_back(find_python(python));
+  for (Finding& finding : find_data(python)) findings.push_back(std::move(finding));
   findings.push_back(find_build("default", "build", "no ladder to run here, unless the preset cpu is built"));
   findings.push_back(
       find_build("cpu", "build-cpu", "nothing, where the default is built: it is the same without CUDA"));

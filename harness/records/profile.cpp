@@ -177,14 +177,12 @@ std::map<std::string, double> means_of(const std::vector<const Launch*>& launche
   return means;
 }
 
-/// The first way to a metric of which ncu has all names; null where it has none.
-const std::string* way_to(const LessonMetric& metric, const std::set<std::string>& columns) {
-  for (const std::string& way : metric.from) {
+/// Has ncu all names of one of the ways to a metric?
+bool has_way_to(const LessonMetric& metric, const std::set<std::string>& columns) {
+  return std::any_of(metric.from.begin(), metric.from.end(), [&](const std::string& way) {
     const std::vector<std::string> names = names_in(way);
-    if (std::all_of(names.begin(), names.end(), [&](const std::string& name) { return columns.count(name) > 0; }))
-      return &way;
-  }
-  return nullptr;
+    return std::all_of(names.begin(), names.end(), [&](const std::string& name) { return columns.count(name) > 0; });
+  });
 }
 
 bool is_stall(const std::string& name) {
@@ -242,9 +240,9 @@ json kernels_of(const std::vector<Launch>& launches, const std::set<std::string>
     const std::map<std::string, double> values = means_of(same);
     json metrics = json::object();
     for (const LessonMetric& metric : lesson_metrics()) {
-      const std::string* way = way_to(metric, columns);
-      if (!way) continue;
-      const std::optional<double> value = value_of(*way, values);
+      if (!has_way_to(metric, columns)) continue;
+      std::optional<double> value;
+      for (size_t way = 0; !value && way < metric.from.size(); ++way) value = value_of(metric.from[way], values);
       metrics[metric.name] = value ? json(rounded(*value * metric.scale)) : json();
     }
     kernels.push_back({{"name", std::get<0>(kind)},
@@ -261,7 +259,7 @@ json kernels_of(const std::vector<Launch>& launches, const std::set<std::string>
 std::vector<std::string> lacking(const std::set<std::string>& columns) {
   std::vector<std::string> names;
   for (const LessonMetric& metric : lesson_metrics()) {
-    if (!way_to(metric, columns)) names.push_back(metric.name);
+    if (!has_way_to(metric, columns)) names.push_back(metric.name);
   }
   if (std::none_of(columns.begin(), columns.end(), is_stall)) names.emplace_back("stalls");
   if (std::none_of(occupancy_limits().begin(), occupancy_limits().end(),

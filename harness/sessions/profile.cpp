@@ -81,8 +81,10 @@ fs::path under_ncu(const ProfileOptions& o, size_t scopes, const fs::path& repor
 
 /// What a report holds, as comma-separated values in base units.
 std::string raw_page(const Ncu& ncu, const fs::path& report) {
-  return output_of(fmt::format("{} --import {} --csv --page raw --print-units base --nvtx",
-                               quoted(ncu.program.string()), quoted(report.string())));
+  const std::string command = fmt::format("{} --import {} --csv --page raw --print-units base",
+                                          quoted(ncu.program.string()), quoted(report.string()));
+  const std::string page = output_of(command + " --nvtx");
+  return page.empty() ? output_of(command) : page;  // not every version takes --nvtx with a report
 }
 
 json profile_of(const Variant& v, const Workload& w, const std::string& scope, const ProfileOptions& o,
@@ -205,8 +207,13 @@ Profiled profile_session(const Variant& v, const Workload& w, const ProfileOptio
   }
   if (sampled.empty()) return result;
   const RawPage page = fs::exists(report) ? read_raw_page(raw_page(o.ncu, report)) : RawPage();
-  if (const std::string error = line_after(words, "==ERROR=="); page.launches.empty() && !error.empty())
-    return {"failed", "ncu: " + error, {}, {}};
+  if (page.launches.empty()) {
+    if (const std::string error = line_after(words, "==ERROR=="); !error.empty())
+      return {"failed", "ncu: " + error, {}, {}};
+    // ncu says so where there was nothing to profile: a silent one was stopped.
+    if (words.find("No kernels were profiled") == std::string::npos)
+      return {"failed", "ncu left no report: it may need more time (--time-limit), or --set lesson", {}, {}};
+  }
   result = {"ok", "", {}, {}};
   if (fs::exists(report)) result.reports.push_back(report);
 
