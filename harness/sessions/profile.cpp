@@ -45,7 +45,7 @@ fs::path ncu_program() {
 std::string line_after(const std::string& text, const std::string& mark) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (line.rfind(mark, 0) == 0) return line.substr(line.find_first_not_of(' ', mark.size()));
+    if (line.rfind(mark, 0) == 0) return line.substr(std::min(line.find_first_not_of(' ', mark.size()), line.size()));
   }
   return "";
 }
@@ -122,10 +122,9 @@ std::optional<Ncu> find_ncu() {
 }
 
 std::string how_to_get_ncu() {
-  return "Nsight Compute (ncu) is not here: it comes with the CUDA toolkit (apt-get install cuda-nsight-compute-13-0 "
-         "from "
-         "NVIDIA's packages, for the toolkit's version); put its folder into the PATH, or name the program in "
-         "LADDER_NCU";
+  return "Nsight Compute (ncu) is not here: it comes with the CUDA toolkit (from NVIDIA's "
+         "packages: apt-get install cuda-nsight-compute-13-0, for the toolkit's version); put its folder into the "
+         "PATH, or name the program in LADDER_NCU";
 }
 
 std::string why_no_counters(const std::string& words) {
