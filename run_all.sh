@@ -106,6 +106,9 @@ END
   if [[ -z $(find_python 'import venv, ensurepip') ]]; then
     printf '%s\n' python3 python3-venv
   fi
+  if [[ " ${steps[*]} " == *" test "* ]] && ! command -v ccache >/dev/null; then
+    echo ccache
+  fi
 }
 
 setup_packages() {
@@ -133,8 +136,8 @@ setup_packages() {
     logged build/log/apt-install.log "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
       apt-get install -y --no-install-recommends "${missing[@]}" || true
     mapfile -t missing < <(missing_packages)
-    # Python without venv is enough where it has the packages itself: setup_python sees to that.
-    mapfile -t missing < <(printf '%s\n' "${missing[@]}" | grep -vE '^(python3|python3-venv)?$' || true)
+    # Python without venv is enough where it has the packages itself: setup_python sees to that. ccache only saves time.
+    mapfile -t missing < <(printf '%s\n' "${missing[@]}" | grep -vE '^(python3|python3-venv|ccache)?$' || true)
     if ((${#missing[@]})); then
       stop "still missing: ${missing[*]}. With network: apt-get install ${missing[*]}; then start again."
     fi
@@ -314,6 +317,10 @@ draw() {
 # ----------------------------------------------------------------------------------------------------------------- test
 
 run_tests() {
+  if command -v ccache >/dev/null; then
+    # A test builds parts of a clean clone: what is compiled here serves there.
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=$PWD/build/ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+  fi
   build_preset default
   local default_dir=$binary_dir
   build_preset asan
@@ -329,7 +336,7 @@ run_tests() {
   if have_module pytest; then
     # Side by side file by file, because the tests of a file may share a build.
     local several=()
-    if have_module xdist; then several=(-n "$((jobs < 4 ? jobs : 4))" --dist loadfile); fi
+    if have_module xdist; then several=(-n "$((jobs < 4 ? jobs : 4))" --dist loadfile --no-loadscope-reorder); fi
     "$python" -m pytest -q "${several[@]}" || problem "pytest failed"
   else
     problem "the tests written in Python did not run: ${python:-python3} lacks pytest"

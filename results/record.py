@@ -34,16 +34,25 @@ class Job:
         return "".join(kept).replace("_", "-")[:150]
 
 
-def jobs(variants: list[str], few: list[str], workloads: list[str]) -> list[Job]:
-    """Long sessions first, so that no GPU waits for another at the end."""
-    large = ["--time-limit", "240", "--validation-budget", "2e9"]
-    found = [Job("kmcuda", v, large) for v in variants]
-    for workload in ("blobs30_00", "blobs30_01"):
-        found += [Job(workload, ",".join(variants[at : at + 6]), large) for at in range(0, len(variants), 6)]
-    found += [Job(w, ",".join(variants)) for w in ("photo", "wine_k2100", "wine_k1500", "wine_k900")]
-    found += [Job(w, ",".join(variants)) for w in ("wine_k300", "wine_k100", "wine_k16")]
-    found += [Job(f"blobs30_{file:02}", ",".join(few), [*large, "--no-keep"]) for file in range(2, 30)]
-    return [job for job in found if not workloads or any(job.workload.startswith(w) for w in workloads)]
+# A variant alone on one workload is a job where that takes minutes: operations of an iteration from here on.
+LONG = 1e11
+# Several variants share a job where making the points takes long, and nothing else does: bytes from here on.
+LARGE = 1e9
+
+
+def jobs(workloads: list[dict], variants: list[str], few: list[str], few_on: list[str]) -> list[Job]:
+    """In the workloads' order, so that what a budget cuts off is the last of them."""
+    found: list[Job] = []
+    for w in workloads:
+        name, operations, entries = w["name"], w["n"] * w["d"] * w["k"], w["n"] * w["d"]
+        chosen = few if any(fnmatch(name, glob) for glob in few_on) else variants
+        large = 4 * entries >= LARGE
+        at_once = 1 if operations >= LONG and not large else 6 if large else len(chosen)
+        options = ["--time-limit", "240", "--validation-budget", "2e9"] if operations >= LONG or large else []
+        options += ["--no-keep"] if large and chosen is few else []
+        for at in range(0, len(chosen), at_once):
+            found.append(Job(name, ",".join(chosen[at : at + at_once]), options))
+    return found
 
 
 def main() -> int:
@@ -52,8 +61,9 @@ def main() -> int:
     parser.add_argument("--gpus", default="0", help="with commas between them")
     parser.add_argument("--device", default="cuda", choices=("cuda", "simt", "cpu"))
     parser.add_argument("--variants", default="*", help="globs, with commas between them")
-    parser.add_argument("--few", default="*", help="globs: those for 28 of the thirty large files")
-    parser.add_argument("--workloads", default="", help="names or beginnings of names, with commas; default: all")
+    parser.add_argument("--workloads", default="*", help="globs, in the order of their importance; no tiny ones")
+    parser.add_argument("--few", default="*", help="globs: the variants that run on --few-on")
+    parser.add_argument("--few-on", default="", help="globs: workloads on which only some variants run")
     parser.add_argument("--parts", type=Path, default=ROOT / "results/local/parts", help="folder for the pieces")
     parser.add_argument("--budget", type=float, default=1e9, help="seconds after which no job begins")
     parser.add_argument("--run", default="", help="more options for `ladder run`, in one word list")
@@ -66,7 +76,12 @@ def main() -> int:
     split = [v for v in here if any(fnmatch(v, word) for word in o.variants.split(","))]
     few = [v for v in split if any(fnmatch(v, word) for word in o.few.split(","))]
     todo: queue.SimpleQueue[Job] = queue.SimpleQueue()
-    planned = jobs(split, few, [word for word in o.workloads.split(",") if word])
+    full = {w["name"]: w for w in listed["workloads"] if not w["name"].endswith("_tiny")}
+    named = dict.fromkeys(name for glob in o.workloads.split(",") for name in full if fnmatch(name, glob))
+    for name in [name for name in named if not full[name]["available"]]:
+        print(f"{name} is left out: {full[name]['reason']}")
+    available = [full[name] for name in named if full[name]["available"]]
+    planned = jobs(available, split, few, o.few_on.split(","))
     for job in planned:
         todo.put(job)
     o.parts.mkdir(parents=True, exist_ok=True)

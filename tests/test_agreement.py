@@ -65,7 +65,7 @@ def agree(points: np.ndarray, folder: Path, roundoff: float) -> None:
     [("blobs", 9, "exact"), ("skin", 12, "fixed:5"), ("letter", 26, "reassigned:0.01")],
 )
 def test_scikit_learn_agrees(ladder: Ladder, tmp_path: Path, name: str, k: int, stop: str, dtype: type) -> None:
-    points = {"blobs": lambda: blobs(3000, 7), "skin": skin, "letter": letter}[name]().astype(dtype)
+    points = {"blobs": lambda: blobs(1000, 7), "skin": skin, "letter": letter}[name]().astype(dtype)
     np.save(tmp_path / f"{name}.npy", points)
     record = ladder.run(
         "--device",

@@ -63,7 +63,9 @@ __global__ void __launch_bounds__(most_threads / points)
       }
     }
   }
-  for (int p = 0; p < points; ++p) label[i[p]] = best[p];  // those of the last point are all the same
+  for (int p = 0; p < points; ++p) {
+    if (row + p * int(blockDim.x) < n) label[i[p]] = best[p];
+  }
 }
 
 template <class T>

@@ -1,5 +1,6 @@
 // Wrong on purpose: threads of a block add to shared sums that others have not cleared yet.
 // rejected: a centroid is wrong
+// rejected (checked): both touch 8 bytes of the __shared__ variable 'part'
 #include "../../variants/parts/assign_rows.cuh"
 
 namespace {
