@@ -167,6 +167,11 @@ def test_what_the_limit_kept_away_is_profiled_alone(bench: Bench) -> None:
     assert made["x1", "grapes", "update"]["kernels"][0]["launches"] == 2
 
 
+def test_as_many_launches_as_the_limit_are_all_there_are(bench: Bench) -> None:
+    made = bench.make("x1", "--workload", "grapes", "--scopes", "update", "--launches", "2")
+    assert not made["x1", "grapes", "update"]["cut_short"] and len(bench.build.asked()) == 1
+
+
 def test_without_ranges_each_scope_is_profiled_alone(bench: Bench) -> None:
     bench.ncu.plan["ranges"] = False
     made = bench.make("x1", "--workload", "grapes")

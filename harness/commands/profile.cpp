@@ -127,7 +127,7 @@ class Ready {
 /// On the first workload that the variant takes.
 Profiled profile_on_one_of(const Variant& v, const std::vector<Workload>& workloads, const ProfileOptions& options,
                            Ready& ready, const fs::path& scratch, Progress& progress, std::string& taken) {
-  Profiled last{"refused", "no workload is here: `ladder list` says what is missing", {}, {}};
+  Profiled last{"refused", "no workload is here: `ladder list` says what is missing", {}};
   for (const Workload& w : workloads) {
     progress.doing(fmt::format("{} {}", v.id, w.name));
     taken = w.name;
@@ -136,7 +136,7 @@ Profiled profile_on_one_of(const Variant& v, const std::vector<Workload>& worklo
     } catch (const NoCounters&) {
       throw;
     } catch (const std::exception& error) {
-      last = {"failed", error.what(), {}, {}};
+      last = {"failed", error.what(), {}};
     }
     if (last.status != "refused" || interrupted()) break;
   }

@@ -52,6 +52,9 @@ std::string line_after(const std::string& text, const std::string& mark) {
 
 std::string read_if_there(const fs::path& file) { return fs::exists(file) ? read_whole(file) : ""; }
 
+/// How many launches are profiled in a session with so many scopes.
+size_t limit_of(const ProfileOptions& o, size_t scopes) { return size_t(o.launches) * scopes; }
+
 /// ncu's options for what is counted, and how.
 std::string ncu_options(const ProfileOptions& o, size_t scopes) {
   // No clock is locked: the card is measured as it is found, and a locked clock needs rights.
@@ -63,7 +66,7 @@ std::string ncu_options(const ProfileOptions& o, size_t scopes) {
     std::erase(names, ' ');
     options += "--metrics " + names + " ";
   }
-  return options + fmt::format("--launch-count {}", o.launches * int(scopes));
+  return options + fmt::format("--launch-count {}", limit_of(o, scopes) + 1);  // one more tells that there are more
 }
 
 /// A program that runs the worker under ncu. What ncu says goes to `log`; the worker is told where to report to by a
@@ -192,29 +195,28 @@ Profiled profile_session(const Variant& v, const Workload& w, const ProfileOptio
   const std::string words = read_if_there(log) + read_if_there(scratch / "request.json.log");
   if (const std::string why = why_no_counters(words); !why.empty()) throw NoCounters(why);
 
-  Profiled result{"refused", "", {}, {}};
+  Profiled result{"refused", "", {}};
   std::vector<std::string> sampled;
   for (const json& row : rows) {
     const std::string status = row.at("status");
     if (status == "ok") {
       sampled.push_back(row.at("scope"));
     } else if (status != "refused") {
-      return {status, row.at("reason"), {}, {}};
+      return {status, row.at("reason"), {}};
     } else if (result.reason.empty()) {
       result.reason = row.at("reason");
     }
   }
   if (sampled.empty()) return result;
-  const RawPage page = fs::exists(report) ? read_raw_page(raw_page(o.ncu, report)) : RawPage();
+  RawPage page = fs::exists(report) ? read_raw_page(raw_page(o.ncu, report)) : RawPage();
   if (page.launches.empty()) {
     if (const std::string error = line_after(words, "==ERROR=="); !error.empty())
-      return {"failed", "ncu: " + error, {}, {}};
+      return {"failed", "ncu: " + error, {}};
     // ncu says so where there was nothing to profile: a silent one was stopped.
     if (words.find("No kernels were profiled") == std::string::npos)
-      return {"failed", "ncu left no report: it may need more time (--time-limit), or --set lesson", {}, {}};
+      return {"failed", "ncu left no report: it may need more time (--time-limit), or --set lesson", {}};
   }
-  result = {"ok", "", {}, {}};
-  if (fs::exists(report)) result.reports.push_back(report);
+  result = {"ok", "", {}};
 
   // One scope at a time where it is not said which launch belongs to which, and for what the limit kept away.
   const auto alone = [&](const std::string& scope) {
@@ -223,9 +225,9 @@ Profiled profile_session(const Variant& v, const Workload& w, const ProfileOptio
     const Profiled more = profile_session(v, w, one, scratch, progress);
     if (more.status != "ok") result.status = more.status, result.reason = more.reason;
     result.profiles.insert(result.profiles.end(), more.profiles.begin(), more.profiles.end());
-    result.reports.insert(result.reports.end(), more.reports.begin(), more.reports.end());
   };
-  const bool at_limit = page.launches.size() >= size_t(o.launches) * scopes.size();
+  const bool at_limit = page.launches.size() > limit_of(o, scopes.size());
+  if (at_limit) page.launches.pop_back();
   std::vector<std::vector<Launch>> by_scope(sampled.size());
   size_t last = 0;
   for (const Launch& launch : page.launches) {

@@ -52,7 +52,6 @@ struct Profiled {
   std::string status;                    ///< ok, refused, invalid or failed
   std::string reason;                    ///< why not ok
   std::vector<nlohmann::json> profiles;  ///< one per scope that the variant has
-  std::vector<std::filesystem::path> reports;
 };
 
 /// Profiles a variant on a workload that is ready. Throws NoCounters.
