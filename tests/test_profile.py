@@ -296,6 +296,8 @@ def test_bad_usage(bench: Bench) -> None:
     ):
         done = bench(*words)
         assert done.returncode == 2 and said in done.stderr, done.stderr
+    done = bench("--show", "none.json")
+    assert done.returncode == 2 and "none.json is not there" in done.stderr
     bench.file.parent.mkdir(parents=True)
     bench.file.write_text("{}")
     done = bench("--show")

@@ -145,6 +145,7 @@ Profiled profile_on_one_of(const Variant& v, const std::vector<Workload>& worklo
 
 int profile(ProfileWords words) {
   if (words.show->count() > 0) {
+    if (!words.shown.empty() && !fs::exists(words.shown)) throw Error(fmt::format("{} is not there", words.shown));
     const bool any = show(words.shown.empty() ? committed_profiles() : std::vector<fs::path>{words.shown}, words);
     if (!any) fmt::print(stderr, "ladder: there is no profile of what is asked for: `ladder profile` makes them\n");
     return any ? 0 : 1;
