@@ -21,7 +21,7 @@ using nlohmann::json;
 namespace {
 
 /// One thing that the ladder uses.
-struct Finding {
+struct Diagnosis {
   std::string name;
   std::string status;  ///< ok, limited (it works, but not wholly) or missing
   std::string found;   ///< what is here, or why not
@@ -37,7 +37,7 @@ std::string version_in(const std::string& text) {
   return from == std::string::npos ? "" : text.substr(from, text.find_first_of(" ,\n)", from) - from);
 }
 
-Finding find_compiler() {
+Diagnosis find_compiler() {
   std::string found, missing;
   for (const auto& [tool, question] : std::map<std::string, std::string>{
            {"g++", "g++ -dumpfullversion"}, {"cmake", "cmake --version"}, {"ninja", "ninja --version"}}) {
@@ -52,7 +52,7 @@ Finding find_compiler() {
           "no variant can be built: those that are built still run", "./run_all.sh setup"};
 }
 
-Finding find_nvcc() {
+Diagnosis find_nvcc() {
   const bool in_path = !output_of("command -v nvcc").empty();
   const std::string program = in_path ? "nvcc" : "/usr/local/cuda/bin/nvcc";
   const std::string words = output_of(program + " --version");
@@ -67,7 +67,7 @@ Finding find_nvcc() {
       "", ""};
 }
 
-Finding find_driver() {
+Diagnosis find_driver() {
   std::ifstream in("/proc/driver/nvidia/version");
   const std::string words(std::istreambuf_iterator<char>(in), {});
   const size_t at = words.find("x86_64") == std::string::npos ? words.find("Module") : words.find("x86_64");
@@ -77,7 +77,7 @@ Finding find_driver() {
   return {"driver", "ok", at == std::string::npos ? first_line(words) : version_in(words.substr(at + 6)), "", ""};
 }
 
-Finding find_gpu(const json& gpus) {
+Diagnosis find_gpu(const json& gpus) {
   std::string found;
   for (const json& gpu : gpus) {
     found += fmt::format("{}{}: {}, compute capability {}, {} multiprocessors, {:.0f} GiB", found.empty() ? "" : "; ",
@@ -117,7 +117,7 @@ std::string why_no_count(const Ncu& ncu, int ordinal) {
                                     : "ncu: " + first_line(words.substr(error + 10));
 }
 
-Finding find_profiler(const json& gpus) {
+Diagnosis find_profiler(const json& gpus) {
   const std::string costs = "no counters: `ladder profile` shows the committed ones";
   const std::optional<Ncu> ncu = find_ncu();
   const std::string only = admin_only();
@@ -131,7 +131,7 @@ Finding find_profiler(const json& gpus) {
 }
 
 /// Of the first GPU: where its clock and its power stand.
-Finding find_clocks() {
+Diagnosis find_clocks() {
   const std::string line = first_line(
       output_of("timeout 20 nvidia-smi --query-gpu=clocks.sm,clocks.max.sm,power.draw,power.limit,power.max_limit "
                 "--format=csv,noheader,nounits"));
@@ -152,7 +152,7 @@ Finding find_clocks() {
 /// The Python that run_all.sh would use; empty where there is none.
 std::string which_python() { return first_line(output_of(quoted(source_folder() / "run_all.sh") + " --which-python")); }
 
-Finding find_python(const std::string& python) {
+Diagnosis find_python(const std::string& python) {
   const std::string mend = "./run_all.sh setup (with network: makes .venv)";
   if (python.empty())
     return {"Python", "missing", "no Python from 3.11 on", "no pictures, no real data sets, no peers, no Python tests",
@@ -185,7 +185,7 @@ Finding find_python(const std::string& python) {
 }
 
 /// Data by family: one finding for all that is here, one for each reason why some is not.
-std::vector<Finding> find_data(const std::string& python) {
+std::vector<Diagnosis> find_data(const std::string& python) {
   std::vector<std::string> here;
   std::map<std::string, std::vector<std::string>> missing;  // families, by reason
   const auto add = [](std::vector<std::string>& names, const std::string& name) {
@@ -199,7 +199,7 @@ std::vector<Finding> find_data(const std::string& python) {
     else
       add(missing[w.missing.substr(0, w.missing.find(": run"))], w.family);
   }
-  std::vector<Finding> findings;
+  std::vector<Diagnosis> findings;
   if (!here.empty()) findings.push_back({"data", "ok", listed(here) + " (found, or generated when first run)", "", ""});
   for (const auto& [reason, families] : missing) {
     std::string globs;
@@ -211,7 +211,7 @@ std::vector<Finding> find_data(const std::string& python) {
   return findings;
 }
 
-Finding find_build(const std::string& preset, const std::string& folder, const std::string& costs) {
+Diagnosis find_build(const std::string& preset, const std::string& folder, const std::string& costs) {
   const fs::path build = source_folder() / folder;
   const std::string mend = preset == "default"
                                ? "./run_all.sh build"
@@ -246,8 +246,8 @@ std::string results_named(const std::string& pattern) {
   return listed(found);
 }
 
-std::vector<Finding> find_results() {
-  std::vector<Finding> findings;
+std::vector<Diagnosis> find_results() {
+  std::vector<Diagnosis> findings;
   const auto look = [&](const char* name, const char* pattern, const char* costs, const char* mend) {
     const std::string found = results_named(pattern);
     if (found.empty())
@@ -261,26 +261,26 @@ std::vector<Finding> find_results() {
   return findings;
 }
 
-std::vector<Finding> examine() {
+std::vector<Diagnosis> examine() {
   json gpus = json::array();
   for (const json& device : find_devices()) {
     if (device.at("kind") == "cuda") gpus.push_back(device);
   }
-  std::vector<Finding> findings = {find_compiler(), find_nvcc(), find_driver(), find_gpu(gpus), find_profiler(gpus)};
+  std::vector<Diagnosis> findings = {find_compiler(), find_nvcc(), find_driver(), find_gpu(gpus), find_profiler(gpus)};
   if (!gpus.empty()) findings.push_back(find_clocks());
   const std::string python = which_python();
   findings.push_back(find_python(python));
-  for (Finding& finding : find_data(python)) findings.push_back(std::move(finding));
+  for (Diagnosis& finding : find_data(python)) findings.push_back(std::move(finding));
   findings.push_back(find_build("default", "build", "no ladder to run here, unless the preset cpu is built"));
   findings.push_back(
       find_build("cpu", "build-cpu", "nothing, where the default is built: it is the same without CUDA"));
   findings.push_back(find_build("asan", "build-asan", "the first `ladder check` builds it, minutes"));
-  for (Finding& finding : find_results()) findings.push_back(std::move(finding));
+  for (Diagnosis& finding : find_results()) findings.push_back(std::move(finding));
   return findings;
 }
 
-void print(const std::vector<Finding>& findings) {
-  for (const Finding& f : findings) {
+void print(const std::vector<Diagnosis>& findings) {
+  for (const Diagnosis& f : findings) {
     fmt::print("{:<8} {:<9} {}\n", f.status, f.name, f.found);
     if (!f.costs.empty()) fmt::print("{:<18}   costs: {}\n", "", f.costs);
     if (!f.mend.empty()) fmt::print("{:<18}   mend:  {}\n", "", f.mend);
@@ -295,15 +295,17 @@ Command doctor_command(CLI::App& app) {
   command->add_flag("--json", *as_json, "For programs");
   command->footer("Exit status 0: it looked. That something is missing is no error.");
   return {command, [as_json] {
-            const std::vector<Finding> findings = examine();
+            const std::vector<Diagnosis> findings = examine();
             if (!*as_json) {
               print(findings);
               return 0;
             }
             json list = json::array();
-            for (const Finding& f : findings)
-              list.push_back(
-                  {{"name", f.name}, {"status", f.status}, {"found", f.found}, {"costs", f.costs}, {"mend", f.mend}});
+            for (const Diagnosis& f : findings) {
+              const json finding = {
+                  {"name", f.name}, {"status", f.status}, {"found", f.found}, {"costs", f.costs}, {"mend", f.mend}};
+              list.push_back(finding);
+            }
             std::cout << json{{"findings", list}}.dump(1) << "\n";
             return 0;
           }};
