@@ -51,7 +51,8 @@ std::vector<fs::path> committed_profiles() {
 std::vector<json> profiles_in(const fs::path& file, const std::string& patterns, const std::string& workload) {
   const std::vector<std::string> globs = split(patterns);
   std::vector<json> chosen;
-  for (const json& p : read_profile(file).at("profiles")) {
+  const json whole = read_profile(file);
+  for (const json& p : whole.at("profiles")) {
     const std::string variant = p.at("variant"), name = p.at("workload");
     const bool wanted = globs.empty() || std::any_of(globs.begin(), globs.end(),
                                                      [&](const std::string& glob) { return matches(glob, variant); });
