@@ -288,7 +288,7 @@ void merge_into_profile(const fs::path& file, const std::vector<json>& profiles)
     return std::array<std::string, 4>{p.at("variant"), p.at("workload"), p.at("type"), p.at("scope")};
   };
   std::map<std::array<std::string, 4>, json> by_key;
-  for (json& old : whole["profiles"]) by_key[key(old)] = std::move(old);
+  for (const json& old : whole["profiles"]) by_key[key(old)] = old;
   for (const json& profile : profiles) by_key[key(profile)] = profile;
   whole["profiles"] = json::array();
   for (auto& [name, profile] : by_key) whole["profiles"].push_back(std::move(profile));
