@@ -319,7 +319,7 @@ draw() {
 run_tests() {
   if command -v ccache >/dev/null; then
     # A test builds parts of a clean clone: what is compiled here serves there.
-    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=$PWD/build/ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=$PWD/build/ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
   fi
   build_preset default
   local default_dir=$binary_dir

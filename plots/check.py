@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Checks records and profiles: `check.py FILE...` prints a sentence per violation and exits 1 if there is any.
 
-First harness/records/record.schema.json, then what a schema cannot say: medians and quartiles agree with their samples,
-every row's workload exists, the chains of bases end. A profile (of `ladder profile`) by profile.schema.json beside it.
+Files of tuned values are checked by harness/records/tuned.schema.json, profiles (of `ladder
+profile`) by profile.schema.json beside it. Of records, first
+harness/records/record.schema.json, then what a schema cannot say: medians and quartiles agree with their samples,
+every row's workload exists, the chains of bases end.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from record import Record, RecordError, from_document, read_json
 
 SCHEMA = Path(__file__).resolve().parent.parent / "harness" / "records" / "record.schema.json"
 PROFILE_SCHEMA = SCHEMA.with_name("profile.schema.json")
+TUNED_SCHEMA = SCHEMA.with_name("tuned.schema.json")
 # Samples and quartiles may be written with fewer digits than they were computed with.
 RELATIVE_TOLERANCE = 1e-6
 # With fewer samples a quartile is one of them, or nearly.
@@ -152,7 +155,7 @@ def semantic_violations(document: dict[str, Any]) -> list[str]:
                 found.append(
                     f"{name}: {row['iterations']} iterations, but {len(row['reassigned'])} entries in reassigned."
                 )
-    return found + base_violations(document["rows"])
+    return found + base_violations(document["rows"]) + tuning_violations(document)
 
 
 def older_violations(document: dict[str, Any]) -> list[str]:
@@ -207,10 +210,41 @@ def profile_violations(document: dict[str, Any]) -> list[str]:
     return found
 
 
+def tuned_violations(document: dict[str, Any]) -> list[str]:
+    """Of a file of tuned values."""
+    found = [
+        f"the tuned values: {'.'.join(str(part) for part in error.absolute_path)}: {error.message[:300]}."
+        for error in validator(TUNED_SCHEMA).iter_errors(document)
+    ]
+    if found:
+        return found
+    keys = ("device", "machine", "gpus", "variant", "n", "d", "k", "type", "metric", "kernel", "filled")
+    places = [tuple(entry[key] for key in keys) for entry in document["entries"]]
+    return [f"the tuned values: {place} is there twice." for place in sorted(set(places)) if places.count(place) > 1]
+
+
+def tuning_violations(document: dict[str, Any]) -> list[str]:
+    """What `ladder tune` says of a sweep must be of points that there are."""
+    found = []
+    known = {w["name"] for w in document["workloads"]}
+    for entry in document.get("tuning", []):
+        name = f"tuning of {entry['variant']} on {entry['workload']}"
+        if entry["workload"] not in known:
+            found.append(f"{name}: workload {entry['workload']} is not in workloads.")
+        values = {axis["name"]: axis["values"] for axis in entry["axes"]}
+        for which in ("standard", "best"):
+            point = entry[which]
+            if point is not None and (set(point) != set(values) or any(v not in values[a] for a, v in point.items())):
+                found.append(f"{name}: {which} {point} is no point of its axes.")
+    return found
+
+
 def violations(document: dict[str, Any]) -> list[str]:
     """One sentence per violation; the meaning is only looked at once the form is right."""
     if "profile_version" in document:
         return profile_violations(document)
+    if "entries" in document and "rows" not in document:
+        return tuned_violations(document)
     if document.get("schema_version") in OLDER_VERSIONS:
         return older_violations(document)
     return schema_violations(document) or semantic_violations(document)

@@ -25,6 +25,7 @@ import roof
 import scopes
 import sweep
 import tree
+import tuning
 from choice import DEFAULT_DEVICES, Choice
 from record import DEVICES, SCOPES, Record, RecordError, together
 
@@ -35,6 +36,7 @@ FIGURES: dict[str, Drawer] = {
     "roof": roof.draw,
     "scopes": scopes.draw,
     "sweep": sweep.draw,
+    "tuning": tuning.draw,
     "files": files.draw,
     "convergence": convergence.draw,
     "points": points.draw,

@@ -124,6 +124,8 @@ class Row:
     shows: str = ""
     axes: dict[str, int] = field(default_factory=dict)
     cache: str = "warm"
+    tuned: bool = False  # the axes are those that `ladder tune` found
+    session: int | None = None  # place among several sessions of the same; None where there is one
     gpus: int | None = None
     sustained_seconds: float | None = None
     per_iteration_ms: float | None = None
@@ -157,6 +159,40 @@ class Row:
     def timed(self) -> bool:
         """Its time may be drawn: it is valid. An unstable one is drawn, and marked."""
         return self.status in ("ok", "unstable")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A tuning axis as the card declares it."""
+
+    name: str
+    values: list[int]
+    standard: int
+    reported: list[int] = field(default_factory=list)  # what the card's source found best, on its device
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What came of sweeping a variant's axes on a workload; the curve is in the rows."""
+
+    variant: str
+    workload: str
+    device: str
+    scope: str
+    axes: list[Axis]
+    held: dict[str, int]
+    standard: dict[str, int]
+    standard_ms: float | None
+    best: dict[str, int] | None
+    best_ms: float | None
+    reason: str
+    method: str
+    points: int
+    gaps: int
+
+    def axis(self, name: str) -> Axis | None:
+        """The axis of that name, where it was swept."""
+        return next((a for a in self.axes if a.name == name and name not in self.held), None)
 
 
 @dataclass(frozen=True)
@@ -242,6 +278,7 @@ class Record:
     sources: list[Source]
     workloads: dict[str, Workload]
     rows: list[Row]
+    tuning: list[Tuning] = field(default_factory=list)
     bases: dict[str, str] = field(init=False)  # variant -> base, in the order of the record
     shows: dict[str, str] = field(init=False)
     ideas: dict[str, str] = field(init=False)
@@ -275,7 +312,8 @@ class Record:
                 raise RecordError(f"{self.names}: has no workload {pattern}, but {', '.join(self.workloads)}.")
             kept |= found
         workloads = {name: workload for name, workload in self.workloads.items() if name in kept}
-        return Record(self.sources, workloads, [row for row in self.rows if row.workload in workloads])
+        rows = [row for row in self.rows if row.workload in workloads]
+        return Record(self.sources, workloads, rows, [t for t in self.tuning if t.workload in workloads])
 
     def families(self, names: Iterable[str]) -> dict[str, list[Workload]]:
         """The named workloads by family, both in the order of the record."""
@@ -532,7 +570,11 @@ def from_document(document: dict[str, Any], path: Path) -> Record:
         if not isinstance(entry.get("sm_mhz"), list):  # schema 1 had one clock for all samples
             entry = entry | {"sm_mhz": [], "median_mhz": entry.get("sm_mhz")}
         rows.append(made(Row, entry | {"folder": path.resolve().parent}))
-    return Record([Source(path, document["context"], document["schema_version"])], workloads, rows)
+    tuning = [
+        made(Tuning, entry | {"axes": [made(Axis, axis) for axis in entry["axes"]]})
+        for entry in document.get("tuning", [])
+    ]
+    return Record([Source(path, document["context"], document["schema_version"])], workloads, rows, tuning)
 
 
 def together(records: Sequence[Record]) -> list[Record]:
@@ -568,4 +610,9 @@ def merged(records: Sequence[Record]) -> Record:
             said, by = bases.setdefault(variant, (base, record.names))
             if said != base:
                 raise RecordError(f"{by} says that {variant} is based on '{said}', {record.names} says '{base}'.")
-    return Record([s for r in records for s in r.sources], workloads, [row for r in records for row in r.rows])
+    return Record(
+        [s for r in records for s in r.sources],
+        workloads,
+        [row for r in records for row in r.rows],
+        [t for r in records for t in r.tuning],
+    )

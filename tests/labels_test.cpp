@@ -162,7 +162,7 @@ TEST(CheckLabels, CancellationFarFromTheOriginIsNoDifferenceForm) {
   EXPECT_TRUE(solved.check_labels({.form = Form::expanded}).ok());
   const LabelReport report = solved.check_labels({.form = Form::difference});
   EXPECT_GT(report.labels_wrong, 10);
-  EXPECT_TRUE(has(report.first, "where difference form allows"));
+  EXPECT_TRUE(has(report.first, "where rounding (difference form) explains at most"));
 }
 
 TEST(CheckLabels, UnderflowIsAllowedAndOverflowIsNot) {

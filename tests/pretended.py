@@ -37,7 +37,9 @@ WORKER = """\
 import json, os, sys, time
 
 PLAN = json.load(open({plan!r}))
-with open({asked!r}, "a") as asked:
+with open({asked!r}, "a+") as asked:
+    asked.seek(0)
+    before = [json.loads(line)[2] for line in asked]
     request = json.load(open(sys.argv[2])) if sys.argv[1] == "run" else None
     asked.write(json.dumps([{home!r}, sys.argv[1], request]) + "\\n")
 if sys.argv[1] == "devices":
@@ -46,8 +48,14 @@ elif sys.argv[1] == "ceilings":
     time.sleep(PLAN["ceilings_seconds"])
     print(json.dumps(PLAN["ceilings"][{home!r}]))
 else:
-    events = int(sys.argv[3]) if sys.argv[3].isdigit() else os.open(sys.argv[3], os.O_WRONLY)
-    for event in PLAN["sessions"][request["variant"]]:
+    out = int(sys.argv[3]) if sys.argv[3].isdigit() else os.open(sys.argv[3], os.O_WRONLY)
+    # What was planned for these values of the axes; what was planned for several sessions comes in turns.
+    name = request["variant"] + "".join(f" {{a}}={{v}}" for a, v in sorted(request["axes"].items()))
+    events = PLAN["sessions"].get(name, PLAN["sessions"][request["variant"]])
+    if isinstance(events[0], list):
+        same = [r for r in before if r and (r["variant"], r["axes"]) == (request["variant"], request["axes"])]
+        events = events[len(same) % len(events)]
+    for event in events:
         if "sleep" in event:
             time.sleep(event["sleep"])
         elif "wait_for" in event:
@@ -58,7 +66,7 @@ else:
         elif "print" in event:
             print(event["print"], flush=True)
         elif event["event"] != "timed" or event["scope"] in request["scopes"]:
-            os.write(events, json.dumps(event).encode() + b"\\n")
+            os.write(out, json.dumps(event).encode() + b"\\n")
 """
 
 
@@ -196,11 +204,13 @@ class Pretended:
         self.plan["sessions"].setdefault(variant, session())
 
     def start(self, *words: str | Path, **environment: str) -> subprocess.Popen[str]:
-        (self.folder / "plan.json").write_text(json.dumps(self.plan))
         catalogue = {"workloads": self.workloads, "sources": self.sources}
-        (self.folder / "catalogue.json").write_text(json.dumps(catalogue))
+        for name, document in (("plan", self.plan), ("catalogue", catalogue)):
+            part = self.folder / f"{name}.part"
+            part.write_text(json.dumps(document))
+            part.replace(self.folder / f"{name}.json")  # another run may be reading it
         command = [str(self.build / "ladder"), *map(str, words)]
-        if words[0] == "run" and "--out" not in words:
+        if words[0] in ("run", "tune") and "--out" not in words:
             command += [*QUICK, "--out", str(self.out)]
         return subprocess.Popen(
             command,

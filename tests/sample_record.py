@@ -237,6 +237,65 @@ def tall(variants: int = 40) -> dict[str, Any]:
     return {"schema_version": 2, "context": context(), "workloads": sweep, "rows": rows}
 
 
+def tuned() -> dict[str, Any]:
+    """What a sweep leaves behind: two axes one after the other, a point that is refused, a standard one that stays."""
+    sweep = [workload(f"grapes_k{k}", "grapes", 6497, 11, k) for k in (16, 300, 2100)]
+    big = workload("embedding", "embedding", 300_000, 408, 5000, "reassigned:0.01")
+    axes = [
+        {"name": "points", "values": [1, 2, 4], "standard": 4, "reported": []},
+        {"name": "block", "values": list(range(32, 1025, 32)), "standard": 128, "reported": [256, 512]},
+    ]
+    standard = {"points": 4, "block": 128}
+    rows: list[dict[str, Any]] = []
+    tuning: list[dict[str, Any]] = []
+    for w in (*sweep, big):
+        points = 2 if w is big else 4
+        best = {"points": points, "block": 192} if w in (big, sweep[2]) else standard
+        found = {}
+        swept = [(points, block) for block in (128, *(v for v in axes[1]["values"] if v != 128))]
+        for p, block in [(4, 128), (1, 128), (2, 128), *(at for at in swept if at != (points, 128))]:
+            cost = 1 + 0.1 * abs(math.log2(block / (192 if w in (big, sweep[2]) else 128))) ** 1.7
+            ms = w["n"] * w["k"] * w["d"] / 2e9 * cost * (1 + 0.2 * abs(math.log2(p / points))) + 0.01
+            extra: dict[str, Any] = {"axes": {"points": p, "block": block}}
+            if w is sweep[2] and block > 768:
+                extra |= {"status": "refused", "reason": f"needs {block} threads, its registers allow 768 in a block"}
+            made = row("g6_block", "", w, "cuda", "assign", ms=ms, **extra)
+            rows.append(made)
+            found[(p, block)] = made["median_ms"]
+        stays = best == standard
+        times = (found[(4, 128)], found[(best["points"], best["block"])])
+        tuning.append(
+            {
+                "variant": "g6_block",
+                "workload": w["name"],
+                "device": "cuda",
+                "gpus": 1,
+                "scope": "assign",
+                "axes": axes,
+                "held": {},
+                "method": "descent",
+                "points": len(found),
+                "gaps": sum(value is None for value in found.values()),
+                "standard": standard,
+                "standard_ms": times[0],
+                "best": best,
+                "best_ms": times[1],
+                "decided_by": "median" if stays else "apart",
+                "reason": "no point is faster than the standard one" if stays else "beyond chance",
+                "ratio": None if stays else times[1] / times[0],
+                "low": None if stays else 0.7,
+                "high": None if stays else 0.99,
+            }
+        )
+    return {
+        "schema_version": 2,
+        "context": context(),
+        "workloads": [*sweep, big],
+        "rows": rows,
+        "tuning": tuning,
+    }
+
+
 def write(document: dict[str, Any], path: Path) -> Path:
     path.write_text(json.dumps(document))
     return path

@@ -72,23 +72,21 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
 def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     scopes = ["iteration", "end_to_end"]
     # What exchanges words within warps for every distance takes the CPU device a minute: it is refused as too slow.
-    words = ["--device", "simt", "--variants", "v*,m*,c*", "--workloads", "*_tiny", "--time-limit", "15"]
+    words = ["--device", "simt", "--variants", "v*,m*,c*", "--workloads", "*_tiny", "--time-limit", "15", "--check"]
     record = ladder.run(*words, "--scopes", ",".join(scopes))
     assert record["context"]["complete"]
     listed = json.loads(ladder("list", "--json").stdout)
     tiny = [w for w in listed["workloads"] if w["name"].endswith("_tiny")]
     assert [w["name"] for w in record["workloads"]] == [w["name"] for w in tiny if w["available"]]
     assert {e["workload"] for e in record["context"]["left_out"]} == {w["name"] for w in tiny if not w["available"]}
-    here = {v["id"] for v in listed["variants"] if {"simt", "cpu"} & set(v["devices"])}  # not what calls a GPU's library
+    here = {v["id"] for v in listed["variants"] if {"simt", "cpu"} & set(v["devices"])}  # no GPU library
     variants = [name for name in ids("*.cu", "*.cpp") if name in here and name[0] in "vmc"]
     expected = {(v, w["name"], s) for v in variants for w in record["workloads"] for s in scopes}
     assert {(r["variant"], r["workload"], r["scope"]) for r in record["rows"]} == expected
     for row in record["rows"]:
-        assert row["status"] in ("ok", "refused"), row
-        if row["status"] == "ok":
-            assert row["validation"]["labels_wrong"] == 0
-            assert row["samples_ms"] and min(row["samples_ms"]) > 0
-    assert {r["variant"] for r in record["rows"] if r["status"] == "ok"} == set(variants), "each runs on one of them"
+        assert row["status"] in ("checked", "refused"), row
+        assert row["status"] == "refused" or row["validation"]["labels_wrong"] == 0
+    assert {r["variant"] for r in record["rows"] if r["status"] == "checked"} == set(variants), "each runs somewhere"
     # All follow the same path: Lloyd's, from the same centroids; but for those that round the points.
     listed = json.loads(ladder("list", "--json").stdout)["variants"]
     rounding = {v["id"] for v in listed if v.get("input_roundoff", 0) > 0}

@@ -17,6 +17,7 @@ import pytest
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "plots"))
@@ -35,6 +36,7 @@ import style
 import sweep
 import table
 import tree
+import tuning
 from choice import Choice
 from record import (
     DAGGER,
@@ -498,6 +500,73 @@ def test_a_sweep_draws_no_line_through_a_refusal(mixed: Record, figures: dict[st
     times = [line.get_ydata() for line in lines if line.get_gid() != "hollow"]
     missing = sorted(tuple(np.flatnonzero(np.isnan(line))) for line in times if np.isnan(line).any())
     assert missing == [(1,), (4, 5)]  # invalid at the second K, refused at the last two
+
+
+# ------------------------------------------------------------------------------------------------- time over an axis
+
+
+@pytest.fixture(scope="module")
+def swept() -> Record:
+    document = sample_record.tuned()
+    assert check.violations(document) == []
+    return record_of(document)
+
+
+def marked(figure: Figure, gid: str, panel: int = 0) -> list[Line2D]:
+    return [line for line in figure.axes[panel].get_lines() if line.get_gid() == gid]
+
+
+def test_time_over_an_axis_has_a_line_per_workload_and_its_marks(
+    swept: Record, figures: dict[str, Figure], tmp_path: Path
+) -> None:
+    drawn, _ = tuning.draw(swept, tmp_path, Choice())
+    assert [stem for stem, _ in drawn] == ["tuning_gpu_assign_points", "tuning_gpu_assign_block"]
+    figure = figures["tuning_gpu_assign_block"]
+    assert len(marked(figure, "line")) == 4
+    # The value that is refused breaks the line and is a cross; the standard one and the source's are marked.
+    (gap,) = marked(figure, "gap")
+    assert list(gap.get_xdata()) == list(range(800, 1025, 32))
+    assert all(np.isnan(y) == (x in gap.get_xdata()) for x, y in marked(figure, "line")[2].get_xydata())
+    assert any("grapes_k2100 (points 4) at 800 to 1024: refused: needs 800 threads" in text for text in texts(figure))
+    assert [line.get_xdata()[0] for line in marked(figure, "standard")] == [128]
+    assert [line.get_xdata()[0] for line in marked(figure, "reported")] == [256, 512]
+    assert [line.get_xdata()[0] for line in marked(figure, "best")] == [128, 128, 192, 192]
+    # At the right the same over the time with the standard values, which for the last are those of another line.
+    at_standard = [dict(line.get_xydata())[128] for line in marked(figure, "line", panel=1)]
+    assert at_standard[:3] == [1, 1, 1] and at_standard[3] < 0.9
+    names = texts(figure, "name")
+    assert "grapes_k16 (points 4): block 128 (standard)" in names
+    assert any(name.startswith("embedding (points 2): block 192, 0.") for name in names)
+
+
+def test_a_line_that_does_not_lead_through_the_best_point_has_no_star(
+    swept: Record, figures: dict[str, Figure], tmp_path: Path
+) -> None:
+    tuning.draw(swept, tmp_path, Choice(workloads=("embedding",)))
+    figure = figures["tuning_gpu_assign_points"]
+    assert len(marked(figure, "best")) == 2, "of the two whose block size is the standard one"
+    assert any(name.startswith("embedding (block 128): best at points 2, block 192") for name in texts(figure, "name"))
+
+
+def test_sessions_in_turns_are_no_points_of_the_curve(figures: dict[str, Figure], tmp_path: Path) -> None:
+    document = sample_record.tuned()
+    extra = copy.deepcopy(document["rows"][0])
+    document["rows"].insert(0, extra | {"session": 0, "median_ms": 1e6, "key": "another"})
+    tuning.draw(record_of(document), tmp_path, Choice())
+    assert all(
+        max(y for y in line.get_ydata() if y == y) < 1e6 for line in marked(figures["tuning_gpu_assign_block"], "line")
+    )
+
+
+def test_a_record_without_a_sweep_has_no_such_page(mixed: Record, tmp_path: Path) -> None:
+    drawn, left_out = tuning.draw(mixed, tmp_path, Choice())
+    assert not drawn and "`ladder tune` does" in left_out[0]
+
+
+def test_values_below_one_stand_in_even_steps() -> None:
+    assert tuning.places([-1, 0, 25, 100]) == ({-1: 0, 0: 1, 25: 2, 100: 3}, False)
+    assert tuning.places([1, 2, 4]) == ({1: 1, 2: 2, 4: 4}, False)
+    assert tuning.places([1, 8])[1]
 
 
 # -------------------------------------------------------------------------------------------------------- the photo
@@ -995,7 +1064,7 @@ def overlaps(figure: Figure) -> list[str]:
 NARROW_SMALLEST = 9 * style.WIDTH / 12  # points that are nine on a page 12 inches wide
 
 
-@pytest.mark.parametrize("which", ["mixed", "tall", "roofed", "timed"])
+@pytest.mark.parametrize("which", ["mixed", "tall", "roofed", "timed", "swept"])
 def test_pages_are_legible(
     which: str, request: pytest.FixtureRequest, figures: dict[str, Figure], tmp_path: Path
 ) -> None:
@@ -1009,9 +1078,11 @@ def test_pages_are_legible(
         ladder.draw(record, tmp_path, Choice(scopes=("iteration",), over="base"))
     elif which == "roofed":
         roof.draw(roofed(), tmp_path, Choice())
+    elif which == "swept":
+        tuning.draw(request.getfixturevalue(which), tmp_path, Choice())
     else:
         convergence.draw(timed_iterations(), tmp_path, Choice())
-    assert len(figures) > (0 if which == "roofed" else 5)
+    assert len(figures) > {"roofed": 0, "swept": 1}.get(which, 5)
     found = {stem: overlaps(figure)[:5] for stem, figure in figures.items()}
     assert {stem: overlapping for stem, overlapping in found.items() if overlapping} == {}
     for stem, figure in figures.items():

@@ -250,8 +250,27 @@ def test_a_broken_record_of_the_first_version_is_told(
     assert result.returncode == 1 and words in result.stderr, result.stderr
 
 
+@pytest.mark.parametrize(
+    "fields, says",
+    [
+        ({"best": {"points": 3, "block": 128}}, "is no point of its axes"),
+        ({"standard": {"block": 128}}, "is no point of its axes"),
+        ({"workload": "nobody"}, "workload nobody is not in workloads"),
+        ({"decided_by": "luck"}, "'luck' is not one of"),
+        ({"reason": ""}, "reason"),
+        ({"axes": []}, "axes"),
+    ],
+)
+def test_check_finds_what_is_wrong_with_a_sweep(fields: dict[str, Any], says: str) -> None:
+    document = sample_record.tuned()
+    assert check.violations(document) == []
+    document["tuning"][0] |= fields
+    (found,) = check.violations(document)
+    assert says in found
+
+
 def committed_records() -> list[Path]:
-    found = (HERE.parent / "results").glob("*/record*.json")
+    found = (path for kind in ("record", "tune") for path in (HERE.parent / "results").glob(f"*/{kind}*.json"))
     return sorted(path for path in found if path.parent.name not in ("local", "latest"))
 
 

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/build.hpp"
 #include "base/files.hpp"
 #include "base/npy.hpp"
 #include "catalogue/generate.hpp"
@@ -31,7 +32,7 @@ json read_json(const fs::path& file) {
   }
 }
 
-fs::path source_folder() { return LADDER_SOURCE_DIR; }
+fs::path source_folder() { return checkout; }
 
 fs::path catalogue_file() {
   const char* other = std::getenv("LADDER_CATALOGUE");

@@ -1,4 +1,5 @@
 #include "commands/commands.hpp"
+#include "base/build.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -25,7 +26,7 @@ std::vector<fs::path> module_folders(const std::vector<std::string>& more) {
 
 fs::path source_folder() {
   const char* other = std::getenv("LADDER_SOURCE");
-  return other && *other ? other : LADDER_SOURCE_DIR;
+  return other && *other ? other : checkout;
 }
 
 fs::path source_of(const std::string& id, const fs::path& folder) {

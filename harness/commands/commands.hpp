@@ -34,6 +34,8 @@ Command profile_command(CLI::App& app, const std::vector<std::string>& argv);
 /// `argv` goes into the record.
 Command run_command(CLI::App& app, const std::vector<std::string>& argv);
 Command show_command(CLI::App& app);
+/// `argv` goes into the record.
+Command tune_command(CLI::App& app, const std::vector<std::string>& argv);
 
 /// The words of a list with commas between them.
 std::vector<std::string> split(const std::string& list);

@@ -232,7 +232,7 @@ Diagnosis find_build(const std::string& preset, const std::string& folder, const
   return {name, "limited", found, "the others cannot run from there", mend};
 }
 
-/// The newest of these files' names below results/, with commas between them.
+/// The files of such a name in results/ and its folders, with commas between them.
 std::string results_named(const std::string& pattern) {
   std::vector<std::string> found;
   std::error_code none;
@@ -241,6 +241,10 @@ std::string results_named(const std::string& pattern) {
       if (matches(pattern, file.path().filename().string()))
         found.push_back(device.path().filename().string() + "/" + file.path().filename().string());
     }
+  }
+  for (const auto& file : fs::directory_iterator(source_folder() / "results", none)) {
+    if (file.is_regular_file() && matches(pattern, file.path().filename().string()))
+      found.push_back(file.path().filename().string());
   }
   std::sort(found.begin(), found.end());
   return listed(found);
@@ -256,7 +260,7 @@ std::vector<Diagnosis> find_results() {
       findings.push_back({name, "ok", found, "", ""});
   };
   look("records", "record.json", "no times to show", "./run_all.sh run draw");
-  look("tuned", "tune*.json", "variants run with the standard values of their axes", "build/ladder tune VARIANT");
+  look("tuned", "tuned.json", "variants run with the standard values of their axes", "build/ladder tune VARIANT");
   look("profiles", "profile.json", "no counters to show", "on a GPU: build/ladder profile --all");
   return findings;
 }

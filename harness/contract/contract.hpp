@@ -23,8 +23,11 @@
 namespace ladder {
 
 /// Throws when a call of the CUDA runtime failed. `what` names the attempt: "copying the labels to the host".
-inline void check(cudaError_t status, const std::string& what) {
+__attribute__((noinline)) inline void check(cudaError_t status, const std::string& what) {
   if (status != cudaSuccess) throw Error(what + ": " + cudaGetErrorString(status));
+}
+inline void check(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) check(status, std::string(what));
 }
 
 // ------------------------------------------------------------------------------------------------- where it is solved
@@ -61,54 +64,26 @@ struct Result {
 
 // --------------------------------------------------------------------------------------------------- a run's own state
 
-/// What one run of a variant holds. Memory taken through it is given back with it.
-template <class T>
-struct State {
-  const Problem<T>& problem;
+/// Memory, streams and objects of one run; they are given back with it. Not a template: each variant compiles it once,
+/// not for each element type.
+class Resources {
+ public:
   const Device& device_info;
-  const int n, k, d;
   cudaStream_t stream = nullptr;  ///< this session's own; work elsewhere must be joined to it before a phase returns
-  const T* points;                ///< on the host, n x d; `prepare` may put a page-locked copy in the problem's place
-  Csr<T> csr;                     ///< on the host, the same points where problem.sparse(); likewise
-  T* x = nullptr;                 ///< points on the device, in the layout that the variant's upload chose
-  T* c = nullptr;                 ///< centroids, where and in the layout that the variant chose
-  int32_t* label = nullptr;   ///< n, on the device. Write-only for `assign`: it is poisoned before each one, unless the
-                              ///< card says .reads_labels: then it holds those of the iteration before, at first -1
-  int32_t* chosen = nullptr;  ///< k, on the device: the rows that `initialise` drew
-  unsigned long long* changed = nullptr;  ///< on the device. Where `prepare` sets it, each `assign` or `iterate` leaves
-                                          ///< there how many labels changed, and a solve pays for no other count
-  Result<T> result;  ///< `download` fills it; `prepare` may put page-locked buffers in the harness's place
-  Axes axes;
-  std::vector<int64_t> reassigned;  ///< per iteration; a variant with a `solve` of its own appends to it
-  /// What a variant counts, by name, a value per iteration: distances computed, points skipped, rows rechecked. Emptied
-  /// before each restart; the record keeps those of one whole solve.
-  std::map<std::string, std::vector<int64_t>> counters;
 
-  State(const Problem<T>& p, const Device& dev)
-      : problem(p), device_info(dev), n(p.n), k(p.k), d(p.d), points(p.points), csr(p.csr) {}
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+  explicit Resources(const Device& dev) : device_info(dev) {}
+  Resources(const Resources&) = delete;
+  Resources& operator=(const Resources&) = delete;
 
   /// Device memory, uninitialised, for `count` elements; on the `gpu`-th of the GPUs given to this run.
   template <class E>
   E* device(size_t count, int gpu = 0) {
-    void* p = nullptr;
-    on_gpu(gpu, [&] {
-      check(cudaMalloc(&p, std::max<size_t>(1, count) * sizeof(E)),
-            "taking " + std::to_string(count * sizeof(E)) + " bytes of device memory");
-    });
-    allocations_.emplace_back(p, [](void* q) { cudaFree(q); });
-    device_bytes_ += count * sizeof(E);
-    return static_cast<E*>(p);
+    return static_cast<E*>(take_device(count * sizeof(E), gpu));
   }
   /// Page-locked host memory: the GPU's copy engine reads and writes it without a detour.
   template <class E>
   E* pinned(size_t count) {
-    void* p = nullptr;
-    check(cudaMallocHost(&p, std::max<size_t>(1, count) * sizeof(E)),
-          "page-locking " + std::to_string(count * sizeof(E)) + " bytes of host memory");
-    allocations_.emplace_back(p, [](void* q) { cudaFreeHost(q); });
-    return static_cast<E*>(p);
+    return static_cast<E*>(take_pinned(count * sizeof(E)));
   }
   /// Ordinary (pageable) host memory.
   template <class E>
@@ -123,8 +98,6 @@ struct State {
     if (!slot) slot = std::make_shared<E>();
     return *static_cast<E*>(slot.get());
   }
-  /// The value of a tuning axis that the card declares.
-  int axis(const std::string& name) const { return axes[name]; }
   size_t device_bytes() const { return device_bytes_; }
 
   // ---- several GPUs (Card::gpus)
@@ -162,6 +135,23 @@ struct State {
   }
 
  private:
+  __attribute__((noinline)) void* take_device(size_t bytes, int gpu) {
+    void* p = nullptr;
+    on_gpu(gpu, [&] {
+      const cudaError_t status = cudaMalloc(&p, std::max<size_t>(1, bytes));
+      if (status != cudaSuccess) check(status, "taking " + std::to_string(bytes) + " bytes of device memory");
+    });
+    allocations_.emplace_back(p, [](void* q) { cudaFree(q); });
+    device_bytes_ += bytes;
+    return p;
+  }
+  __attribute__((noinline)) void* take_pinned(size_t bytes) {
+    void* p = nullptr;
+    const cudaError_t status = cudaMallocHost(&p, std::max<size_t>(1, bytes));
+    if (status != cudaSuccess) check(status, "page-locking " + std::to_string(bytes) + " bytes of host memory");
+    allocations_.emplace_back(p, [](void* q) { cudaFreeHost(q); });
+    return p;
+  }
   void wait(cudaStream_t waits, cudaStream_t for_stream, int waiting_gpu, int awaited_gpu) {
     cudaEvent_t event = nullptr;
     on_gpu(awaited_gpu, [&] {
@@ -176,6 +166,33 @@ struct State {
   std::map<std::type_index, std::shared_ptr<void>> owned_;
   std::vector<std::shared_ptr<void>> streams_;  // of the GPUs after the first, made on first use
   size_t device_bytes_ = 0;
+};
+
+/// What one run of a variant holds.
+template <class T>
+struct State : Resources {
+  const Problem<T>& problem;
+  const int n, k, d;
+  const T* points;            ///< on the host, n x d; `prepare` may put a page-locked copy in the problem's place
+  Csr<T> csr;                 ///< on the host, the same points where problem.sparse(); likewise
+  T* x = nullptr;             ///< points on the device, in the layout that the variant's upload chose
+  T* c = nullptr;             ///< centroids, where and in the layout that the variant chose
+  int32_t* label = nullptr;   ///< n, on the device. Write-only for `assign`: it is poisoned before each one, unless the
+                              ///< card says .reads_labels: then it holds those of the iteration before, at first -1
+  int32_t* chosen = nullptr;  ///< k, on the device: the rows that `initialise` drew
+  unsigned long long* changed = nullptr;  ///< on the device. Where `prepare` sets it, each `assign` or `iterate` leaves
+                                          ///< there how many labels changed, and a solve pays for no other count
+  Result<T> result;  ///< `download` fills it; `prepare` may put page-locked buffers in the harness's place
+  Axes axes;
+  std::vector<int64_t> reassigned;  ///< per iteration; a variant with a `solve` of its own appends to it
+  /// What a variant counts, by name, a value per iteration: distances computed, points skipped, rows rechecked. Emptied
+  /// before each restart; the record keeps those of one whole solve.
+  std::map<std::string, std::vector<int64_t>> counters;
+
+  State(const Problem<T>& p, const Device& dev)
+      : Resources(dev), problem(p), n(p.n), k(p.k), d(p.d), points(p.points), csr(p.csr) {}
+  /// The value of a tuning axis that the card declares.
+  int axis(const std::string& name) const { return axes[name]; }
 };
 
 /// One function per phase; a null phase is one the variant does not have. In the order of their calls:
@@ -207,11 +224,13 @@ struct Phases {
 
 // ------------------------------------------------------------------------------------------------------------ the card
 
-/// A tuning axis: `values` to sweep, `standard` used otherwise. s.axis(name) reads it.
+/// A tuning axis: `values` to sweep, `standard` used otherwise. s.axis(name) reads it. `reported`: those that the
+/// card's source found best, on its GPU; pictures of a sweep mark them.
 struct Axis {
   std::string name;
   std::vector<int> values;
   int standard;
+  std::vector<int> reported = {};
 };
 /// from, from + step, ... up to and including `to`.
 inline std::vector<int> range(int from, int to, int step) {

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -13,16 +14,12 @@ namespace ladder {
 
 namespace detail {
 
-inline std::string text(dim3 v) {
-  return std::string("(") + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
-}
-
-template <class... P>
-std::string describe(void (*kernel)(P...), const cudaLaunchConfig_t& config) {
-  const char* name = nullptr;
-  if (cudaFuncGetName(&name, kernel) != cudaSuccess || !name) name = "without a name";
-  return std::string("kernel ") + name + " launched with grid " + text(config.gridDim) + ", block " +
-         text(config.blockDim) + " and " + std::to_string(config.dynamicSmemBytes) + " bytes of dynamic shared memory";
+[[noreturn]] inline void refuse_launch(cudaError_t status, const char* kernel, const cudaLaunchConfig_t& config) {
+  const dim3 grid = config.gridDim, block = config.blockDim;
+  char how[192];
+  std::snprintf(how, sizeof how, "grid (%u, %u, %u), block (%u, %u, %u) and %zu bytes of dynamic shared memory", grid.x,
+                grid.y, grid.z, block.x, block.y, block.z, config.dynamicSmemBytes);
+  throw Error(std::string(cudaGetErrorString(status)) + "; kernel " + kernel + " launched with " + how);
 }
 
 template <class... P>
@@ -36,7 +33,9 @@ void launch(void (*kernel)(P...), cudaLaunchConfig_t config, std::type_identity_
   if (status == cudaSuccess) status = cudaLaunchKernelEx(&config, kernel, args...);
   if (status == cudaSuccess) return;
   cudaGetLastError();  // a refused launch is told here, once, and must not be taken for a later call's error
-  throw Error(cudaGetErrorString(status) + ("; " + describe(kernel, config)));
+  const char* name = nullptr;
+  if (cudaFuncGetName(&name, kernel) != cudaSuccess || !name) name = "without a name";
+  refuse_launch(status, name, config);
 }
 
 /// The arguments of a launch against the kernel's parameters. A test of its own, so that a launch with wrong arguments

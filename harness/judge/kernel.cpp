@@ -325,8 +325,8 @@ LabelReport check_kernel_labels(const Problem<T>& problem, const Before* before,
     allowed *= 1 + 0x1p-40;  // the roundings of the bound's own formula
     if (!(regret <= allowed))
       wrong(std::to_string(best) + " is right: squared distance " + number(least) + " instead of " +
-            number(least + regret) + ", " + number(regret) + " more, where " + name_of(arithmetic.form) + " allows " +
-            number(allowed));
+            number(least + regret) + ", " + number(regret) + " more, where rounding (" + name_of(arithmetic.form) +
+            ") explains at most " + number(allowed));
   });
 
   LabelReport report;

@@ -164,8 +164,8 @@ class RowJudge {
     const std::string comparison =
         std::to_string(best) + " is right: " + shown(least) + " instead of " + value(distance);
     if (!(distance <= limit))
-      return wrong(comparison + ", " + value(regret) + " more, where " + name_of(rules_.arithmetic.form) + " allows " +
-                   value(limit - least));
+      return wrong(comparison + ", " + value(regret) + " more, where rounding (" + name_of(rules_.arithmetic.form) +
+                   ") explains at most " + value(limit - least));
     if (bound_.exact() && precise_best(row, x, limit) != got)
       return wrong(comparison + ", equal to the accuracy of doubles, and " + std::to_string(got) +
                    " is not the lowest index of the exact minimum");

@@ -188,9 +188,11 @@ RowComparison compare(const Group& base, const Group& candidate, bool one_run, S
 }
 
 /// The rows of the base that differ from these in the variant alone. An axis that both have must have one value; one
-/// that only one of them has is part of what differs.
+/// that only one of them has is part of what differs. Where there are none, and one of the two was tuned, each stands
+/// at the values that it runs with.
 const Group* beside(const Side& side, const std::string& base, const Group& group) {
   const json axes = group.first().at("axes");
+  const Group* tuned = nullptr;
   for (const std::string& name : side.order) {
     const Group& other = side.groups.at(name);
     if (other.first().at("variant") != base || other.setting != group.setting) continue;
@@ -200,8 +202,10 @@ const Group* beside(const Side& side, const std::string& base, const Group& grou
           return !axes.contains(axis.key()) || axes.at(axis.key()) == axis.value();
         }))
       return &other;
+    const bool either = group.first().value("tuned", false) || other.first().value("tuned", false);
+    if (either && !tuned) tuned = &other;
   }
-  return nullptr;
+  return tuned;
 }
 
 bool same_module(const json& a, const json& b) {
@@ -319,6 +323,13 @@ Comparisons compare_variants(const json& record, const std::function<std::string
   }
   all.scatters = scatters.said();
   return all;
+}
+
+Comparison compare_rows(const json& base, const json& candidate, double margin) {
+  const auto estimate = [](const json& row) {
+    return estimate_of_samples(row.at("samples_ms").get<std::vector<double>>());
+  };
+  return compare_apart(estimate(base), estimate(candidate), class_of(base, candidate).assumed, margin);
 }
 
 std::vector<std::string> machine_differences(const json& base, const json& candidate) {

@@ -44,6 +44,9 @@ Comparisons compare_variants(const nlohmann::json& record,
                              const std::function<std::string(const nlohmann::json& row)>& base_of,
                              const RowFilter& filter = {}, double margin = standard_margin);
 
+/// Two rows with times of one run, a session each: apart, with the scatter that is assumed for rows like these.
+Comparison compare_rows(const nlohmann::json& base, const nlohmann::json& candidate, double margin = standard_margin);
+
 /// What differs between the machines, or the builds, of two records: "gpu: NVIDIA A, now NVIDIA B", ...
 std::vector<std::string> machine_differences(const nlohmann::json& base_context,
                                              const nlohmann::json& candidate_context);

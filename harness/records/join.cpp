@@ -89,10 +89,14 @@ json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& ar
     };
     return place(a) < place(b);
   });
-  return {{"schema_version", record_version},
-          {"context", context_of(pieces, argv, [&](const std::string& name) { return places.count(name) > 0; })},
-          {"workloads", std::move(workloads)},
-          {"rows", std::move(ordered)}};
+  json record = {{"schema_version", record_version},
+                 {"context", context_of(pieces, argv, [&](const std::string& name) { return places.count(name) > 0; })},
+                 {"workloads", std::move(workloads)},
+                 {"rows", std::move(ordered)}};
+  for (const Piece& piece : pieces) {
+    for (const json& tuned : piece.record.value("tuning", json::array())) put_tuning(record, tuned);
+  }
+  return record;
 }
 
 }  // namespace ladder

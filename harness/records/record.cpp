@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -14,6 +15,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/build.hpp"
 #include "base/files.hpp"
 #include "protocol/json.hpp"
 
@@ -58,14 +60,15 @@ std::string environment(const char* name) {
 json context(const std::vector<std::string>& argv, const json& gpu) {
   // A copy of the checkout without its history (on a borrowed machine, say) is told its state by LADDER_GIT_SHA and
   // LADDER_GIT_DIRTY=0|1.
-  const std::string git = "git -C '" LADDER_SOURCE_DIR "' ";
+  const std::string git = std::string("git -C '") + checkout + "' ";
   std::string sha = environment("LADDER_GIT_SHA");
   bool dirty = environment("LADDER_GIT_DIRTY") == "1";
   if (sha.empty()) {
     sha = first_line(git + "rev-parse HEAD");
-    dirty = !first_line(git + "status --porcelain").empty();
+    // A file that `ladder tune` writes is no source: each row says which values it ran with.
+    dirty = !first_line(git + "status --porcelain -- . ':(exclude)results/tuned.json'").empty();
   }
-  const std::string cuda = LADDER_CUDA_COMPILER;
+  const std::string cuda = cuda_compiler;
   return {
       {"argv", argv},
       {"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
@@ -77,7 +80,7 @@ json context(const std::vector<std::string>& argv, const json& gpu) {
         {"cores", int(std::thread::hardware_concurrency())},
         {"os", value_in("/etc/os-release", "PRETTY_NAME=")}}},
       {"compiler",
-       {{"host", "g++ " __VERSION__}, {"cuda", cuda.empty() ? json() : json("nvcc " + cuda)}, {"flags", LADDER_FLAGS}}},
+       {{"host", "g++ " __VERSION__}, {"cuda", cuda.empty() ? json() : json("nvcc " + cuda)}, {"flags", host_flags}}},
       {"gpu", gpu},
       {"ceilings", json::object()},
       {"floor_us", nullptr},
@@ -154,6 +157,20 @@ size_t put_rows(json& rows, std::vector<json> more) {
   for (json& row : more) kept.push_back(std::move(row));
   rows = std::move(kept);
   return of_another_build;
+}
+
+void put_tuning(json& record, json tuning) {
+  const auto same = [&](const json& known) {
+    const char* const place[] = {"variant", "workload", "device", "gpus", "scope"};
+    return std::all_of(std::begin(place), std::end(place),
+                       [&](const char* key) { return known.at(key) == tuning.at(key); });
+  };
+  json others = json::array();
+  for (json& known : record["tuning"]) {
+    if (!same(known)) others.push_back(std::move(known));
+  }
+  others.push_back(std::move(tuning));
+  record["tuning"] = std::move(others);
 }
 
 void write_record(const json& record, const fs::path& file) {

@@ -26,6 +26,7 @@ std::string row_key(const Variant& v, const Workload& w, const std::string& scop
   if (w.kernel) key += " kernel=" + to_string(w.kernel);
   for (const auto& [name, value] : s.axes) key += fmt::format(" {}={}", name, value);
   if (s.sustained_seconds > 0) key += fmt::format(" sustained={:g}", s.sustained_seconds);
+  if (s.session) key += fmt::format(" session={}", *s.session);
   return key;
 }
 
@@ -60,6 +61,8 @@ json new_row(const Variant& v, const Workload& w, const std::string& scope, cons
   put(row, none);
   row["validation"] = nullptr;
   row["axes"] = s.axes;
+  if (s.session) row["session"] = *s.session;
+  if (s.tuned) row["tuned"] = true;
   return row;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "catalogue/variants.hpp"
@@ -15,8 +16,10 @@ struct Setting {
   DeviceKind device = DeviceKind::cpu;
   int gpus = 1;
   std::map<std::string, int> axes;
-  bool cold = false;             ///< L2 evicted before each sample
-  double sustained_seconds = 0;  ///< of load right before each batch of samples
+  bool cold = false;                ///< L2 evicted before each sample
+  double sustained_seconds = 0;     ///< of load right before each batch of samples
+  std::optional<int> session = {};  ///< its place among several sessions of the same, where there are several
+  bool tuned = false;               ///< the axes are those that `ladder tune` found for such a problem on this device
 };
 
 /// What tells a row from all others: equal keys, equal measurements. The variant and its module's hash, the workload

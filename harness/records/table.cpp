@@ -20,6 +20,7 @@ using Times = std::map<std::string, const json*>;  // scope -> row
 struct Line {
   std::string workload, variant, device, setting;
   Times rows;
+  bool tuned = false;
 };
 
 std::string setting_of(const json& row) {
@@ -49,6 +50,7 @@ class Table {
       });
       Line& place = same == lines_.end() ? lines_.emplace_back(std::move(line)) : *same;
       place.rows[row.at("scope")] = &row;
+      place.tuned = place.tuned || row.value("tuned", false);
       base_[row.at("variant")] = row.at("base");
       with_roof_ = with_roof_ || row.value("roof_percent", json()).is_number();
     }
@@ -187,7 +189,7 @@ class Table {
     for (const std::string& scope : scopes_) text += " " + cell(line, scope);
     text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
-    if (!line.setting.empty()) text += fmt::format("   {}\n", line.setting);
+    if (!line.setting.empty()) text += fmt::format("   {}{}\n", line.setting, line.tuned ? " (tuned)" : "");
     // A scope that a variant does not have needs no words; a variant that did not run, or failed, does.
     const bool ran = std::any_of(line.rows.begin(), line.rows.end(),
                                  [](const auto& of) { return of.second->at("status") != "refused"; });

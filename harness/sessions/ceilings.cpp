@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/build.hpp"
 #include "base/files.hpp"
 #include "base/npy.hpp"
 #include "sessions/devices.hpp"
@@ -19,7 +20,7 @@ namespace {
 /// Beside the records that are not committed: LADDER_CEILINGS, or results/local in the checkout.
 fs::path kept_in() {
   if (const char* folder = std::getenv("LADDER_CEILINGS"); folder && *folder) return folder;
-  return fs::path(LADDER_SOURCE_DIR) / "results" / "local";
+  return fs::path(checkout) / "results" / "local";
 }
 
 }  // namespace

@@ -88,18 +88,15 @@ int run_interleaved(const RunOptions& o, const std::vector<DeviceKind>& kinds, c
           progress.skip(1);
           continue;
         }
-        const Setting setting = setting_of(v, kind, o);
+        Setting setting = setting_of(v, kind, o);
+        setting.session = int(position);
         limits[kind].gpus = setting.gpus;
         std::vector<json> rows = rows_of_session({.variant = &v, .setting = setting, .scopes = scopes_of(v, o)}, w, o,
                                                  limits[kind], scratch.path, "", progress);
         progress.session_done(fmt::format("{:<20} {:<14} {}", v.id, w.name, to_string(kind)) + summary(rows));
         if (std::none_of(rows.begin(), rows.end(), [](const json& row) { return row["median_ms"].is_number(); }))
           out_of_it.insert(which);
-        for (json& row : rows) {
-          row["session"] = position;
-          row["key"] = row["key"].get<std::string>() + fmt::format(" session={}", position);
-          record["rows"].push_back(std::move(row));
-        }
+        for (json& row : rows) record["rows"].push_back(std::move(row));
         write_record(record, o.out);
       }
     }

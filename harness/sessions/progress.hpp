@@ -22,6 +22,8 @@ class Progress {
   void not_to_do(size_t sessions, const std::string& why);
   /// The same, without a word.
   void skip(size_t sessions) { sessions_ -= sessions; }
+  /// There are more to run than was known.
+  void expect(size_t more) { sessions_ += more; }
   /// Takes the line of `doing` away.
   void clear();
 

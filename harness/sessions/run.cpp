@@ -8,6 +8,7 @@
 #include "base/files.hpp"
 #include "records/record.hpp"
 #include "records/table.hpp"
+#include "records/tuned.hpp"
 #include "sessions/ceilings.hpp"
 #include "sessions/child.hpp"
 #include "sessions/progress.hpp"
@@ -21,8 +22,9 @@ namespace {
 /// A variant on one of the devices that it is for.
 struct Pair {
   const Variant* variant;
-  Setting setting;
-  bool alone;  ///< the variant meets no other device in this run
+  DeviceKind device;
+  bool alone;          ///< the variant meets no other device in this run
+  size_t counted = 0;  ///< sessions of the present workload that are to run, as progress has it
 };
 
 std::vector<Pair> pairs_of(const RunOptions& o, const std::vector<DeviceKind>& kinds,
@@ -33,11 +35,23 @@ std::vector<Pair> pairs_of(const RunOptions& o, const std::vector<DeviceKind>& k
     for (const DeviceKind kind : kinds) {
       if (!is_for(kind)) continue;
       const bool alone = !o.every_device || std::count_if(kinds.begin(), kinds.end(), is_for) == 1;
-      pairs.push_back({&v, setting_of(v, kind, o), alone});
+      pairs.push_back({&v, kind, alone});
       if (!o.every_device) break;
     }
   }
   return pairs;
+}
+
+/// A session that is to run, and the scopes that it is to time.
+struct Open {
+  Setting setting;
+  std::vector<std::string> scopes;
+};
+
+std::string axes_text(const std::map<std::string, int>& axes) {
+  std::string text;
+  for (const auto& [name, value] : axes) text += fmt::format(" {}={}", name, value);
+  return text;
 }
 
 /// The record while it grows: which rows it has, and which it may take.
@@ -65,10 +79,11 @@ class Growing {
     }
     context["ceilings"] = old.at("context").at("ceilings");
     context["left_out"] = old.at("context").value("left_out", json::array());
+    if (old.contains("tuning")) record_["tuning"] = old["tuning"];
   }
 
   json& context() { return record_["context"]; }
-  const json& record() const { return record_; }
+  json& record() { return record_; }
 
   /// What the record says of a workload of this name; null where nothing.
   json described(const std::string& name) const {
@@ -94,22 +109,29 @@ class Growing {
     record_["context"]["left_out"].push_back({{"workload", w.name}, {"reason", reason}});
   }
 
-  /// Of `scopes`, those that have no row yet that need not be measured again.
-  std::vector<std::string> missing(const Pair& pair, const Workload& w, const std::vector<std::string>& scopes,
-                                   bool timed) const {
-    std::set<std::string> done;
+  /// Of `settings`, those with scopes that have no row yet that need not be measured again.
+  std::vector<Open> missing(const Variant& v, const Workload& w, const std::vector<Setting>& settings,
+                            const std::vector<std::string>& scopes, bool timed) const {
+    std::set<std::string> done = measured_;
     for (const json& row : record_["rows"]) {
       if (row["status"] != "failed" && (row["status"] != "checked" || !timed)) done.insert(row["key"]);
     }
-    std::vector<std::string> wanted;
-    for (const std::string& scope : scopes) {
-      if (!done.count(row_key(*pair.variant, w, scope, pair.setting))) wanted.push_back(scope);
+    std::vector<Open> open;
+    for (const Setting& setting : settings) {
+      Open wanted{setting, {}};
+      for (const std::string& scope : scopes) {
+        if (!done.count(row_key(v, w, scope, setting))) wanted.scopes.push_back(scope);
+      }
+      if (!wanted.scopes.empty()) open.push_back(std::move(wanted));
     }
-    return wanted;
+    return open;
   }
 
   /// Puts a session's rows in; returns how many rows of a former build of the variant went.
-  size_t put(std::vector<json> rows) { return put_rows(record_["rows"], std::move(rows)); }
+  size_t put(std::vector<json> rows) {
+    for (const json& row : rows) measured_.insert(row.at("key"));
+    return put_rows(record_["rows"], std::move(rows));
+  }
 
   void write() const { write_record(record_, out_); }
 
@@ -124,6 +146,7 @@ class Growing {
 
   fs::path out_;
   json record_;
+  std::set<std::string> measured_;  ///< keys of this run's own rows: what failed is not begun again
 };
 
 }  // namespace
@@ -157,8 +180,34 @@ std::map<DeviceKind, Limits> limits_of(const RunOptions& o, const std::vector<De
   return limits;
 }
 
+std::string Plan::words(const Setting& setting) const {
+  return setting.tuned ? " tuned" + axes_text(setting.axes) : "";
+}
+
+Steps RunOnce::steps(const Subject& subject) const {
+  const Variant& v = subject.variant;
+  Steps steps{.known = {setting_of(v, subject.device, o_)}, .likely = 0, .remarks = {}};
+  Setting& setting = steps.known.front();
+  // Values that belong together were tuned together: one that is set by hand takes the others with it.
+  const bool by_hand =
+      std::any_of(o_.axes.begin(), o_.axes.end(), [&](const auto& wish) { return setting.axes.count(wish.first) > 0; });
+  if (tuned_.is_null() || setting.axes.empty() || by_hand) return steps;
+  const json entry =
+      tuned_entry(tuned_, tuned_place(v, subject.workload, subject.device, setting.gpus, subject.record.at("context")));
+  if (entry.is_null()) return steps;
+  if (const std::string why = why_stale(entry, v); !why.empty()) {
+    steps.remarks.push_back(fmt::format(
+        "{} on {}: its tuned values are left aside, its standard ones taken: {}; `ladder tune {}` finds new ones", v.id,
+        subject.workload.name, why, v.id));
+    return steps;
+  }
+  setting.axes = entry.at("axes").get<std::map<std::string, int>>();
+  setting.tuned = true;
+  return steps;
+}
+
 int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const std::vector<Variant>& variants,
-               std::vector<Workload> workloads) {
+               std::vector<Workload> workloads, const Plan& plan) {
   catch_interrupts();
   std::string holder;
   const auto alone = FileLock::take(o.out, holder);
@@ -169,35 +218,55 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     if (const std::string other = record.other_problem(w); !other.empty()) throw Error(other);
   }
 
-  const std::vector<Pair> pairs = pairs_of(o, kinds, variants);
+  std::vector<Pair> pairs = pairs_of(o, kinds, variants);
   if (pairs.empty()) {
     std::string names;
     for (const DeviceKind kind : kinds) names += (names.empty() ? "" : " or ") + std::string(to_string(kind));
     throw Error(fmt::format("none of the chosen variants is for {}: choose others, or another --device", names));
   }
-  Progress progress(pairs.size() * workloads.size());
+  size_t guessed = 0;
+  for (const Pair& pair : pairs) guessed += plan.guess(*pair.variant);
+  Progress progress(guessed * workloads.size());
   std::map<DeviceKind, Limits> limits = limits_of(o, kinds, record.context(), progress);
   const Scratch scratch;
+  std::set<std::string> remarked;
   bool named_left_out = false;
   for (Workload& w : workloads) {
     if (interrupted()) break;
-    // What an earlier, interrupted run finished need not be done again; where the data need not be looked at to say so,
-    // they need not even be made.
-    const auto to_do = [&] {
-      std::vector<std::pair<const Pair*, std::vector<std::string>>> open;
-      for (const Pair& pair : pairs) {
-        std::vector<std::string> scopes = record.missing(pair, w, scopes_of(*pair.variant, o), !o.check_only);
-        if (!scopes.empty()) open.emplace_back(&pair, std::move(scopes));
+    for (Pair& pair : pairs) pair.counted = plan.guess(*pair.variant);
+    const auto subject = [&](const Pair& pair) { return Subject{*pair.variant, pair.device, w, record.record()}; };
+    const auto open_of = [&](const Pair& pair, const Steps& steps) {
+      return record.missing(*pair.variant, w, steps.known, plan.scopes(*pair.variant), !o.check_only);
+    };
+    // What an earlier, interrupted run finished need not be done again.
+    const auto count = [&] {
+      size_t open = 0, known = 0;
+      for (Pair& pair : pairs) {
+        const Steps steps = plan.steps(subject(pair));
+        const size_t left = open_of(pair, steps).size();
+        open += left, known += steps.known.size();
+        progress.expect(left + steps.likely), progress.skip(pair.counted);
+        pair.counted = left + steps.likely;
       }
-      return open;
+      if (open < known)
+        progress.say(fmt::format("{}: {} of {} sessions kept from before", w.name, known - open, known));
     };
-    const auto say_kept = [&](size_t sessions) {
-      if (sessions < pairs.size())
-        progress.not_to_do(pairs.size() - sessions, fmt::format("{}: {} of {} sessions kept from before", w.name,
-                                                                pairs.size() - sessions, pairs.size()));
+    const auto all_kept = [&] {
+      return std::all_of(pairs.begin(), pairs.end(), [&](const Pair& pair) {
+        const Steps steps = plan.steps(subject(pair));
+        return open_of(pair, steps).empty();
+      });
     };
-    if (w.missing.empty() && know(w, record.described(w.name)) && record.other_problem(w).empty() && to_do().empty()) {
-      say_kept(0);
+    const auto finish = [&](const Pair& pair) {
+      const std::vector<std::string> said = plan.finish(subject(pair), record.record());
+      if (said.empty()) return;
+      for (const std::string& sentence : said) progress.say(sentence);
+      record.write();
+    };
+    // Where the data need not be looked at to say so, they need not even be made.
+    if (w.missing.empty() && know(w, record.described(w.name)) && record.other_problem(w).empty() && all_kept()) {
+      count();
+      for (const Pair& pair : pairs) finish(pair);
       continue;
     }
     progress.doing(w.name + ": getting the data ready");
@@ -207,28 +276,44 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
       if (const std::string other = record.other_problem(w); !other.empty()) throw Error(other);
     } catch (const std::exception& error) {
       if (o.insist) throw;
-      progress.not_to_do(pairs.size(), fmt::format("{} is left out: {}", w.name, error.what()));
+      progress.not_to_do(guessed, fmt::format("{} is left out: {}", w.name, error.what()));
       record.leave_out(w, error.what());
       named_left_out = named_left_out || w.named;
       continue;
     }
     record.list(w);
-    const auto sessions = to_do();
-    say_kept(sessions.size());
-    for (const auto& [pair, scopes] : sessions) {
-      if (interrupted()) break;
-      const Variant& v = *pair->variant;
-      const std::string kind = to_string(pair->setting.device);
+    count();
+    for (Pair& pair : pairs) {
+      const Variant& v = *pair.variant;
+      const std::string kind = to_string(pair.device);
       // A folder of one's own for each device only where one variant meets several.
       const fs::path dump =
-          o.dump.empty() ? fs::path() : fs::absolute(o.dump / w.name / (pair->alone ? v.id : v.id + "@" + kind));
-      Limits& l = limits[pair->setting.device];
-      l.gpus = pair->setting.gpus;
-      std::vector<json> rows = rows_of_session({&v, pair->setting, scopes}, w, o, l, scratch.path, dump, progress);
-      progress.session_done(fmt::format("{:<20} {:<14} {}", v.id, w.name, kind) + summary(rows));
-      if (const size_t gone = record.put(std::move(rows)); gone > 0)
-        progress.say(fmt::format("{} was built anew: {} rows of its former build are taken out", v.id, gone));
-      record.write();
+          o.dump.empty() ? fs::path() : fs::absolute(o.dump / w.name / (pair.alone ? v.id : v.id + "@" + kind));
+      while (!interrupted()) {
+        const Steps steps = plan.steps(subject(pair));
+        for (const std::string& remark : steps.remarks) {
+          if (remarked.insert(remark).second) progress.say(remark);
+        }
+        const std::vector<Open> open = open_of(pair, steps);
+        progress.expect(open.size() + steps.likely), progress.skip(pair.counted);
+        pair.counted = open.size() + steps.likely;
+        if (open.empty()) {
+          finish(pair);
+          break;
+        }
+        for (const auto& [setting, scopes] : open) {
+          if (interrupted()) break;
+          Limits& l = limits[pair.device];
+          l.gpus = setting.gpus;
+          std::vector<json> rows = rows_of_session({&v, setting, scopes}, w, o, l, scratch.path, dump, progress);
+          --pair.counted;
+          progress.session_done(fmt::format("{:<20} {:<14} {}{}", v.id, w.name, kind, plan.words(setting)) +
+                                summary(rows));
+          if (const size_t gone = record.put(std::move(rows)); gone > 0)
+            progress.say(fmt::format("{} was built anew: {} rows of its former build are taken out", v.id, gone));
+          record.write();
+        }
+      }
     }
     // Initial centroids and converted points of this workload are not needed any more.
     for (const fs::path& file : {w.points, w.centroids}) {

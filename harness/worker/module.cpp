@@ -58,7 +58,8 @@ nlohmann::json to_json(const Card& card, DeviceKind home) {
   if (card.f64) types.push_back("f64");
   json axes = json::array();
   for (const Axis& axis : card.axes) {
-    axes.push_back({{"name", axis.name}, {"values", axis.values}, {"standard", axis.standard}});
+    axes.push_back(
+        {{"name", axis.name}, {"values", axis.values}, {"standard", axis.standard}, {"reported", axis.reported}});
   }
   json metrics = json::array();
   for (const Metric metric : card.metrics) metrics.push_back(to_string(metric));

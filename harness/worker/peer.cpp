@@ -15,6 +15,7 @@
 #include <optional>
 #include <sstream>
 
+#include "base/build.hpp"
 #include "protocol/json.hpp"
 
 namespace ladder {
@@ -25,7 +26,7 @@ using nlohmann::json;
 
 std::string python() {
   if (const char* chosen = std::getenv("LADDER_PYTHON"); chosen && *chosen) return chosen;
-  const fs::path of_checkout = fs::path(LADDER_SOURCE_DIR) / ".venv" / "bin" / "python";
+  const fs::path of_checkout = fs::path(checkout) / ".venv" / "bin" / "python";
   return fs::exists(of_checkout) ? of_checkout.string() : "python3";
 }
 
@@ -37,7 +38,7 @@ class Peer {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
       throw Error(fmt::format("no socket for {} can be made: {}", name_, std::strerror(errno)));
     }
-    const std::string script = (fs::path(LADDER_SOURCE_DIR) / "harness" / "worker" / "peer.py").string();
+    const std::string script = (fs::path(checkout) / "harness" / "worker" / "peer.py").string();
     const std::string path = file.string();
     constexpr int theirs = 3;
     const pid_t parent = getpid();
@@ -365,7 +366,9 @@ Card card_of(const json& told, const std::vector<std::string>& of_file) {
     } else if (key == "arithmetic") {
       card.arithmetic = arithmetic(value);
     } else if (key == "axes") {
-      for (const json& axis : value) card.axes.push_back({axis.at("name"), axis.at("values"), axis.at("standard")});
+      for (const json& axis : value)
+        card.axes.push_back(
+            {axis.at("name"), axis.at("values"), axis.at("standard"), axis.value("reported", std::vector<int>())});
     } else if (key == "metrics") {
       card.metrics.clear();
       for (const json& name : value) card.metrics.push_back(metric_named(name));

@@ -1,0 +1,181 @@
+#include "commands/measure.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+#include <set>
+
+#include "base/text.hpp"
+#include "commands/commands.hpp"
+#include "sessions/devices.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+/// Marks the workloads that a word without wildcards asks for.
+void mark_named(std::vector<Workload>& workloads, const std::string& patterns) {
+  for (const std::string& pattern : split(patterns)) {
+    if (pattern.find_first_of("*?[") != std::string::npos) continue;
+    for (Workload& w : workloads) w.named = w.named || w.name == pattern || w.family == pattern;
+  }
+}
+
+}  // namespace
+
+void add_measure_options(CLI::App& command, MeasureWords& words) {
+  RunOptions& o = words.options;
+  command
+      .add_option("--device", words.device,
+                  "auto: a GPU where one works, else simt; what is only for the CPU runs beside either. all: each "
+                  "variant on every device that it is for")
+      ->check(CLI::IsMember({"auto", "cuda", "simt", "cpu", "all"}))
+      ->capture_default_str();
+  command
+      .add_option("--time-limit", o.time_limit,
+                  "Seconds per session (a variant on a workload); then it is stopped. Default: from the problem's size")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--warm-up", o.warm_up_seconds, "Seconds of a scope's own work before its first sample, on a GPU")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      .add_option("--sustained", o.sustained_seconds,
+                  "Seconds of work right before each batch of samples: for kernels that a power limit slows")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--min-time", o.min_seconds, "Seconds of samples per scope, at least")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--max-time", o.max_seconds, "Seconds spent on a scope's samples, at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option("--validation-budget", o.validation_budget,
+                  "Multiply-adds per check of labels; what exceeds it is checked on a fixed sample of the points")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--gpu", o.ordinal, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command.add_option("--gpus", o.gpus, "How many GPUs a variant gets that can use so many, --gpu the first")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_flag("--show-output", o.show_output, "Show all that sessions write, not only its end");
+  command.add_flag("!--no-keep", o.keep_generated, "Delete generated points from the cache after their use");
+  command.add_flag("--measure-ceilings", o.renew_ceilings, "Measure anew what the devices can do at most");
+  command.add_option("--modules", words.folders, "More folders with built variants");
+}
+
+void add_data_options(CLI::App& command, MeasureWords& words, CLI::Option* workloads) {
+  auto* data =
+      command.add_option("--data", words.own_data, "A .npy file of one's own, N x D, instead of the catalogue");
+  command.add_option("--k", words.k, "Clusters, for --data")->needs(data);
+  command
+      .add_option("--init", words.init, "Initial centroids for --data, K x D (.npy); default: random distinct points")
+      ->needs(data);
+  command.add_option("--type", words.type, "Element type for --data (default: the file's)")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->needs(data);
+  command.add_option("--stop", words.stop_text, "For --data: exact (default), reassigned:FRACTION or fixed:ITERATIONS")
+      ->needs(data);
+  command.add_option("--metric", words.metric, "For --data: euclidean or cosine")->needs(data)->capture_default_str();
+  command
+      .add_option("--kernel", words.kernel,
+                  "For --data, kernel k-means: linear, polynomial:GAMMA,OFFSET,DEGREE or gaussian:GAMMA")
+      ->needs(data)
+      ->capture_default_str();
+  command.add_option("--seed", words.seed, "Of the random initial centroids, for --data")
+      ->needs(data)
+      ->capture_default_str();
+  data->excludes(workloads);
+}
+
+std::vector<DeviceKind> find_kinds(MeasureWords& words) {
+  RunOptions& o = words.options;
+  // Asked only where it matters: to find a GPU takes the driver a while.
+  if (words.device != "simt" && words.device != "cpu") {
+    const json devices = find_devices();
+    for (int gpu = 0; gpu < o.gpus; ++gpu) {
+      const json chosen = choose_gpu(devices, o.ordinal + gpu);
+      if (gpu == 0) o.gpu = chosen;
+    }
+  }
+  o.every_device = words.device == "all";
+  return device_kinds(words.device, !o.gpu.is_null());
+}
+
+std::vector<Workload> find_problems(MeasureWords& words) {
+  words.options.insist = !words.own_data.empty();
+  std::vector<Workload> problems;
+  if (words.own_data.empty()) {
+    problems = choose_workloads(load_catalogue(), words.workloads);
+    mark_named(problems, words.workloads);
+    return problems;
+  }
+  problems.push_back(own_workload(words.own_data, words.k, words.init, words.type,
+                                  words.stop_text.empty() ? Stop() : stop_rule(words.stop_text), words.seed));
+  Workload& own = problems.front();
+  own.metric = metric_named(words.metric);
+  own.kernel = kernel_named(words.kernel);
+  if (own.kernel && own.metric == Metric::cosine)
+    throw Error("--metric cosine: kernel k-means has a distance of its own, leave it out beside --kernel");
+  if (words.k > own.n)
+    throw Error(fmt::format("K = {} is more than N = {} points: choose K of at most {}", words.k, own.n, own.n));
+  return problems;
+}
+
+void require_axes(const std::map<std::string, int>& wishes, const std::vector<Variant>& variants) {
+  for (const auto& [name, value] : wishes) {
+    std::map<std::string, std::set<int>> known;  // of all chosen variants
+    for (const Variant& v : variants) {
+      for (const json& axis : v.card.is_object() ? v.card.value("axes", json::array()) : json::array()) {
+        for (const int possible : axis.at("values")) known[axis.at("name")].insert(possible);
+      }
+    }
+    if (!known.count(name)) {
+      std::string names;
+      for (const auto& [axis, values] : known) names += (names.empty() ? "" : ", ") + axis;
+      throw Error(fmt::format("--axis {}: no chosen variant has such an axis; {}", name,
+                              names.empty() ? "they have none" : "they have " + names));
+    }
+    if (!known[name].count(value))
+      throw Error(fmt::format("--axis {}={}: no chosen variant takes that; {} can be {}", name, value, name,
+                              listed(known[name])));
+  }
+}
+
+std::map<std::string, int> axis_values(const std::vector<std::string>& wishes) {
+  std::map<std::string, int> values;
+  for (const std::string& axis : wishes) {
+    const size_t sign = axis.find('=');
+    const size_t begin = sign == std::string::npos ? axis.size() : sign + 1;
+    int value = 0;
+    const char* const end = axis.data() + axis.size();
+    const auto [read, error] = std::from_chars(axis.data() + begin, end, value);
+    if (sign == 0 || error != std::errc() || read != end)
+      throw Error(fmt::format("--axis '{}' is not NAME=VALUE with a whole number: as in --axis block=128", axis));
+    values[axis.substr(0, sign)] = value;
+  }
+  return values;
+}
+
+fs::path new_record(const std::string& kind) {
+  char name[64];
+  const std::time_t now = std::time(nullptr);
+  std::strftime(name, sizeof name, "-%Y%m%d-%H%M%S.json", std::gmtime(&now));
+  return fs::path("results") / "local" / (kind + name);
+}
+
+fs::path tuned_file(const MeasureWords& words) {
+  return words.tuned.empty() ? source_folder() / "results" / "tuned.json" : words.tuned;
+}
+
+void need_one_that_ran(const Workload& w, const json& rows) {
+  // A row can be refused of a variant that was validated: where it has no such scope.
+  const auto refused = [](const json& row) { return row.at("status") == "refused" && row.at("validation").is_null(); };
+  if (rows.empty() || !std::all_of(rows.begin(), rows.end(), refused)) return;
+  throw Error(fmt::format("none of the chosen variants takes {} ({} x {}, K = {}): {} {}", w.name, w.n, w.d, w.k,
+                          rows[0].at("variant").get<std::string>(), rows[0].at("reason").get<std::string>()));
+}
+
+}  // namespace ladder

@@ -1,0 +1,126 @@
+// ladder tune: sweeps the axes of variants on workloads, and notes with which values they are fastest.
+#include <algorithm>
+#include <memory>
+
+#include "base/text.hpp"
+#include "commands/commands.hpp"
+#include "commands/measure.hpp"
+#include "records/record.hpp"
+#include "records/tuned.hpp"
+#include "sessions/run.hpp"
+#include "sessions/tune.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+struct TuneWords : MeasureWords {
+  std::vector<std::string> variants;
+  std::string scope;
+  TuneOptions tune;
+};
+
+bool has_axes(const Variant& v) { return v.card.is_object() && !v.card.value("axes", json::array()).empty(); }
+
+/// Those of the chosen variants that have axes. One that was named outright and has none is an Error.
+std::vector<Variant> with_axes(const std::vector<Variant>& all, const std::vector<std::string>& patterns) {
+  std::string list;
+  for (const std::string& pattern : patterns) list += pattern + ",";
+  std::vector<Variant> chosen = choose_variants(all, list);
+  const std::vector<std::string> words = split(list);
+  std::vector<std::string> without;
+  for (const Variant& v : chosen) {
+    if (!has_axes(v) && std::find(words.begin(), words.end(), v.id) != words.end()) without.push_back(v.id);
+  }
+  std::erase_if(chosen, [](const Variant& v) { return !has_axes(v); });
+  if (without.empty() && !chosen.empty()) return chosen;
+  std::vector<std::string> others;
+  for (const Variant& v : all) {
+    if (has_axes(v)) others.push_back(v.id);
+  }
+  const std::string those =
+      others.empty() ? "no variant here has one" : fmt::format("variants that have: {}", listed(others));
+  if (without.empty()) throw Error(fmt::format("no chosen variant has an axis to tune; {}", those));
+  throw Error(fmt::format("{} {} no axis to tune; {}", listed(without), without.size() > 1 ? "have" : "has", those));
+}
+
+int tune(TuneWords words) {
+  RunOptions& o = words.options;
+  if (!words.scope.empty()) o.scopes = {std::string(scope_named(words.scope).name)};
+  o.axes = axis_values(words.axes);
+  std::vector<Variant> variants = find_variants(module_folders(words.folders));
+  need_bases(variants);
+  std::vector<Variant> chosen = with_axes(variants, words.variants);
+  require_axes(o.axes, chosen);
+  std::vector<Workload> problems = find_problems(words);
+  const std::vector<DeviceKind> kinds = find_kinds(words);
+  hash_modules(chosen);
+  if (o.out.empty()) o.out = new_record("tune");
+  words.tune.tuned = tuned_file(words);
+  read_tuned(words.tune.tuned);  // better now than after an hour that it cannot be read
+  if (!o.axes.empty()) words.tune.tuned.clear();
+  for (const Variant& v : chosen) {
+    size_t points = 1;
+    for (const SweptAxis& axis : swept_axes(v, o.axes)) points *= axis.values.size();
+    if (points > words.tune.grid) {
+      fmt::print(stderr,
+                 "{}: {} points are more than --grid {}: one axis after the other, each at the best of the others so "
+                 "far, until none gains any more\n",
+                 v.id, points, words.tune.grid);
+    } else {
+      fmt::print(stderr, "{}: all {} points\n", v.id, points);
+    }
+  }
+  const Tune plan(o, words.tune);
+  const int status = run_ladder(o, kinds, chosen, problems, plan);
+  if (words.tune.tuned.empty())
+    fmt::print("{}: left as it is, since --axis leaves points out\n", tuned_file(words).string());
+  else
+    fmt::print("tuned values: {}\n", words.tune.tuned.string());
+  if (o.insist && status == 0) need_one_that_ran(problems[0], read_record(o.out).at("rows"));
+  return status;
+}
+
+}  // namespace
+
+Command tune_command(CLI::App& app, const std::vector<std::string>& argv) {
+  const auto words = std::make_shared<TuneWords>();
+  words->options.argv = argv;
+  words->workloads.clear();
+  auto* tune =
+      app.add_subcommand("tune", "Sweep the axes of variants on workloads, and note the best values for `ladder run`");
+  tune->add_option("variants", words->variants, "Ids or globs")->required();
+  auto* workload = tune->add_option("--workload,--workloads", words->workloads,
+                                    "Globs over names and families, with commas between them");
+  tune->add_option(
+      "--scope", words->scope,
+      fmt::format("What shall be fastest, of {} (default: where the variant's change shows)", listed(scope_names())));
+  tune->add_option("--axis", words->axes,
+                   "NAME=VALUE holds an axis there; then the curve is recorded, and no best value is noted");
+  tune->add_option("--grid", words->tune.grid,
+                   "Measure all points of a variant's axes where there are at most so many; else one axis at a time")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  tune->add_option("--sessions", words->tune.sessions,
+                   "Of the fastest and of the standard values, in turns, where their rows do not tell which is better")
+      ->check(CLI::Range(fewest_sessions, 1000))
+      ->capture_default_str();
+  tune->add_option("--tuned", words->tuned,
+                   "The file for the best values (default: results/tuned.json of the checkout)");
+  auto* out = tune->add_option("--out", words->options.out, "The record (default: results/local/tune-TIME.json)");
+  tune->add_flag("--resume", words->options.resume, "Keep what is in --out, and do the rest")->needs(out);
+  add_measure_options(*tune, *words);
+  add_data_options(*tune, *words, workload);
+  tune->footer(
+      "Every point is validated as in `ladder run`; what is refused is a gap with its reason. Exit status: 0 all rows\n"
+      "ok or refused, 1 some row invalid or failed, or a named workload was not run, 2 bad usage.");
+  return {tune, [words] {
+            if (words->workloads.empty() && words->own_data.empty())
+              throw Error("on what? name a workload by --workload, or points of your own by --data");
+            return ladder::tune(*words);
+          }};
+}
+
+}  // namespace ladder

@@ -1,0 +1,108 @@
+#include "records/tuned.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "protocol/json.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+const char* const place_keys[] = {"device", "machine", "gpus",   "variant", "n",     "d",
+                                  "k",      "type",    "metric", "kernel",  "filled"};
+
+json place_of(const json& entry) {
+  json place = json::array();  // in this order, by which the file is sorted
+  for (const char* key : place_keys) place.push_back(entry.at(key));
+  return place;
+}
+
+/// Tenths of the coordinates that are not zero, in percent: what suits sparse rows need not suit dense ones. Rounded
+/// up, so that what has room for the fullest of them has room for all.
+int filled(const Workload& w) {
+  if (w.nonzeros < 0) return 100;
+  return std::max(10, 10 * int(std::ceil(10 * double(w.nonzeros) / (double(w.n) * double(w.d)))));
+}
+
+}  // namespace
+
+json tuned_place(const Variant& v, const Workload& w, DeviceKind device, int gpus, const json& context) {
+  const bool gpu = device == DeviceKind::cuda;
+  return {{"device", device},
+          {"machine", gpu ? context.at("gpu").value("name", "") : context.at("host").at("cpu").get<std::string>()},
+          {"gpus", gpus},
+          {"variant", v.id},
+          {"n", w.n},
+          {"d", w.d},
+          {"k", w.k},
+          {"type", w.type},
+          {"metric", w.metric},
+          {"kernel", w.kernel},
+          {"filled", filled(w)}};
+}
+
+json read_tuned(const fs::path& file) {
+  if (!fs::exists(file)) return {{"schema_version", tuned_version}, {"entries", json::array()}};
+  const json document = json::parse(read_whole(file), nullptr, false);
+  const auto whole = [](const json& entry) {
+    return entry.is_object() && entry.contains("axes") && entry["axes"].is_object() &&
+           std::all_of(entry["axes"].begin(), entry["axes"].end(),
+                       [](const json& value) { return value.is_number_integer(); }) &&
+           std::all_of(std::begin(place_keys), std::end(place_keys),
+                       [&](const char* key) { return entry.contains(key); });
+  };
+  const bool right = document.is_object() && document.contains("schema_version") &&
+                     document["schema_version"] == tuned_version && document.contains("entries") &&
+                     document["entries"].is_array() &&
+                     std::all_of(document["entries"].begin(), document["entries"].end(), whole);
+  if (!right) {
+    throw Error(fmt::format("{} does not hold tuned values of schema version {}: mend it, or delete it and tune again",
+                            file.string(), tuned_version));
+  }
+  return document;
+}
+
+json tuned_entry(const json& document, const json& place) {
+  const json wanted = place_of(place);
+  for (const json& entry : document.at("entries")) {
+    if (place_of(entry) == wanted) return entry;
+  }
+  return nullptr;
+}
+
+std::string why_stale(const json& entry, const Variant& v) {
+  json left = entry.at("axes");
+  for (const json& axis : v.card.is_object() ? v.card.value("axes", json::array()) : json::array()) {
+    const std::string name = axis.at("name");
+    if (!left.contains(name)) return fmt::format("it has an axis {} today, and was tuned without", name);
+    const int value = left.at(name);
+    const auto values = axis.at("values").get<std::vector<int>>();
+    if (std::find(values.begin(), values.end(), value) == values.end())
+      return fmt::format("its axis {} has no value {} any more: it has {}", name, value, listed(values));
+    left.erase(name);
+  }
+  return left.empty() ? "" : fmt::format("it has no axis {} any more", left.begin().key());
+}
+
+void put_tuned(const fs::path& file, json entry) {
+  const FileLock alone = FileLock::wait(file);
+  json document = read_tuned(file);
+  auto entries = document["entries"].get<std::vector<json>>();
+  const json place = place_of(entry);
+  std::erase_if(entries, [&](const json& known) { return place_of(known) == place; });
+  entries.push_back(std::move(entry));
+  std::sort(entries.begin(), entries.end(), [](const json& a, const json& b) { return place_of(a) < place_of(b); });
+  // A line for each entry, so that a difference can be read.
+  std::string text = fmt::format("{{\n\"schema_version\": {},\n\"entries\": [", tuned_version);
+  for (size_t i = 0; i < entries.size(); ++i) text += (i ? ",\n " : "\n ") + entries[i].dump();
+  write_whole(file, text + "\n]\n}\n");
+}
+
+}  // namespace ladder
