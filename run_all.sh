@@ -23,6 +23,7 @@ Without a step: setup, build, data, run and draw, in that order. A second run re
   --jobs N           compilers and tests at a time (default: the number of cores)
   --all              test: under AddressSanitizer also every variant on awkward sizes (minutes more)
   --no-install       install no packages: say what is missing and go on
+  --which-python     print the Python that all of this would use now, and do nothing
   --help             this text
 
 LADDER_WORKLOADS, LADDER_VARIANTS and LADDER_DEVICE set the same defaults. LADDER_DATA names folders (separated by ':')
@@ -384,6 +385,11 @@ while (($#)); do
       ;;
     --all) all=1 ;;
     --no-install) no_install=1 ;;
+    --which-python)  # for `ladder doctor`
+      choose_python
+      echo "$python"
+      exit 0
+      ;;
     -h | --help)
       usage
       exit 0

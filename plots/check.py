@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks records: `check.py RECORD...` prints a sentence per violation and exits 1 if there is any.
+"""Checks records and profiles: `check.py FILE...` prints a sentence per violation and exits 1 if there is any.
 
-Files of tuned values are checked by harness/records/tuned.schema.json. Of records, first
+Files of tuned values are checked by harness/records/tuned.schema.json, profiles (of `ladder
+profile`) by profile.schema.json beside it. Of records, first
 harness/records/record.schema.json, then what a schema cannot say: medians and quartiles agree with their samples,
 every row's workload exists, the chains of bases end.
 """
@@ -22,6 +23,7 @@ import numpy as np
 from record import Record, RecordError, from_document, read_json
 
 SCHEMA = Path(__file__).resolve().parent.parent / "harness" / "records" / "record.schema.json"
+PROFILE_SCHEMA = SCHEMA.with_name("profile.schema.json")
 TUNED_SCHEMA = SCHEMA.with_name("tuned.schema.json")
 # Samples and quartiles may be written with fewer digits than they were computed with.
 RELATIVE_TOLERANCE = 1e-6
@@ -171,6 +173,43 @@ def older_violations(document: dict[str, Any]) -> list[str]:
     ]
 
 
+def profile_violations(document: dict[str, Any]) -> list[str]:
+    """Of a file of `ladder profile`: its form, then what a schema cannot say."""
+    errors = sorted(validator(PROFILE_SCHEMA).iter_errors(document), key=lambda e: [str(p) for p in e.absolute_path])
+    if errors:
+        paths = [".".join(str(part) for part in error.absolute_path) or "the profile" for error in errors]
+        return [f"{path}: {error.message[:300]}." for path, error in zip(paths, errors, strict=True)]
+    units = {metric["name"]: metric["unit"] for metric in document["metrics"]}
+    found = []
+    seen = set()
+    for profile in document["profiles"]:
+        key = tuple(profile[part] for part in ("variant", "workload", "type", "scope"))
+        name = ", ".join(key)
+        if key in seen:
+            found.append(f"{name}: it is there twice.")
+        seen.add(key)
+        lacking = set(profile["lacking"])
+        if strange := lacking - set(units) - {"stalls", "limited_by"}:
+            found.append(f"{name}: lacking {', '.join(sorted(strange))}, of which `metrics` knows nothing.")
+        for kernel in profile["kernels"]:
+            where = f"{name}, kernel {kernel['name']}"
+            silent = set(units) - set(kernel["metrics"]) - lacking
+            if silent:
+                found.append(f"{where}: {', '.join(sorted(silent))} neither given nor named in `lacking`.")
+            if strange := set(kernel["metrics"]) - set(units):
+                found.append(f"{where}: {', '.join(sorted(strange))}, of which `metrics` knows nothing.")
+            found += [
+                f"{where}: {metric} is {value:.6g}."
+                for metric, value in kernel["metrics"].items()
+                # Counters of several passes do not agree to the last digit.
+                if value is not None and (value < 0 or (units.get(metric) == "%" and value > 105))
+            ]
+            shares = [stall["share"] for stall in kernel["stalls"]]
+            if shares != sorted(shares, reverse=True) or sum(shares) > 1.001:
+                found.append(f"{where}: the shares of its stalls are not in order, or more than the whole.")
+    return found
+
+
 def tuned_violations(document: dict[str, Any]) -> list[str]:
     """Of a file of tuned values."""
     found = [
@@ -202,6 +241,8 @@ def tuning_violations(document: dict[str, Any]) -> list[str]:
 
 def violations(document: dict[str, Any]) -> list[str]:
     """One sentence per violation; the meaning is only looked at once the form is right."""
+    if "profile_version" in document:
+        return profile_violations(document)
     if "entries" in document and "rows" not in document:
         return tuned_violations(document)
     if document.get("schema_version") in OLDER_VERSIONS:
@@ -220,8 +261,8 @@ def load(path: Path) -> Record:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Checks records against the schema and for what it cannot say.")
-    parser.add_argument("records", nargs="+", type=Path, metavar="RECORD")
+    parser = argparse.ArgumentParser(description="Checks records and profiles: their form, and what it cannot say.")
+    parser.add_argument("records", nargs="+", type=Path, metavar="FILE")
     broken = False
     for path in parser.parse_args().records:
         try:

@@ -48,6 +48,7 @@ elif sys.argv[1] == "ceilings":
     time.sleep(PLAN["ceilings_seconds"])
     print(json.dumps(PLAN["ceilings"][{home!r}]))
 else:
+    out = int(sys.argv[3]) if sys.argv[3].isdigit() else os.open(sys.argv[3], os.O_WRONLY)
     # What was planned for these values of the axes; what was planned for several sessions comes in turns.
     name = request["variant"] + "".join(f" {{a}}={{v}}" for a, v in sorted(request["axes"].items()))
     events = PLAN["sessions"].get(name, PLAN["sessions"][request["variant"]])
@@ -65,7 +66,7 @@ else:
         elif "print" in event:
             print(event["print"], flush=True)
         elif event["event"] != "timed" or event["scope"] in request["scopes"]:
-            os.write(int(sys.argv[3]), json.dumps(event).encode() + b"\\n")
+            os.write(out, json.dumps(event).encode() + b"\\n")
 """
 
 

@@ -94,6 +94,7 @@ class Asked:
             "validation_budget": 2e9,
             "cold": False,
             "check_only": False,
+            "profile": False,
             "dump": "",
             "benchmark_flags": [],
         }

@@ -1,4 +1,4 @@
-// Lists in sentences.
+// Lists in sentences, and words for a shell.
 #pragma once
 #include <string>
 
@@ -16,6 +16,13 @@ std::string listed(const Range& items) {
       text += item;
   }
   return text;
+}
+
+/// The word as a shell takes it, whatever is in it.
+inline std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
 }
 
 }  // namespace ladder

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -32,6 +33,11 @@ json read_json(const fs::path& file) {
 }
 
 fs::path source_folder() { return checkout; }
+
+fs::path catalogue_file() {
+  const char* other = std::getenv("LADDER_CATALOGUE");
+  return other && *other ? fs::path(other) : source_folder() / "datasets" / "catalogue.json";
+}
 
 /// Facts about a large file that need a pass over it, kept beside it for as long as it does not change.
 struct Facts {
@@ -201,9 +207,18 @@ fs::path cache_folder() {
   return source_folder() / "datasets" / "cache";
 }
 
+std::vector<std::string> lesson_workloads() {
+  const json catalogue = read_json(catalogue_file());
+  auto names = catalogue.value("lessons", std::vector<std::string>());
+  for (const json& workload : catalogue.value("workloads", json::array())) {
+    const std::string name = workload.value("name", "");
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
 std::vector<Workload> load_catalogue() {
-  const char* other = std::getenv("LADDER_CATALOGUE");
-  const fs::path file = other && *other ? fs::path(other) : source_folder() / "datasets" / "catalogue.json";
+  const fs::path file = catalogue_file();
   const json catalogue = read_json(file);
   const fs::path cache = cache_folder();
   json reasons = json::object();

@@ -43,6 +43,10 @@ std::filesystem::path cache_folder();
 /// All workloads of datasets/catalogue.json (or of LADDER_CATALOGUE), in its order.
 std::vector<Workload> load_catalogue();
 
+/// The names of the catalogue's workloads in the order in which they are tried for a variant whose lesson is to be
+/// seen: its `lessons`, then the others.
+std::vector<std::string> lesson_workloads();
+
 /// A workload from a user's own file: NAME.npy, or what prepare.py made of sparse rows under that name. Throws Error
 /// where file, K or initial centroids do not fit together.
 Workload own_workload(const std::filesystem::path& points, int k, const std::filesystem::path& centroids,

@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "commands/commands.hpp"
 #include "sessions/child.hpp"
 #include "sessions/devices.hpp"
@@ -22,8 +23,6 @@ struct CheckWords {
   int ordinal = 0;
   double time_limit = 300;
 };
-
-std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
 
 /// Runs a command of the shell, and says how long it took; throws Error with what it wrote where it fails.
 void run_tool(const std::string& command, const std::string& what, const fs::path& log) {

@@ -28,6 +28,9 @@ Command diff_command(CLI::App& app);
 Command join_command(CLI::App& app, const std::vector<std::string>& argv);
 Command list_command(CLI::App& app);
 Command new_command(CLI::App& app);
+Command doctor_command(CLI::App& app);
+/// `argv` goes into the record.
+Command profile_command(CLI::App& app, const std::vector<std::string>& argv);
 /// `argv` goes into the record.
 Command run_command(CLI::App& app, const std::vector<std::string>& argv);
 Command show_command(CLI::App& app);

@@ -30,12 +30,13 @@ struct Request {
   double validation_budget = 2e9;  ///< fp64 multiply-adds spent on checking labels, per check
   bool cold = false;               ///< evict L2 before every sample
   bool check_only = false;         ///< validate, time nothing
+  bool profile = false;            ///< one sample per scope, while a profiler looks
   std::string dump;                ///< folder for labels.npy and its companions; empty: none
   std::vector<std::string> benchmark_flags;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, variant, workload, module, device, ordinals, points, centroids, csr, type,
                                    stop, metric, kernel, seed, scopes, axes, time_limit, warm_up_seconds,
                                    sustained_seconds, min_seconds, max_seconds, validation_budget, cold, check_only,
-                                   dump, benchmark_flags)
+                                   profile, dump, benchmark_flags)
 
 }  // namespace ladder

@@ -121,6 +121,7 @@ Request request_of(const Session& session, const Workload& w, const RunOptions& 
   request.validation_budget = o.validation_budget;
   request.cold = o.cold;
   request.check_only = o.check_only;
+  request.profile = o.profile;
   request.dump = dump.string();
   request.benchmark_flags = o.benchmark_flags;
   return request;

@@ -26,6 +26,7 @@ struct RunOptions {
   bool every_device = false;  ///< a variant runs on all that it is for, else on the first of them
   bool cold = false;
   bool check_only = false;  ///< validate, time nothing
+  bool profile = false;     ///< one sample per scope, while a profiler looks
   bool resume = false;
   bool insist = false;          ///< a workload that cannot run is an Error, instead of being left out
   bool show_output = false;     ///< all that sessions write, not only its end

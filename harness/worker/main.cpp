@@ -1,9 +1,11 @@
 // The worker: everything that touches a device, or a variant, runs in one of these, started anew by `ladder`.
 // Compiled once per home: ladder_worker_simt (the CPU device, and native CPU code), ladder_worker_cuda (GPUs).
 #include <benchmark/benchmark.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -15,6 +17,7 @@
 #include "worker/peer.hpp"
 #include "worker/sampler.hpp"
 #include "worker/session.hpp"
+#include "worker/stock.hpp"
 
 namespace {
 using namespace ladder;
@@ -100,6 +103,18 @@ json devices() {
   return found;
 }
 
+/// Runs one small kernel, and says at which clock: does the device work at all, and may its counters be read?
+json probe(int ordinal) {
+  unsigned long long *on_device = nullptr, cycles_and_ns[2] = {};
+  check(cudaSetDevice(ordinal), fmt::format("choosing device {}", ordinal));
+  check(cudaMalloc(reinterpret_cast<void**>(&on_device), sizeof cycles_and_ns), "taking device memory");
+  stock::measure_clock(on_device, nullptr);
+  check(cudaMemcpy(cycles_and_ns, on_device, sizeof cycles_and_ns, cudaMemcpyDeviceToHost), "running a kernel");
+  cudaFree(on_device);
+  const auto [cycles, ns] = cycles_and_ns;
+  return {{"sm_mhz", ns && home == DeviceKind::cuda ? json(double(cycles) / double(ns) * 1e3) : json()}};
+}
+
 /// Writes the module's card to a file. A module without a usable card still gets a file: one that says why.
 int write_card(const fs::path& module, DeviceKind kind, const fs::path& out) {
   json card;
@@ -113,6 +128,15 @@ int write_card(const fs::path& module, DeviceKind kind, const fs::path& out) {
   std::ofstream(part) << card.dump(1) << "\n";
   fs::rename(part, out);
   return 0;
+}
+
+/// Where events go: an open file's number, or the name of one that is to be opened. A tool that starts this program may
+/// have closed what it was given.
+int events_of(const std::string& word) {
+  if (word.find_first_not_of("0123456789") == std::string::npos) return std::stoi(word);
+  const int opened = open(word.c_str(), O_WRONLY | O_CLOEXEC);
+  if (opened < 0) throw Error(fmt::format("{} cannot be opened to report to: {}", word, std::strerror(errno)));
+  return opened;
 }
 
 int run(const fs::path& request_file, int events) {
@@ -155,14 +179,19 @@ int main(int argc, char** argv) {
       std::cout << ceilings(words[1]).dump() << "\n";
       return 0;
     }
+    if (words.size() == 2 && words[0] == "probe") {
+      std::cout << probe(std::stoi(words[1])).dump() << "\n";
+      return 0;
+    }
     if (words.size() == 4 && words[0] == "card") return write_card(words[1], device_kind(words[2]), words[3]);
-    if (words.size() == 3 && words[0] == "run") return run(words[1], std::stoi(words[2]));
+    if (words.size() == 3 && words[0] == "run") return run(words[1], events_of(words[2]));
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;
   }
   fmt::print(stderr,
-             "usage: {} devices | ceilings ORDINAL|cpu | card MODULE HOME OUT.json | run REQUEST.json EVENT_FD\n",
+             "usage: {} devices | ceilings ORDINAL|cpu | card MODULE HOME OUT.json | "
+             "run REQUEST.json EVENTS | probe ORDINAL\n",
              argv[0]);
   return 2;
 }

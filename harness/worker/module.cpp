@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include "worker/peer.hpp"
 
 namespace ladder {
@@ -29,8 +31,28 @@ const Card* load_card(const std::filesystem::path& module) {
   return &card;
 }
 
+namespace {
+
+/// What a variant can be asked for: the phases that have a scope of their own.
+template <class T>
+void add_phases(const Phases<T>& phases, nlohmann::json& names) {
+  const auto add = [&](const char* name, bool there) {
+    if (there && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  add("initialise", phases.initialise);
+  add("assign", phases.assign);
+  add("update", phases.update);
+  add("iterate", phases.iterate);
+  add("solve", phases.solve);
+}
+
+}  // namespace
+
 nlohmann::json to_json(const Card& card, DeviceKind home) {
   using nlohmann::json;
+  json phases = json::array();
+  add_phases(card.f32, phases);
+  add_phases(card.f64, phases);
   json types = json::array();
   if (card.f32) types.push_back("f32");
   if (card.f64) types.push_back("f64");
@@ -52,6 +74,7 @@ nlohmann::json to_json(const Card& card, DeviceKind home) {
           {"library", card.library},
           {"device", to_string(home)},
           {"types", types},
+          {"phases", phases},
           {"axes", axes},
           {"arithmetic", forms[int(card.arithmetic.form)]},
           {"distance_roundoff", card.arithmetic.distance_roundoff},

@@ -64,10 +64,11 @@ class Session {
       Timer<T> timer(driver, follower, request_, begin_seconds_);
       for (const std::string& scope : request_.scopes) {
         doing(scope);
-        report_(event("timed", timer.time(scope_named(scope))));
+        const Scope& which = scope_named(scope);
+        report_(event("timed", request_.profile ? timer.profile(which) : timer.time(which)));
         if (!follower.ok()) break;
       }
-      if (follower.ok() && follower.iterations() && wanted("solve")) {
+      if (follower.ok() && follower.iterations() && wanted("solve") && !request_.profile) {
         doing("iterations one by one");
         result.iteration_ms = timer.time_iterations();
       }

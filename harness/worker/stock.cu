@@ -1,5 +1,12 @@
 #include "worker/stock.hpp"
 
+#ifdef __CUDACC__
+#include <cuda_profiler_api.h>
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#endif
+#endif
+
 #include "contract/launch.cuh"
 
 namespace ladder::stock {
@@ -41,6 +48,27 @@ __global__ void busy_kernel(unsigned long long length_ns) {
   while (nanoseconds() - begin < length_ns) {
   }
 }
+
+#if __has_include(<nvtx3/nvToolsExt.h>)
+nvtxDomainHandle_t domain() {
+  static const nvtxDomainHandle_t ladder = nvtxDomainCreateA("ladder");
+  return ladder;
+}
+
+void push_range(const std::string& name) {
+  nvtxEventAttributes_t attributes = {};
+  attributes.version = NVTX_VERSION;
+  attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  attributes.message.ascii = name.c_str();
+  nvtxDomainRangePushEx(domain(), &attributes);
+}
+
+void pop_range() { nvtxDomainRangePop(domain()); }
+#else
+void push_range(const std::string&) {}
+void pop_range() {}
+#endif
 #endif
 
 }  // namespace
@@ -62,6 +90,21 @@ void measure_clock([[maybe_unused]] unsigned long long* out, [[maybe_unused]] cu
 void keep_busy([[maybe_unused]] double seconds, [[maybe_unused]] cudaStream_t stream) {
 #ifdef __CUDACC__
   launch(busy_kernel, 1, 1, 0, stream, static_cast<unsigned long long>(seconds * 1e9));
+#endif
+}
+
+Watched::Watched([[maybe_unused]] const std::string& variant, [[maybe_unused]] const std::string& scope) {
+#ifdef __CUDACC__
+  push_range(variant);
+  push_range(scope);
+  check(cudaProfilerStart(), "calling the profiler");
+#endif
+}
+
+Watched::~Watched() {
+#ifdef __CUDACC__
+  cudaProfilerStop();
+  for (int nested = 0; nested < 2; ++nested) pop_range();
 #endif
 }
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <string>
 
 #include "contract/contract.hpp"
 
@@ -28,5 +29,15 @@ void measure_clock(unsigned long long* out, cudaStream_t stream);
 /// Keeps the device busy for that long, so that what is submitted meanwhile starts without a gap. Does nothing on the
 /// CPU device, where a launch is over when it returns.
 void keep_busy(double seconds, cudaStream_t stream);
+
+/// While one of these lives, profilers look: cudaProfilerStart, and the NVTX ranges VARIANT and, within it, SCOPE of
+/// the domain `ladder`. Does nothing on the CPU device; the ranges are left out where the toolkit has no nvtx3.
+class Watched {
+ public:
+  Watched(const std::string& variant, const std::string& scope);
+  ~Watched();
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+};
 
 }  // namespace ladder::stock
