@@ -1,6 +1,6 @@
 // Each variant of tests/wrong has one planted fault. Validation must reject it, and for that reason: the file's line
-// `// rejected: WORDS` says which words the fault must bring up; `rejected (cuda)` or `rejected (checked)` on a GPU, or in
-// the sanitized build, where something else is seen first.
+// `// rejected: WORDS` says which words the fault must bring up; `rejected (cuda)` or `rejected (checked)` on a GPU, or
+// in the sanitized build, where something else is seen first.
 #include <gtest/gtest.h>
 
 #include <ctime>
