@@ -255,7 +255,7 @@ def test_a_workload_without_data_is_left_out_in_one_line(ladder: Ladder, tmp_pat
         "--device",
         "cpu",
         "--variants",
-        "c0*,c1*",
+        "c0_serial,c1_fused",
         "--workloads",
         "photo_tiny,kmcuda_tiny",
         "--scopes",
