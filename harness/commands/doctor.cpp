@@ -255,7 +255,7 @@ std::vector<Diagnosis> find_results() {
   const auto look = [&](const char* name, const char* pattern, const char* costs, const char* mend) {
     const std::string found = results_named(pattern);
     if (found.empty())
-      findings.push_back({name, "missing", std::string("no results/*/") + pattern, costs, mend});
+      findings.push_back({name, "missing", std::string("no ") + pattern + " in results/", costs, mend});
     else
       findings.push_back({name, "ok", found, "", ""});
   };
