@@ -145,11 +145,11 @@ int check(const CheckWords& words) {
   std::vector<std::pair<std::string, fs::path>> programs = {{"", built.worker}};
   if (gpu) {
     programs.clear();
-    for (const char* tool : {"memcheck", "racecheck"})
+    for (const char* tool : {"memcheck", "racecheck", "initcheck", "synccheck"})
       programs.emplace_back(std::string(tool) + ": ", under_sanitizer(tool, built.worker, scratch.path));
   }
   RunOptions o;
-  o.scopes = {"iteration", "solve"};
+  o.scopes = {"initialise", "iteration", "solve"};
   o.time_limit = words.time_limit;
   o.ordinal = words.ordinal;
   o.check_only = true;
@@ -208,8 +208,8 @@ Command check_command(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--device", words->device,
-                   "cpu: AddressSanitizer, UBSan and the checks of the CPU device. cuda: compute-sanitizer's memcheck "
-                   "and racecheck on a GPU")
+                   "cpu: AddressSanitizer, UBSan and the checks of the CPU device. cuda: the four tools of "
+                   "compute-sanitizer on a GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   command->add_option("--gpu", words->ordinal, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();

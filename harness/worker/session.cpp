@@ -60,15 +60,23 @@ class Session {
     // A variant about initialisation alone has no labels to show.
     if (follower.ok() && !request_.dump.empty() && follower.no_solve().empty() && !follower.final_labels().empty())
       dump(follower), result.dumped = true;
-    if (follower.ok() && !request_.check_only) {
+    if (follower.ok()) {
       Timer<T> timer(driver, follower, request_, begin_seconds_);
       for (const std::string& scope : request_.scopes) {
-        doing(scope);
         const Scope& which = scope_named(scope);
+        if (request_.check_only) {
+          Timed row;
+          row.scope = scope;
+          row.reason = timer.refusal(which);
+          if (!row.reason.empty()) report_(event("timed", row));
+          continue;
+        }
+        doing(scope);
         report_(event("timed", request_.profile ? timer.profile(which) : timer.time(which)));
         if (!follower.ok()) break;
       }
-      if (follower.ok() && follower.iterations() && wanted("solve") && !request_.profile) {
+      const bool timed = !request_.profile && !request_.check_only;
+      if (follower.ok() && follower.iterations() && wanted("solve") && timed) {
         doing("iterations one by one");
         result.iteration_ms = timer.time_iterations();
       }

@@ -43,12 +43,17 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
+  /// Why there is nothing to time in this scope; empty where there is.
+  std::string refusal(const Scope& scope) const {
+    const std::string why = missing(scope);
+    return why.empty() && scope.whole ? follower_.no_solve() : why;
+  }
+
   Timed time(const Scope& scope) {
     Timed row;
     row.scope = scope.name;
     const double deadline = begin_seconds_ + 0.9 * request_.time_limit;
-    row.reason = missing(scope);
-    if (row.reason.empty() && scope.whole) row.reason = follower_.no_solve();
+    row.reason = refusal(scope);
     if (row.reason.empty() && scope.whole && now_seconds() + follower_.solve_seconds() > deadline)
       row.reason = "no time left in the session for a solve: raise --time-limit";
     if (!row.reason.empty()) return row;
@@ -106,8 +111,7 @@ class Timer {
   Timed profile(const Scope& scope) {
     Timed row;
     row.scope = scope.name;
-    row.reason = missing(scope);
-    if (row.reason.empty() && scope.whole) row.reason = follower_.no_solve();
+    row.reason = refusal(scope);
     if (!row.reason.empty()) return row;
     spin_ = 0;  // what keeps the device busy would be looked at as well
     sample_once(scope, row);

@@ -1,6 +1,6 @@
 // New centroids without an atomic per point: each lane of a warp has sums of its own in shared memory.
-// v06b_lane_sums introduces it. Later revisions keep update_any(), which takes the best of the three updates for K:
-// sums per lane where they fit, sums per block where those do, atomics in global memory beyond.
+// v06b_lane_sums introduces it. Later revisions keep update_any(), which takes the best of the three updates: sums per
+// lane where they fit, sums per block where those do and the points fill the device, else atomics in global memory.
 #pragma once
 #include "update_shared.cuh"
 
@@ -77,7 +77,9 @@ void update_global(State<T>& s) {
 template <class T, Layout layout>
 void update_any(State<T>& s) {
   if (s.k <= lane_sums_clusters) return update_lanes<T, layout>(s);
-  if (features_per_block(s.k, s.d, s.device_info) > 0) return update_shared<T, layout>(s);
+  const int width = features_per_block(s.k, s.d, s.device_info);
+  const int64_t parts = width > 0 ? blocks(s.n, points_per_block(s.k)) * int64_t(blocks(s.d, width)) : 0;
+  if (parts >= s.device_info.multiprocessors) return update_shared<T, layout>(s);
   update_global<T, layout>(s);
 }
 

@@ -58,11 +58,14 @@ inline std::string refuse_update_shared(const Shape& p, const Device& device, co
          std::to_string(device.shared_bytes_optin);
 }
 
+/// Points per block: its K x width atomics in global memory are worth it only for many more of them.
+inline int points_per_block(int k) { return std::max(256, 4 * k); }
+
 template <class T, Layout layout>
 void update_shared(State<T>& s) {
   const Sums& sums = s.template own<Sums>();
   const int width = features_per_block(s.k, s.d, s.device_info);
-  const int points = std::max(256, 4 * s.k);  // a block's K x width atomics are worth it only for many more points
+  const int points = points_per_block(s.k);
   clear_sums(s);
   launch(sum_shared_kernel<T, layout>, dim3(blocks(s.n, points), blocks(s.d, width)), 256,
          s.k * shared_bytes_per_cluster(width), s.stream, s.x, s.label, sums.sum, sums.count, s.n, s.k, s.d, points,
