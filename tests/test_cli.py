@@ -542,3 +542,11 @@ def test_the_sanitized_build_names_kernel_block_thread_and_line(ladder: Ladder) 
         assert word in reason, reason
     # Threads run in an order drawn anew in each launch: any of them may be the first to go wrong.
     assert re.search(r"thread \(\d+, 0, 0\)", reason), reason
+
+
+def test_check_says_what_a_variant_has_not(ladder: Ladder) -> None:
+    words = ["--check", "--variants", "i1_random", "--workloads", "sipu_tiny", "--scopes", "initialise,solve"]
+    rows = {row["scope"]: row for row in ladder.run(*words)["rows"]}
+    assert rows["initialise"]["status"] == "checked"
+    assert rows["solve"]["status"] == "refused"
+    assert rows["solve"]["reason"] == "this variant is about initialisation alone"

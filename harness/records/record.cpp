@@ -17,6 +17,7 @@
 
 #include "base/build.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "protocol/json.hpp"
 
 namespace ladder {
@@ -60,7 +61,7 @@ std::string environment(const char* name) {
 json context(const std::vector<std::string>& argv, const json& gpu) {
   // A copy of the checkout without its history (on a borrowed machine, say) is told its state by LADDER_GIT_SHA and
   // LADDER_GIT_DIRTY=0|1.
-  const std::string git = std::string("git -C '") + checkout + "' ";
+  const std::string git = "git -C " + quoted(checkout) + " ";
   std::string sha = environment("LADDER_GIT_SHA");
   bool dirty = environment("LADDER_GIT_DIRTY") == "1";
   if (sha.empty()) {

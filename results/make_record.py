@@ -1,0 +1,164 @@
+"""The record of a whole machine, from a plan: which variants on which workloads, in the order of their importance.
+
+Each job of the plan is a `ladder run` of its own into a record of its own; a GPU that is done takes the next. At the
+end `ladder join` makes one record of the pieces. A piece that is there already is resumed, so that the command may be
+repeated.
+
+    python results/make_record.py results/nvidia-h200/plan.toml --gpus 0,1 --out results/nvidia-h200/record.json
+
+A plan is a list of parts, and options of `ladder run` for all of them:
+
+    run = "--min-time 0.1"
+    [[part]]
+    workloads = "wine_k900,wine*"   # globs
+    variants = "*"                  # globs; what an earlier part has on a workload is not measured again
+    options = "--time-limit 60"     # of `ladder run`, for this part alone
+    together = 6                    # variants per job, default all: how finely the GPUs share a workload
+    device = "cpu"                  # default cuda; these jobs run one after another, beside those of the GPUs
+
+Where --budget ends it early, what was not begun is named.
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from collections import deque
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Job:
+    workload: str
+    variants: str
+    device: str
+    options: list[str]
+
+    @property
+    def name(self) -> str:
+        kept = (c if c.isalnum() or c in "._-" else "_" for c in f"{self.workload}--{self.device}--{self.variants}")
+        return "".join(kept).replace("_", "-")[:150]
+
+
+def matching(names: list[str], globs: str) -> list[str]:
+    """The names that any of the globs fits, in the globs' order."""
+    return list(dict.fromkeys(name for glob in globs.split(",") for name in names if fnmatch(name, glob)))
+
+
+def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[str]]:
+    """The jobs of a plan, in its order, of what `ladder list --json` has; and what is left out, with the reason."""
+    workloads = {w["name"]: w for w in listed["workloads"]}
+    found: list[Job] = []
+    left_out: dict[str, None] = {}
+    planned: set[tuple[str, str]] = set()
+    for part in plan["part"]:
+        if unknown := set(part) - {"workloads", "variants", "options", "together", "device"}:
+            sys.exit(f"a part of the plan has '{min(unknown)}', which means nothing: see --help")
+        device = part.get("device", "cuda")
+        here = [v["id"] for v in listed["variants"] if device in v["devices"]]
+        for key, names in (("workloads", list(workloads)), ("variants", [v["id"] for v in listed["variants"]])):
+            for glob in part[key].split(","):
+                if not matching(names, glob):
+                    left_out[f"'{glob}' of the plan fits no {key[:-1]} here: `ladder list` shows what there is"] = None
+        for name in matching(list(workloads), part["workloads"]):
+            if not workloads[name]["available"]:
+                left_out[f"{name} is left out: {workloads[name]['reason']}"] = None
+                continue
+            chosen = [v for v in matching(here, part["variants"]) if (name, v) not in planned]
+            planned |= {(name, v) for v in chosen}
+            at_once = part.get("together", max(1, len(chosen)))
+            words = shlex.split(plan.get("run", "")) + shlex.split(part.get("options", ""))
+            for at in range(0, len(chosen), at_once):
+                found.append(Job(name, ",".join(chosen[at : at + at_once]), device, words))
+    return found, list(left_out)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("plan", type=Path)
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="the folder that holds ladder")
+    parser.add_argument("--gpus", default="0", help="with commas between them")
+    parser.add_argument("--parts", type=Path, default=ROOT / "results/local/parts", help="folder for the pieces")
+    parser.add_argument("--budget", type=float, default=1e9, help="seconds after which no job begins")
+    parser.add_argument("--only", default="*", help="globs: workloads of the plan that are run")
+    parser.add_argument("--list", action="store_true", help="print the jobs, and run nothing")
+    parser.add_argument("--out", type=Path, help="the record")
+    o = parser.parse_args()
+    if not o.list and not o.out:
+        parser.error("--out FILE is missing")
+
+    ladder = str(o.build / "ladder")
+    listed = json.loads(subprocess.run([ladder, "list", "--json"], capture_output=True, check=True).stdout)
+    try:
+        plan = tomllib.loads(o.plan.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        sys.exit(f"{o.plan} is no plan: {error}")
+    every, left_out = jobs(plan, listed)
+    planned = [job for job in every if matching([job.workload], o.only)]
+    print(*left_out, sep="\n", end="\n" if left_out else "")
+    if o.list:
+        for job in planned:
+            print(job.device, job.workload, job.variants, *job.options)
+        return 0
+    o.parts.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    todo = deque(planned)
+    taking = threading.Lock()
+    done: list[Job] = []
+    bad: list[str] = []
+
+    def take(device: str) -> Job | None:
+        with taking:
+            job = next((job for job in todo if job.device == device), None)
+            if job:
+                todo.remove(job)
+            return job
+
+    def work(device: str, gpu: str) -> None:
+        while time.monotonic() - begin < o.budget and (job := take(device)):
+            part = o.parts / f"{job.name}.json"
+            command = [ladder, "run", "--device", device, "--workloads", job.workload, "--variants", job.variants]
+            command += [*job.options, "--out", str(part)]
+            command += ["--gpu", gpu] if device == "cuda" else []
+            command += ["--resume"] if part.exists() else []
+            start = time.monotonic()
+            with part.with_suffix(".log").open("w") as log:
+                status = subprocess.run(command, stdout=log, stderr=log, check=False).returncode
+            done.append(job)
+            if status != 0:
+                bad.append(f"{job.workload} {job.variants}: status {status}, see {part.with_suffix('.log')}")
+            now = time.monotonic()
+            to_go = (now - begin) / len(done) * (len(planned) - len(done))
+            clock = f"[{len(done)}/{len(planned)} {now - begin:.0f} s, about {to_go:.0f} s to go]"
+            ended = f"{now - start:.0f} s{'' if status == 0 else f', STATUS {status}'}"
+            print(f"{clock} {device} {gpu}: {job.workload} {job.variants[:60]} {ended}", flush=True)
+
+    lanes = [("cuda", gpu) for gpu in o.gpus.split(",")] + [("cpu", "")]
+    workers = [threading.Thread(target=work, args=lane) for lane in lanes]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    for job in todo:
+        print(f"not begun within {o.budget:.0f} s: {job.workload} {job.variants}")
+    for line in bad:
+        print(line)
+    parts = [str(o.parts / f"{job.name}.json") for job in planned if (o.parts / f"{job.name}.json").exists()]
+    if len(parts) < 2:
+        sys.exit(f"{len(parts)} pieces in {o.parts}: there is nothing to join")
+    o.out.parent.mkdir(parents=True, exist_ok=True)
+    return subprocess.run([ladder, "join", str(o.out), *parts], check=False).returncode or int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

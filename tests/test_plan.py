@@ -1,0 +1,84 @@
+"""results/make_record.py: from a plan to one record."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, ROOT, Ladder
+
+sys.path.insert(0, str(ROOT / "results"))
+import make_record
+
+LISTED = {
+    "variants": [
+        {"id": "a_one", "devices": ["cuda", "simt"]},
+        {"id": "b_two", "devices": ["cuda"]},
+        {"id": "c_cpu", "devices": ["cpu"]},
+    ],
+    "workloads": [
+        {"name": "small", "available": True, "reason": ""},
+        {"name": "smaller", "available": True, "reason": ""},
+        {"name": "lost", "available": False, "reason": "no file"},
+    ],
+}
+
+
+def planned(*parts: dict) -> tuple[list[tuple[str, str, str]], list[str]]:
+    found, left_out = make_record.jobs({"run": "--min-time 1", "part": list(parts)}, LISTED)
+    return [(job.device, job.workload, job.variants) for job in found], left_out
+
+
+def test_parts_in_their_order_and_nothing_twice() -> None:
+    first = {"workloads": "smaller", "variants": "b*"}
+    found, left_out = planned(first, {"workloads": "small*", "variants": "*", "together": 1})
+    assert found == [
+        ("cuda", "smaller", "b_two"),
+        ("cuda", "small", "a_one"),
+        ("cuda", "small", "b_two"),
+        ("cuda", "smaller", "a_one"),
+    ]
+    assert left_out == []
+
+
+def test_what_cannot_run_is_named() -> None:
+    found, left_out = planned({"workloads": "lost,small,gone*", "variants": "c*", "device": "cpu"})
+    assert found == [("cpu", "small", "c_cpu")]
+    assert left_out == [
+        "'gone*' of the plan fits no workload here: `ladder list` shows what there is",
+        "lost is left out: no file",
+    ]
+
+
+def test_every_option_of_a_part_is_one() -> None:
+    with pytest.raises(SystemExit, match="'varints'"):
+        planned({"workloads": "*", "variants": "*", "varints": "*"})
+
+
+def test_the_committed_plan_names_what_there_is() -> None:
+    done = run(ROOT / "results/nvidia-h200/plan.toml", "--list")
+    assert done.returncode == 0, done.stderr
+    assert "no workload" not in done.stdout
+
+
+def test_a_plan_becomes_one_record(ladder: Ladder, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'run = "--min-time 0 --max-time 0.05 --scopes assign"\n'
+        '[[part]]\nworkloads = "letter_tiny,sipu_tiny"\nvariants = "c0*"\ndevice = "cpu"\n'
+    )
+    words = [plan, "--parts", tmp_path / "parts", "--out", tmp_path / "all.json"]
+    done = run(*words, "--budget", "0")
+    assert done.returncode != 0 and "not begun within 0 s: letter_tiny c0_serial" in done.stdout
+    done = run(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads((tmp_path / "all.json").read_text())["rows"]
+    assert {(row["workload"], row["status"]) for row in rows} == {("letter_tiny", "ok"), ("sipu_tiny", "ok")}
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "results/make_record.py"), "--build", str(BUILD), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
