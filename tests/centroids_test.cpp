@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "judge_helper.hpp"
@@ -44,6 +46,27 @@ TYPED_TEST(CheckCentroids, CatchesAPointThatWasLeftOut) {
   update_reference(solved.points.data(), 4999, 7, solved.label.data(), 9, means.data());
   solved.after.assign(means.begin(), means.end());
   EXPECT_EQ(solved.check_centroids().values_wrong, 7);
+}
+
+TYPED_TEST(CheckCentroids, TiesOfAnUnseenAssignmentMayGoEitherWay) {
+  using T = TypeParam;
+  // The point at 1 is as near to 0 as to 2.
+  const std::vector<T> points = {-1, 0, 1, 2, 3}, centroids = {0, 2};
+  const auto problem = problem_of(points, centroids, 5, 1, 2);
+  const NearestMeans nearest = nearest_means(problem, centroids.data(), {});
+  EXPECT_EQ(nearest.label, (std::vector<int32_t>{0, 0, 0, 1, 1}));
+  const auto wrong = [&](T first, T second) {
+    const std::vector<T> after = {first, second};
+    const auto judged = [&](std::span<const double> reach) {
+      return check_centroids(problem, centroids.data(), after.data(), nearest.label.data(), {}, reach).values_wrong;
+    };
+    return std::pair(judged({}), judged(nearest.reach));
+  };
+  EXPECT_EQ(wrong(0, T(2.5)), (std::pair<int64_t, int64_t>(0, 0)));
+  EXPECT_EQ(wrong(T(-0.5), 2), (std::pair<int64_t, int64_t>(2, 0)));
+  EXPECT_EQ(wrong(T(-0.6), T(1.7)), (std::pair<int64_t, int64_t>(2, 2)));
+  EXPECT_TRUE(
+      nearest_means(problem_of(points, centroids, 5, 1, 2, Metric::cosine), centroids.data(), {}).reach.empty());
 }
 
 TYPED_TEST(CheckCentroids, CatchesAnEmptyClusterThatMoved) {

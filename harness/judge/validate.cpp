@@ -408,7 +408,7 @@ bool stays(const T* before, const T* after, int d, Metric metric, double directi
 
 template <class T>
 CentroidReport check_centroids(const Problem<T>& problem, const T* before, const T* after, const int32_t* label,
-                               const Rules& rules) {
+                               const Rules& rules, std::span<const double> reach) {
   const auto [n, k, d, metric] = std::tuple(problem.n, problem.k, problem.d, problem.metric);
   constexpr double infinity = std::numeric_limits<double>::infinity();
   CentroidReport report;
@@ -461,6 +461,7 @@ CentroidReport check_centroids(const Problem<T>& problem, const T* before, const
       continue;
     }
     for (int f = 0; f < d; ++f) {
+      if (!reach.empty()) allowed[f] += reach[row + f];
       const double error = std::fabs(double(after[row + f]) - mean[f]);
       if (!(error <= allowed[f]))
         wrong(f, [&] {
@@ -473,9 +474,76 @@ CentroidReport check_centroids(const Problem<T>& problem, const T* before, const
   }
   return report;
 }
-template CentroidReport check_centroids(const Problem<float>&, const float*, const float*, const int32_t*,
-                                        const Rules&);
+template CentroidReport check_centroids(const Problem<float>&, const float*, const float*, const int32_t*, const Rules&,
+                                        std::span<const double>);
 template CentroidReport check_centroids(const Problem<double>&, const double*, const double*, const int32_t*,
-                                        const Rules&);
+                                        const Rules&, std::span<const double>);
+
+/// Let S be a cluster's m points, R those of them that may have left, Q those that may have come; then its mean is off
+/// by the sum of (x - mean) over Q less that over R, divided by |S| - |R| + |Q|: by no more than the sum of |x - mean|
+/// over all that may have left or come, divided by m less those that may have left.
+template <class T>
+NearestMeans nearest_means(const Problem<T>& problem, const T* centroids, const Rules& rules) {
+  const auto [n, k, d] = std::tuple(problem.n, problem.k, problem.d);
+  NearestMeans found{std::vector<int32_t>(n), {}};
+  assign_reference(problem.points, n, d, centroids, k, found.label.data(), problem.metric);
+  if (problem.metric != Metric::euclidean) return found;
+
+  // Which points may belong to another cluster, too, and which.
+  const DistanceBound bound = DistanceBound::of<T>(rules.arithmetic, problem.metric, d);
+  const double centre_norm = norm(centre_of(problem, rules.arithmetic).data(), d);
+  const CentroidPanels panels(centroids, k, d);
+  std::vector<double> size(k), seen(d);
+  for (int j = 0; j < k; ++j) {
+    as_seen(centroids + size_t(j) * d, d, problem.metric, seen.data());
+    size[j] = norm(seen.data(), d) + centre_norm;
+  }
+  constexpr size_t grain = 64;
+  std::vector<std::vector<std::pair<int32_t, int32_t>>> parts(pieces(size_t(n), grain));  // point, cluster
+  parallel_pieces(size_t(n), grain, [&](size_t piece, size_t begin, size_t end) {
+    std::vector<double> x(d);
+    std::vector<double> distance(size_t(panels.panels()) * CentroidPanels::width);
+    for (size_t i = begin; i < end; ++i) {
+      as_seen(problem.points + i * d, d, problem.metric, x.data());
+      for (int p = 0; p < panels.panels(); ++p)
+        panels.distances(x.data(), 1, p, &distance[size_t(p) * CentroidPanels::width]);
+      const int32_t best = found.label[i];
+      const double x_size = norm(x.data(), d) + centre_norm;
+      for (int j = 0; j < k; ++j)
+        if (j != best && distance[j] <= bound.limit(distance[best], x_size, size[best], size[j]))
+          parts[piece].emplace_back(int32_t(i), j);
+    }
+  });
+
+  const Members clusters = members(found.label.data(), n, k);
+  const ClusterSums sums = cluster_sums(problem.points, d, clusters);
+  found.reach.assign(size_t(k) * d, 0);
+  std::vector<int> staying(k);
+  for (int j = 0; j < k; ++j) staying[j] = clusters.count(j);
+  const auto may_move = [&](int32_t i, int32_t j) {
+    const double m = clusters.count(j);
+    for (int f = 0; f < d; ++f) {
+      const double mean = m > 0 ? sums.value[size_t(j) * d + f] / m : double(centroids[size_t(j) * d + f]);
+      found.reach[size_t(j) * d + f] += std::fabs(double(problem.points[size_t(i) * d + f]) - mean);
+    }
+  };
+  int32_t last = -1;
+  for (const auto& part : parts)
+    for (const auto& [i, j] : part) {
+      may_move(i, j);
+      if (i == last) continue;  // it leaves its own cluster once, whatever it may join
+      last = i;
+      may_move(i, found.label[i]);
+      --staying[found.label[i]];
+    }
+  for (int j = 0; j < k; ++j)
+    for (int f = 0; f < d; ++f) {
+      double& reach = found.reach[size_t(j) * d + f];
+      if (reach > 0) reach = staying[j] > 0 ? reach / staying[j] : std::numeric_limits<double>::infinity();
+    }
+  return found;
+}
+template NearestMeans nearest_means(const Problem<float>&, const float*, const Rules&);
+template NearestMeans nearest_means(const Problem<double>&, const double*, const Rules&);
 
 }  // namespace ladder

@@ -57,8 +57,21 @@ struct CentroidReport {
 /// With metric cosine: against the means of the points' directions, made unit length. A cluster without points keeps
 /// its `before`, bit by bit or as its direction; so does one whose mean is the zero vector, and where the declared
 /// arithmetic cannot tell the mean from zero, any unit vector is right too.
+///
+/// `reach` (k x d, or empty) is allowed on top: see NearestMeans.
 template <class T>
 CentroidReport check_centroids(const Problem<T>& problem, const T* before, const T* after, const int32_t* label,
-                               const Rules& rules);
+                               const Rules& rules, std::span<const double> reach = {});
+
+/// What an assignment that nobody saw, to known centroids, leaves of their means: the labels of the fp64 minimum (n),
+/// and how far a mean may lie from that of these labels, because points whose nearest centroid rounding cannot tell may
+/// have gone either way (k x d; infinite where all of a cluster's points may have gone).
+struct NearestMeans {
+  std::vector<int32_t> label;
+  std::vector<double> reach;
+};
+/// Euclidean alone; with metric cosine, `reach` is empty.
+template <class T>
+NearestMeans nearest_means(const Problem<T>& problem, const T* centroids, const Rules& rules);
 
 }  // namespace ladder

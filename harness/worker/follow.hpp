@@ -211,19 +211,18 @@ class Follower {
   /// The same for labels that are nearly those of the update: a few may differ, since ties and the order of sums may be
   /// decided otherwise in another run. Most clusters have none of those, and must be right.
   void check_most_means(const std::vector<T>& before, const std::vector<int32_t>& label, const std::vector<T>& after,
-                        const std::string& what) {
+                        const std::string& what, std::span<const double> reach = {}) {
     if (!ok() || implicit() || moves_points(label)) return;
     const Problem<T>& p = problem();
-    const CentroidReport report = check_centroids(p, before.data(), after.data(), label.data(), rules());
+    const CentroidReport report = check_centroids(p, before.data(), after.data(), label.data(), rules(), reach);
     if (2 * report.values_wrong > report.values_checked) fail(what + ": " + report.first);
   }
   /// The first iteration of a solve whose labels belong to the centroids that it leaves: those for the centroids that
-  /// it was given are not known. They are the fp64 reference's but for ties.
+  /// it was given are not known. They are the fp64 reference's but for ties, of which points on a grid have many.
   void check_began(const std::vector<T>& initial, const std::vector<T>& after, const std::string& where) {
-    const Problem<T>& p = problem();
-    std::vector<int32_t> label(p.n);
-    assign_reference(p.points, p.n, p.d, initial.data(), p.k, label.data(), p.metric);
-    check_most_means(initial, label, after, "solve did not begin with the centroids that it was given " + where);
+    const NearestMeans nearest = nearest_means(problem(), initial.data(), rules());
+    check_most_means(initial, nearest.label, after, "solve did not begin with the centroids that it was given " + where,
+                     nearest.reach);
   }
   int64_t count_different(const std::vector<int32_t>& a, const std::vector<int32_t>& b) const {
     return int64_t(count_where(a.size(), [&](size_t i) { return a[i] != b[i]; }));
