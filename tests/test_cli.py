@@ -550,3 +550,13 @@ def test_check_says_what_a_variant_has_not(ladder: Ladder) -> None:
     assert rows["initialise"]["status"] == "checked"
     assert rows["solve"]["status"] == "refused"
     assert rows["solve"]["reason"] == "this variant is about initialisation alone"
+
+
+def test_drawn_centroids_are_dumped_for_another_run(ladder: Ladder) -> None:
+    """The first centroids that a rung of initialisation drew are what `--init` takes."""
+    dump = ladder.folder / "dump"
+    ladder.run("--variants", "i1_random", "--workloads", "sipu_tiny", "--scopes", "initialise", "--dump", dump)
+    drawn = np.load(dump / "sipu_tiny" / "i1_random" / "initial_centroids.npy")
+    assert drawn.shape == (15, 2)
+    points = np.load(ROOT / "datasets" / "cache" / "sipu_tiny.npy")
+    assert all((row == points).all(axis=1).any() for row in drawn)

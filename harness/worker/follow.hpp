@@ -50,6 +50,8 @@ class Follower {
   double solve_seconds() const { return solve_seconds_; }
   const std::optional<int>& iterations() const { return iterations_; }
   const std::vector<int32_t>& final_labels() const { return final_labels_; }
+  /// The centroids (k x d) that a variant about initialisation drew by the request's seed; empty for others.
+  const std::vector<T>& drawn() const { return drawn_; }
   const std::vector<T>& final_centroids() const { return final_centroids_; }
 
   void fill(SessionResult& result) const {
@@ -72,6 +74,7 @@ class Follower {
         run_.download();
         check_initialised(more ? "in a second draw" : "in its first draw");
         if (!ok()) return;
+        if (!more) drawn_ = run_.centroids();
       }
     }
     if (run_.step_by_step()) follow_steps(whole);
@@ -508,6 +511,7 @@ class Follower {
   std::map<std::string, std::vector<int64_t>> counters_;
   std::vector<int32_t> solved_labels_;  // of the last iteration of the validated solve
   std::vector<int32_t> final_labels_;   // of the centroids after it
+  std::vector<T> drawn_;
   std::vector<T> final_centroids_;
 };
 

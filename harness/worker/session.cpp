@@ -57,9 +57,10 @@ class Session {
     doing("validation");
     driver.watch_memory([&] { follower.follow(whole()); });
     SessionResult result;
-    // A variant about initialisation alone has no labels to show.
-    if (follower.ok() && !request_.dump.empty() && follower.no_solve().empty() && !follower.final_labels().empty())
-      dump(follower), result.dumped = true;
+    if (follower.ok() && !request_.dump.empty()) {
+      if (!follower.drawn().empty()) dump_initial(follower.drawn().data());
+      if (follower.no_solve().empty() && !follower.final_labels().empty()) dump(follower), result.dumped = true;
+    }
     if (follower.ok()) {
       Timer<T> timer(driver, follower, request_, begin_seconds_);
       for (const std::string& scope : request_.scopes) {
@@ -174,14 +175,18 @@ class Session {
         needed, iteration, few, p.n, request_.time_limit);
   }
 
-  void dump(const Follower<T>& follower) {
+  void dump_initial(const T* centroids) {
     const fs::path dir = request_.dump;
     fs::create_directories(dir);
+    write_npy((dir / "initial_centroids.npy").string(), centroids, {size_t(problem().k), size_t(problem().d)});
+  }
+  void dump(const Follower<T>& follower) {
+    const fs::path dir = request_.dump;
     const Problem<T>& p = problem();
-    const std::vector<size_t> shape{size_t(p.k), size_t(p.d)};
+    dump_initial(p.centroids);
     write_npy((dir / "labels.npy").string(), follower.final_labels().data(), {size_t(p.n)});
-    if (!p.kernel) write_npy((dir / "centroids.npy").string(), follower.final_centroids().data(), shape);
-    write_npy((dir / "initial_centroids.npy").string(), p.centroids, shape);
+    if (!p.kernel)
+      write_npy((dir / "centroids.npy").string(), follower.final_centroids().data(), {size_t(p.k), size_t(p.d)});
     SessionResult result;
     follower.fill(result);
     std::ofstream out(dir / "inertia.txt.part");
