@@ -42,9 +42,13 @@ __global__ void filter_kernel(const T* x, const T* c, const int32_t* label, cons
   upper[i] = margin.raised(upper[i], drift[own]);
   threshold[i] = -1;  // none: no bound is below it
   if (margin.farther(least, upper[i])) return;
+  const T *const point = x + size_t(i) * d, *const centroid = c + size_t(own) * d;
+  const bool aligned = aligned_rows<T>(d);
   T exact = 0;
 #pragma unroll 4
-  for (int f = 0; f < d; f += Piece<T>::size) add_squares(exact, load_piece(x, i, f, d), load_piece(c, own, f, d));
+  for (int f = 0; f < d; f += Piece<T>::size) {
+    add_squares(exact, load_piece(point + f, d - f, aligned), load_piece(centroid + f, d - f, aligned));
+  }
   atomicAdd(&counts->computed, 1ull);
   atomicAdd(&counts->pairs, 1ull);
   square[i] = exact;
@@ -56,38 +60,37 @@ __global__ void filter_kernel(const T* x, const T* c, const int32_t* label, cons
 /// turned to mark it. In the last pass, in the groups where decide_kernel left that mark, the centroid that has it
 /// becomes the label, and the second least becomes the bound.
 ///
-/// Rows come from all over memory, 64 bytes at a time. While a step's features are computed, the next step's are on
-/// their way, as in v12b: loaded to registers before, stored to the other of two buffers after. A coordinate that is
-/// read serves all centroids of the group, a centroid's piece two points.
+/// A block has one group, or `bundle` of them where all points need all: then they share what is read of the points.
+/// Rows come from all over memory, 64 bytes of each in a step. While a step's features are computed, the next step's
+/// are on their way, as in v12b: loaded to registers before, stored to the other of two buffers after.
 template <class T, bool last>
 __global__ void __launch_bounds__(block, 6)
     group_distances_kernel(const T* __restrict__ x, const T* __restrict__ c, const int* __restrict__ begin,
                            const int32_t* __restrict__ member, const T* __restrict__ threshold, T* lower,
-                           int32_t* label, Counts* counts, int points, int n, int d) {
-  constexpr int tile = 128 / sizeof(T);           // centroids at a time: with 2 points, 64 registers hold distances
-  constexpr int width = pieces * Piece<T>::size;  // features per step
-  constexpr int ahead = 8;                        // bounds that a thread reads before it looks at the first
-  __shared__ uint16_t list[most_points];          // by their distance from the first point
+                           int32_t* label, Counts* counts, int points, int bundle, int n, int groups, int d) {
+  constexpr int tile = 128 / sizeof(T);  // centroids at a time: with 2 points, 64 registers hold distances
+  constexpr int size = Piece<T>::size, width = pieces * size;  // features per step
+  constexpr int ahead = 8;                // bounds that a thread reads before it looks at the first
+  __shared__ uint16_t list[most_points];  // by their distance from the first point
   __shared__ int listed;
   __shared__ Piece<T> own[2][crew][pieces + 1];  // one more: 8 threads that read their rows find them in all 32 banks
   __shared__ Piece<T> other[2][tile][pieces];
-  const int g = blockIdx.x, t = threadIdx.x, first_point = blockIdx.y * points;
-  const int here = min(points, n - first_point);
-  const int32_t* const group = member + begin[g];
-  const int members = begin[g + 1] - begin[g];
+  const int first_group = blockIdx.x * bundle, end_group = min(first_group + bundle, groups), t = threadIdx.x;
+  const int first_point = blockIdx.y * points, here = min(points, n - first_point);
+  const int32_t* const centroids = member + begin[first_group];
+  const int members = begin[end_group] - begin[first_group];
   const Margin<T> margin(d);
   if (t == 0) listed = 0;
   __syncthreads();
-  for (int from = t; from < here; from += ahead * block) {
+  for (int p = t; p < here; p += ahead * block) {
     T bound[ahead], limit[ahead];
     for (int e = 0; e < ahead; ++e) {
-      const int i = first_point + min(from + e * block, here - 1);
-      bound[e] = lower[size_t(g) * n + i];
-      limit[e] = threshold[i];
+      const int i = first_point + min(p + e * block, here - 1);
+      bound[e] = lower[size_t(first_group) * n + i], limit[e] = threshold[i];
     }
-    for (int e = 0; e < ahead && from + e * block < here; ++e) {
+    for (int e = 0; e < ahead && p + e * block < here; ++e) {
       const bool wanted = last ? signbit(bound[e]) : limit[e] >= 0 && !margin.farther(bound[e], limit[e]);
-      if (wanted) list[atomicAdd(&listed, 1)] = from + e * block;
+      if (wanted) list[atomicAdd(&listed, 1)] = p + e * block;
     }
   }
   __syncthreads();  // the list is complete
@@ -96,32 +99,54 @@ __global__ void __launch_bounds__(block, 6)
     atomicAdd(&counts->computed, pairs);
     if (!last) atomicAdd(&counts->pairs, pairs);
   }
-  const int copies = t / pieces, q = t % pieces;  // this thread copies piece q of every row of its rank
-  const int mine = t / 32 * 32 * each + t % 32;   // its points: this one, and 32 further on
-  const int passes = (members - 1) / tile + 1;    // as few as can be, and of equal size
-  const int columns = (members - 1) / passes + 1;
+  const bool aligned = aligned_rows<T>(d);
+  const int rank = t / pieces, q = t % pieces * size;  // this thread copies so many features from q on, of every row
+  constexpr int rows = crew / copiers, columns = tile / copiers;  // whose number is rank modulo copiers
+  const int passes = (members - 1) / tile + 1, most = (members - 1) / passes + 1;  // centroids, alike in each pass
+  const int mine = t / 32 * 32 * each + t % 32;  // the first of this thread's points; the others are 32 apart
   for (int from = 0; from < listed; from += crew) {
     const int crowd = min(crew, listed - from);
-    int row[crew / copiers];
-    for (int e = 0; e < crew / copiers; ++e) row[e] = first_point + list[from + min(copies + e * copiers, crowd - 1)];
+    int offset[rows];  // of a row from that of the first point
+    for (int e = 0; e < rows; ++e) offset[e] = list[from + min(rank + e * copiers, crowd - 1)] * d;
+    int g = first_group, end = begin[g + 1] - begin[first_group];
     T nearest[each], second[each];
     int32_t best[each];
-    for (int p = 0; p < each; ++p) {
-      nearest[p] = second[p] = std::numeric_limits<T>::infinity();
-      best[p] = undecided;
-    }
-    for (int first = 0; first < members; first += columns) {
-      const int wide = min(columns, members - first);
-      int32_t centroid[tile / copiers];
-      for (int e = 0; e < tile / copiers; ++e) centroid[e] = group[first + min(copies + e * copiers, wide - 1)];
-      Piece<T> of_point[crew / copiers], of_centroid[tile / copiers];
+    const auto start = [&] {
+      for (int p = 0; p < each; ++p) {
+        nearest[p] = second[p] = std::numeric_limits<T>::infinity(), best[p] = undecided;
+      }
+    };
+    const auto finish = [&] {
+      for (int p = 0; p < each && mine + 32 * p < crowd; ++p) {
+        const int i = first_point + list[from + mine + 32 * p];
+        T& bound = lower[size_t(g) * n + i];
+        if (!last) {
+          bound = -nearest[p];
+        } else {
+          atomicMin(&label[i], best[p]);
+          // Two groups may have the same least square; then one of them does not hold the label, and its bound is that.
+          bound = margin.below(threshold[i] > 1 ? nearest[p] : second[p]);
+        }
+      }
+    };
+    start();
+    for (int first = 0; first < members; first += most) {
+      const int wide = min(most, members - first);
+      const T* row[columns];
+      for (int e = 0; e < columns; ++e) {
+        row[e] = c + size_t(centroids[first + min(rank + e * copiers, wide - 1)]) * d + q;
+      }
+      const T* next = x + size_t(first_point) * d + q;
+      Piece<T> point[rows] = {}, centroid[columns] = {};
       const auto load = [&](int f) {
-        for (int e = 0; e < crew / copiers; ++e) of_point[e] = load_piece(x, row[e], f + q * Piece<T>::size, d);
-        for (int e = 0; e < tile / copiers; ++e) of_centroid[e] = load_piece(c, centroid[e], f + q * Piece<T>::size, d);
+        if (f + q >= d) return;  // nobody reads beyond the last feature
+        for (int e = 0; e < rows; ++e) point[e] = load_piece(next + offset[e], d - f - q, aligned);
+        for (int e = 0; e < columns; ++e) centroid[e] = load_piece(row[e], d - f - q, aligned), row[e] += width;
+        next += width;
       };
       const auto store = [&](int to) {
-        for (int e = 0; e < crew / copiers; ++e) own[to][copies + e * copiers][q] = of_point[e];
-        for (int e = 0; e < tile / copiers; ++e) other[to][copies + e * copiers][q] = of_centroid[e];
+        for (int e = 0; e < rows; ++e) own[to][rank + e * copiers][t % pieces] = point[e];
+        for (int e = 0; e < columns; ++e) other[to][rank + e * copiers][t % pieces] = centroid[e];
       };
       T distance[each][tile] = {};
       load(0);
@@ -131,14 +156,14 @@ __global__ void __launch_bounds__(block, 6)
         const bool more = f + width < d;
         if (more) load(f + width);
 #pragma unroll 1
-        for (int w = 0; w < pieces && mine < crowd && f + w * Piece<T>::size < d; ++w) {
-          Piece<T> point[each];
-          for (int p = 0; p < each; ++p) point[p] = own[now][mine + 32 * p][w];
+        for (int w = 0; w < pieces && mine < crowd && f + w * size < d; ++w) {
+          Piece<T> a[each];
+          for (int p = 0; p < each; ++p) a[p] = own[now][mine + 32 * p][w];
 #pragma unroll
-          for (int m = 0; m < tile; m += 2) {  // two at a time, that the test costs little
+          for (int m = 0; m < tile; m += 2) {  // by twos: the test costs a thirtieth of what it saves
             if (m >= wide) break;
             for (int e = m; e < m + 2; ++e) {
-              for (int p = 0; p < each; ++p) add_squares(distance[p][e], point[p], other[now][e][w]);
+              for (int p = 0; p < each; ++p) add_squares(distance[p][e], a[p], other[now][e][w]);
             }
           }
         }
@@ -148,7 +173,8 @@ __global__ void __launch_bounds__(block, 6)
 #pragma unroll
       for (int m = 0; m < tile; ++m) {
         if (m >= wide) break;
-        const int32_t j = group[first + m];  // in no order: ties go to the lower number
+        for (; !last && first + m == end; end = begin[++g + 1] - begin[first_group]) finish(), start();
+        const int32_t j = centroids[first + m];  // in no order: ties go to the lower number
         for (int p = 0; p < each; ++p) {
           if (distance[p][m] < nearest[p] || (distance[p][m] == nearest[p] && j < best[p])) {
             second[p] = nearest[p], nearest[p] = distance[p][m], best[p] = j;
@@ -158,16 +184,7 @@ __global__ void __launch_bounds__(block, 6)
         }
       }
     }
-    for (int p = 0; p < each && mine + 32 * p < crowd; ++p) {
-      const int i = first_point + list[from + mine + 32 * p];
-      if (!last) {
-        lower[size_t(g) * n + i] = -nearest[p];
-      } else {
-        atomicMin(&label[i], best[p]);
-        // Two groups may have the same least square; then one of them does not hold the label, and its bound is that.
-        lower[size_t(g) * n + i] = margin.below(threshold[i] > 1 ? nearest[p] : second[p]);
-      }
-    }
+    for (; g < end_group; ++g) finish(), start();
   }
 }
 
@@ -218,14 +235,19 @@ void assign(State<T>& s) {
     check(cudaMemsetAsync(y.threshold, 0, s.n * sizeof(T), s.stream), "clearing the thresholds");
   }
   int points = most_points;
-  while (points > crew && blocks(s.n, points) * int64_t(y.groups) < 4 * s.device_info.multiprocessors) points /= 2;
-  const dim3 grid(y.groups, blocks(s.n, points));  // blocks that run together share points
-  launch(group_distances_kernel<T, false>, grid, block, 0, s.stream, s.x, s.c, y.begin, y.member, y.threshold, y.lower,
-         s.label, counts, points, s.n, s.d);
+  const auto too_many = [&] {  // or too few blocks for the device; or rows too far apart for an int
+    return blocks(s.n, points) * int64_t(y.groups) < 4 * s.device_info.multiprocessors ||
+           int64_t(points) * s.d > std::numeric_limits<int>::max();
+  };
+  while (points > crew && too_many()) points /= 2;
+  const int bundle = known ? 1 : 8;  // groups
+  // Blocks that run together share points: groups are x.
+  launch(group_distances_kernel<T, false>, dim3(blocks(y.groups, bundle), blocks(s.n, points)), block, 0, s.stream, s.x,
+         s.c, y.begin, y.member, y.threshold, y.lower, s.label, counts, points, bundle, s.n, y.groups, s.d);
   launch(decide_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, y.group, y.upper, y.square, y.threshold, y.lower,
          s.label, counts, known, s.n, y.groups, s.d);
-  launch(group_distances_kernel<T, true>, grid, block, 0, s.stream, s.x, s.c, y.begin, y.member, y.threshold, y.lower,
-         s.label, counts, points, s.n, s.d);
+  launch(group_distances_kernel<T, true>, dim3(y.groups, blocks(s.n, points)), block, 0, s.stream, s.x, s.c, y.begin,
+         y.member, y.threshold, y.lower, s.label, counts, points, 1, s.n, y.groups, s.d);
 }
 
 template <class T>

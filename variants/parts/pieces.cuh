@@ -11,18 +11,20 @@ struct alignas(16) Piece {
   T feature[size];
 };
 
-/// Features [f, f + size) of row `i` of rows of d features; 0 beyond the last. One load where all rows begin at a
-/// multiple of 16 bytes, as the first of an array does.
+/// Whether all rows of d features begin at a multiple of 16 bytes, as the first of an array does.
 template <class T>
-__device__ Piece<T> load_piece(const T* rows, int i, int f, int d) {
-  const T* from = rows + size_t(i) * d + f;
+__device__ bool aligned_rows(int d) {
+  return d % Piece<T>::size == 0;
+}
+
+/// The features from `from` on, of a row that has `left` of them left, at least one; 0 beyond the last. One load where
+/// rows are aligned.
+template <class T>
+__device__ Piece<T> load_piece(const T* from, int left, bool aligned) {
+  if (aligned) return *reinterpret_cast<const Piece<T>*>(from);
   Piece<T> piece{};
-  if (d % Piece<T>::size == 0) {
-    if (f < d) piece = *reinterpret_cast<const Piece<T>*>(from);
-  } else {
-    for (int v = 0; v < Piece<T>::size; ++v) {
-      if (f + v < d) piece.feature[v] = from[v];
-    }
+  for (int v = 0; v < Piece<T>::size; ++v) {
+    if (v < left) piece.feature[v] = from[v];
   }
   return piece;
 }
