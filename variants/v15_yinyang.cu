@@ -75,8 +75,10 @@ __global__ void __launch_bounds__(block, 6)
   __shared__ int listed;
   __shared__ Piece<T> own[2][crew][pieces + 1];  // one more: 8 threads that read their rows find them in all 32 banks
   __shared__ Piece<T> other[2][tile][pieces];
-  const int first_group = blockIdx.x * bundle, end_group = min(first_group + bundle, groups), t = threadIdx.x;
-  const int first_point = blockIdx.y * points, here = min(points, n - first_point);
+  // Blocks that run together share points rather than groups.
+  const int bundles = (groups + bundle - 1) / bundle, t = threadIdx.x;
+  const int first_group = int(blockIdx.x) % bundles * bundle, end_group = min(first_group + bundle, groups);
+  const int first_point = int(blockIdx.x) / bundles * points, here = min(points, n - first_point);
   const int32_t* const centroids = member + begin[first_group];
   const int members = begin[end_group] - begin[first_group];
   const Margin<T> margin(d);
@@ -240,14 +242,13 @@ void assign(State<T>& s) {
            int64_t(points) * s.d > std::numeric_limits<int>::max();
   };
   while (points > crew && too_many()) points /= 2;
-  const int bundle = known ? 1 : 8;  // groups
-  // Blocks that run together share points: groups are x.
-  launch(group_distances_kernel<T, false>, dim3(blocks(y.groups, bundle), blocks(s.n, points)), block, 0, s.stream, s.x,
-         s.c, y.begin, y.member, y.threshold, y.lower, s.label, counts, points, bundle, s.n, y.groups, s.d);
+  const int bundle = known ? 1 : 8, ranges = blocks(s.n, points);
+  launch(group_distances_kernel<T, false>, ranges * blocks(y.groups, bundle), block, 0, s.stream, s.x, s.c, y.begin,
+         y.member, y.threshold, y.lower, s.label, counts, points, bundle, s.n, y.groups, s.d);
   launch(decide_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, y.group, y.upper, y.square, y.threshold, y.lower,
          s.label, counts, known, s.n, y.groups, s.d);
-  launch(group_distances_kernel<T, true>, dim3(y.groups, blocks(s.n, points)), block, 0, s.stream, s.x, s.c, y.begin,
-         y.member, y.threshold, y.lower, s.label, counts, points, 1, s.n, y.groups, s.d);
+  launch(group_distances_kernel<T, true>, ranges * y.groups, block, 0, s.stream, s.x, s.c, y.begin, y.member,
+         y.threshold, y.lower, s.label, counts, points, 1, s.n, y.groups, s.d);
 }
 
 template <class T>
