@@ -1,7 +1,8 @@
-# add_variants(FOLDER OUT): every FOLDER/*.cu and *.cpp becomes a loadable module of its own, with its card beside it as
-# JSON: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is there), OUT/cpu/ID.so. A new file needs no edit anywhere; one that
-# does not compile takes nothing else with it (build with --keep-going). A line `// link: NAME` in a file links it;
+# add_variants(FOLDER OUT [LINE]): every FOLDER/*.cu and *.cpp becomes a loadable module of its own, with its card beside
+# it as JSON: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is there), OUT/cpu/ID.so. A new file needs no edit anywhere; one
+# that does not compile takes nothing else with it (build with --keep-going). A line `// link: NAME` in a file links it;
 # `// link on HOME: NAME` does so in the module for that home alone, which other homes do without.
+# LINE is a regular expression: a file without a line like it is built by its target's name alone.
 # Every FOLDER/*.py is a peer: its module is the file itself, OUT/cpu/ID.py or OUT/cuda/ID.py or both, as its card says.
 set(link_openmp OpenMP::OpenMP_CXX)
 find_package(PkgConfig QUIET)
@@ -109,9 +110,17 @@ function(add_variants folder out)
     else()
       set(homes simt)
     endif()
+    set(asked_for ON)
+    if(ARGN)
+      file(STRINGS ${file} asked_for REGEX "${ARGN}" LIMIT_COUNT 1)
+    endif()
     foreach(home IN LISTS homes)
       add_variant(${file} ${home} ${out})
-      string(APPEND expected "${home}/${id}\n")
+      if(asked_for)
+        string(APPEND expected "${home}/${id}\n")
+      else()
+        set_target_properties(${home}_${id} PROPERTIES EXCLUDE_FROM_ALL ON)
+      endif()
     endforeach()
   endforeach()
   file(GLOB peers CONFIGURE_DEPENDS ${folder}/*.py)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -513,11 +514,16 @@ def test_every_variant_tells_what_differs() -> None:
 
 def test_the_sanitized_build_names_kernel_block_thread_and_line(ladder: Ladder) -> None:
     sanitized = ROOT / "build-asan"
-    if not (sanitized / "ladder").exists():
+    if not (sanitized / "ladder_worker_simt").exists():
         pytest.skip("the asan preset is not built")
     out = ladder.folder / "record.json"
+    # It calls the workers, and offers the variants, that lie beside it.
+    program = ladder.folder / "ladder"
+    shutil.copy2(LADDER, program)
+    for name in ("ladder_worker_simt", "variants"):
+        (ladder.folder / name).symlink_to(sanitized / name)
     command = [
-        sanitized / "ladder",
+        program,
         "run",
         "--modules",
         sanitized / "tests" / "broken",

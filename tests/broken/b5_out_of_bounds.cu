@@ -1,4 +1,5 @@
 // Broken on purpose: the kernel reads the points where they lie on the host, and labels one point too many.
+// sanitized: names the line
 #include "../../variants/parts/phases.cuh"
 
 namespace {
