@@ -3,6 +3,9 @@
 # that does not compile takes nothing else with it (build with --keep-going). A line `// link: NAME` in a file links it;
 # `// link on HOME: NAME` does so in the module for that home alone, which other homes do without.
 # LINE is a regular expression: a file without a line like it is built by its target's name alone.
+# precompile_contract(NAME) before it: what is compiled for the CPU reads the contract's header in the form that the
+# compiler made of it once. The ladder's own modules do so in the sanitized build alone: the other one shows that each
+# file includes what it uses.
 # Every FOLDER/*.py is a peer: its module is the file itself, OUT/cpu/ID.py or OUT/cuda/ID.py or both, as its card says.
 set(link_openmp OpenMP::OpenMP_CXX)
 find_package(PkgConfig QUIET)
@@ -12,6 +15,16 @@ endif()
 set(link_openblas PkgConfig::openblas)
 set(link_cublas CUDA::cublas)
 set(link_cusparse CUDA::cusparse)
+
+# NAME is a target that holds the header, for all modules that are added in this folder from here on.
+macro(precompile_contract name)
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp CONTENT "")
+  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET hidden)
+  target_link_libraries(${name} PRIVATE simt)
+  target_precompile_headers(${name} PRIVATE ${PROJECT_SOURCE_DIR}/harness/contract/contract.hpp)
+  set(contract_headers ${name})
+endmacro()
 
 # One module from one file, for one home (simt, cuda or cpu), run by that home's worker.
 function(add_variant file home out)
@@ -49,6 +62,10 @@ function(add_variant file home out)
     target_link_libraries(${target} PRIVATE CUDA::cudart)
   else()
     target_link_libraries(${target} PRIVATE simt)
+    file(STRINGS ${file} linked REGEX "^// link" LIMIT_COUNT 1)  # a library may bring options with it
+    if(contract_headers AND NOT linked)
+      target_precompile_headers(${target} REUSE_FROM ${contract_headers})
+    endif()
   endif()
   set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})  # its links are read here
   file(STRINGS ${file} wanted REGEX "^// link( on ${home})?: ")
