@@ -1,7 +1,7 @@
-# add_variants(FOLDER OUT [LINE]): every FOLDER/*.cu and *.cpp becomes a loadable module of its own, with its card beside
-# it as JSON: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is there), OUT/cpu/ID.so. A new file needs no edit anywhere; one
-# that does not compile takes nothing else with it (build with --keep-going). A line `// link: NAME` in a file links it;
-# `// link on HOME: NAME` does so in the module for that home alone, which other homes do without.
+# add_variants(FOLDER OUT [LINE]): every FOLDER/*.cu and *.cpp becomes a loadable module of its own, with its card
+# beside it as JSON: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is there), OUT/cpu/ID.so. A new file needs no edit
+# anywhere; one that does not compile takes nothing else with it (build with --keep-going). A line `// link: NAME` in a
+# file links it; `// link on HOME: NAME` does so in the module for that home alone, which other homes do without.
 # LINE is a regular expression: a file without a line like it is built by its target's name alone.
 # precompile_contract(NAME) before it: what is compiled for the CPU reads the contract's header in the form that the
 # compiler made of it once. The ladder's own modules do so in the sanitized build alone: the other one shows that each
