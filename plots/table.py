@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 import check
 from record import (
@@ -139,7 +140,11 @@ def markdown(record: Record, scope: str = "iteration", over: Over = "root") -> s
         if not table:
             continue
         in_scope = {row.variant for row in record.rows if row.scope == scope and row.device == device}
-        rungs = [rung for rung in record.rungs(device) if rung.variant in in_scope]
+        asked = [rung for rung in record.rungs(device) if rung.variant in in_scope]
+        timed = {row.variant for row in record.rows if row.scope == scope and row.device == device and row.timed}
+        rungs = [rung for rung in asked if rung.variant in timed]
+        if not rungs:
+            continue
         feet = dict.fromkeys(record.against(rung) for rung in rungs)
         compared = device != "simt"
         title = f"**{TITLES[device]}**"
@@ -157,6 +162,9 @@ def markdown(record: Record, scope: str = "iteration", over: Over = "root") -> s
             cells = [gain(record, rung, table, scope)] if gains else []
             cells += [cell_of(record, rung, column, scope, over, notes, daggers) for column in table]
             lines.append(f"| `{rung.variant}` | " + " | ".join(cells) + " |")
+        without = [f"`{rung.variant}`" for rung in asked if rung not in rungs]
+        if without:
+            lines += ["", f"No time here, for the reasons in the record: {', '.join(without)}."]
     if notes.texts or daggers:
         lines.append("")
     lines += [f"{index}. {text}" for index, text in enumerate(notes.texts, 1)]
@@ -179,13 +187,19 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("records", nargs="+", type=Path, metavar="RECORD")
     parser.add_argument("--scope", choices=SCOPES, default="iteration")
     parser.add_argument("--over", choices=("root", "base"), default="root", help="what the speedups are over")
+    parser.add_argument(
+        "--workload", action="append", default=[], metavar="GLOB", help="these alone, or families (may be repeated)"
+    )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--markdown", action="store_true", help="print the table")
     what.add_argument("--update", type=Path, metavar="FILE", help="put the table between the marks of this file")
     what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where this file's table is another")
     arguments = parser.parse_args(argv)
     try:
-        table = markdown(merged([check.load(path) for path in arguments.records]), arguments.scope, arguments.over)
+        record = merged([check.load(path) for path in arguments.records])
+        if arguments.workload:
+            record = record.only(arguments.workload)
+        table = markdown(record, arguments.scope, arguments.over)
         if arguments.markdown:
             print(table, end="")
             return 0
@@ -200,6 +214,7 @@ def main(argv: list[str] | None = None) -> int:
             names = " ".join(str(record) for record in arguments.records)
             more = "" if arguments.scope == "iteration" else f" --scope {arguments.scope}"
             more += "" if arguments.over == "root" else f" --over {arguments.over}"
+            more += "".join(f" --workload {quote(glob)}" for glob in arguments.workload)
             print(
                 f"{path}: its table is not that of {names}; run `plots/table.py {names}{more} --update {path}`.",
                 file=sys.stderr,

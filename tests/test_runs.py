@@ -170,6 +170,13 @@ def test_a_row_has_its_share_of_the_roof(pretended: Pretended) -> None:
     assert rows["solve"]["flop"] == pytest.approx(4 * (flop + n * d))
 
 
+def test_no_share_of_a_roof_that_was_not_measured(pretended: Pretended) -> None:
+    """Whoever rounds may use units whose rate the ceilings lack: a share of the rest would look like a bad one."""
+    pretended.add("x1", input_roundoff=2**-11)
+    row = by_scope(pretended.run("--device", "cuda"))["end_to_end"]
+    assert row["status"] == "ok" and row["bound_by"] == "link" and row["roof_percent"] is None
+
+
 @pytest.mark.parametrize(
     ("scope", "ms", "words"),
     [("assign", 3e-7, "GFLOP"), ("end_to_end", 1e-4, "over the link"), ("solve", 1e-6, "GFLOP")],

@@ -105,6 +105,7 @@ Roof roof_of(const std::string& scope, const Workload& w, const json& card, int 
   };
   if (scope == "upload" || scope == "end_to_end") part("link", points, per_ms(c.pinned_h2d_gbs));
   if (scope == "download" || scope == "end_to_end") part("link", packed_labels + centroids, per_ms(c.pinned_d2h_gbs));
+  bool complete = true;  // is every rate known that this work could be bound by?
   if (scope != "upload" && scope != "download" && scope != "initialise" && !w.kernel) {
     const int passes = scope_named(scope).whole ? std::max(1, iterations) : 1;
     // Which distances, and which points, bounds leave out depends on the data: of a variant that prunes, only its
@@ -118,9 +119,10 @@ Roof roof_of(const std::string& scope, const Workload& w, const json& card, int 
                         : c.fp64_gflops   ? std::optional(2 * *c.fp64_gflops)
                                           : std::nullopt;
       part("flop", passes * once.flop, per_ms(peak));
+      complete = peak.has_value();
     }
   }
-  if (median_ms && roof.floor_ms) roof.roof_percent = 100 * *roof.floor_ms / *median_ms;
+  if (median_ms && roof.floor_ms && complete) roof.roof_percent = 100 * *roof.floor_ms / *median_ms;
   roof.launch_bound = median_ms && c.empty_event_us && *median_ms * 1e3 < 10 * *c.empty_event_us;
   return roof;
 }

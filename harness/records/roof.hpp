@@ -32,7 +32,7 @@ struct Roof {
   std::optional<double> gflops, gbs;    ///< those by the row's median
   std::optional<double> floor_ms;       ///< the least time on this device
   std::optional<std::string> bound_by;  ///< what makes it so: flop, bytes (of the device's memory) or link
-  std::optional<double> roof_percent;   ///< floor_ms by the median
+  std::optional<double> roof_percent;   ///< floor_ms by the median, where every rate that may bound the work is known
   bool launch_bound = false;            ///< below ten times what two events measure with nothing between them
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Roof, flop, bytes, gflops, gbs, floor_ms, bound_by, roof_percent, launch_bound)
