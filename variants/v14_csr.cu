@@ -3,12 +3,13 @@
 // v05 reads and subtracts every zero. Upload counts the zeros on the device, and builds the rows there only where that
 // pays; otherwise everything goes v05's way. Points that come as sparse rows are taken as they are.
 #include "parts/assign_rows.cuh"
+#include "parts/pieces.cuh"
 #include "parts/update_shared.cuh"
 
 namespace {
 using namespace ladder;
 
-constexpr int tile = 8;  // distances that a thread keeps in registers
+constexpr int pieces = 4;  // of 16 bytes: distances that a thread keeps in registers
 
 template <class T>
 struct Sparse {
@@ -17,7 +18,8 @@ struct Sparse {
   int64_t* row_begin = nullptr;  // n + 1
   int32_t* column = nullptr;     // one per entry, as `value`
   T* value = nullptr;
-  T* features = nullptr;  // d x k: the centroids, feature by feature
+  int pitch = 0;          // k, made a multiple of what 16 bytes hold
+  T* features = nullptr;  // d x pitch: the centroids, feature by feature
   T* norm = nullptr;      // k: |c|^2
 };
 
@@ -29,7 +31,8 @@ void prepare(State<T>& s) {
   own.row_begin = s.template device<int64_t>(size_t(s.n) + 1);
   own.column = s.template device<int32_t>(own.capacity);
   own.value = s.template device<T>(own.capacity);
-  own.features = s.template device<T>(size_t(s.k) * s.d);
+  own.pitch = blocks(s.k, Piece<T>::size) * Piece<T>::size;
+  own.features = s.template device<T>(size_t(own.pitch) * s.d);
   own.norm = s.template device<T>(s.k);
 }
 
@@ -114,35 +117,47 @@ void upload(State<T>& s) {
 
 /// One thread per centroid: its coordinates feature by feature, so that a column's are neighbours, and |c|^2.
 template <class T>
-__global__ void centroids_kernel(const T* c, T* features, T* norm, int k, int d) {
+__global__ void centroids_kernel(const T* c, T* features, T* norm, int k, int pitch, int d) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
-  if (j >= k) return;
+  if (j >= pitch) return;
   T sum = 0;
   for (int f = 0; f < d; ++f) {
-    const T here = c[size_t(j) * d + f];
-    features[size_t(f) * k + j] = here;
+    const T here = j < k ? c[size_t(j) * d + f] : T(0);
+    features[size_t(f) * pitch + j] = here;
     sum += here * here;
   }
-  norm[j] = sum;
+  if (j < k) norm[j] = sum;
 }
 
+/// The lanes of a warp have columns of their own, so that each load brings 32 pieces from all over the centroids: few
+/// loads of 16 bytes, not many of a word.
 template <class T>
-__global__ void assign_kernel(const int64_t* row_begin, const int32_t* column, const T* value, const T* features,
-                              const T* norm, int32_t* label, int n, int k) {
+__global__ void assign_kernel(const int64_t* __restrict__ row_begin, const int32_t* __restrict__ column,
+                              const T* __restrict__ value, const T* __restrict__ features, const T* __restrict__ norm,
+                              int32_t* __restrict__ label, int n, int k, int pitch) {
+  constexpr int size = Piece<T>::size;
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   T nearest = std::numeric_limits<T>::infinity();
   int best = 0;
-  for (int first = 0; first < k; first += tile) {
-    T product[tile] = {};
+  for (int first = 0; first < k; first += pieces * size) {
+    const int here = (pitch - first) / size;
+    T product[pieces][size] = {};
     for (int64_t e = row_begin[i]; e < row_begin[i + 1]; ++e) {
       const T x = value[e];
-      const T* c = features + size_t(column[e]) * k + first;
-      for (int t = 0; t < tile; ++t) product[t] += first + t < k ? x * c[t] : T(0);
+      const auto* c = reinterpret_cast<const Piece<T>*>(features + size_t(column[e]) * pitch + first);
+      for (int q = 0; q < pieces && q < here; ++q) {
+        const Piece<T> piece = c[q];
+        for (int v = 0; v < size; ++v) product[q][v] += x * piece.feature[v];
+      }
     }
-    for (int t = 0; t < tile && first + t < k; ++t) {
-      const T distance = norm[first + t] - 2 * product[t];  // less |x|^2: it may be below 0
-      if (distance < nearest) nearest = distance, best = first + t;
+    for (int q = 0; q < pieces; ++q) {
+      for (int v = 0; v < size; ++v) {
+        const int j = first + q * size + v;
+        if (j >= k) break;
+        const T distance = norm[j] - 2 * product[q][v];  // less |x|^2: it may be below 0
+        if (distance < nearest) nearest = distance, best = j;
+      }
     }
   }
   label[i] = best;
@@ -152,19 +167,21 @@ template <class T>
 void assign(State<T>& s) {
   const auto& own = s.template own<Sparse<T>>();
   if (!own.used) return assign_points(s);
-  launch(centroids_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, own.features, own.norm, s.k, s.d);
+  launch(centroids_kernel<T>, blocks(own.pitch, 32), 32, 0, s.stream, s.c, own.features, own.norm, s.k, own.pitch, s.d);
   launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, own.row_begin, own.column, own.value, own.features,
-         own.norm, s.label, s.n, s.k);
+         own.norm, s.label, s.n, s.k, own.pitch);
 }
 
-// ---- update: a block's sums in shared memory where all of them fit, else atomics in global memory
+// ---- update: a block's sums and counts in shared memory where all of them fit, else atomics in global memory
 
 template <class T, bool shared>
 __global__ void sum_kernel(const int64_t* row_begin, const int32_t* column, const T* value, const int32_t* label,
                            double* sum, int* count, int n, int k, int d, int points) {
-  double* part = shared ? dynamic_shared<double>() : sum;  // k x d
+  double* part = shared ? dynamic_shared<double>() : sum;                        // k x d
+  int* members = shared ? reinterpret_cast<int*>(part + size_t(k) * d) : count;  // k
   if (shared) {
     for (int e = threadIdx.x; e < k * d; e += blockDim.x) part[e] = 0;
+    for (int j = threadIdx.x; j < k; j += blockDim.x) members[j] = 0;
     __syncthreads();
   }
   const int64_t end = min(int64_t(n), (int64_t(blockIdx.x) + 1) * points);
@@ -173,12 +190,15 @@ __global__ void sum_kernel(const int64_t* row_begin, const int32_t* column, cons
     for (int64_t e = row_begin[i]; e < row_begin[i + 1]; ++e) {
       atomicAdd(&part[size_t(j) * d + column[e]], double(value[e]));
     }
-    atomicAdd(&count[j], 1);
+    atomicAdd(&members[j], 1);
   }
   if (!shared) return;
   __syncthreads();
   for (int e = threadIdx.x; e < k * d; e += blockDim.x) {
     if (part[e] != 0) atomicAdd(&sum[e], part[e]);
+  }
+  for (int j = threadIdx.x; j < k; j += blockDim.x) {
+    if (members[j] != 0) atomicAdd(&count[j], members[j]);
   }
 }
 
@@ -188,9 +208,10 @@ void update(State<T>& s) {
   if (!own.used) return update_shared<T, Layout::rows>(s);
   const Sums& sums = s.template own<Sums>();
   clear_sums(s);
-  const size_t bytes = size_t(s.k) * s.d * sizeof(double);
+  const size_t bytes = s.k * shared_bytes_per_cluster(s.d);
   const bool shared = bytes <= s.device_info.shared_bytes_optin;
-  const int points = shared ? std::max(1024, 4 * s.k) : 256;
+  // A block's K x D atomics in global memory are worth it only for many more points.
+  const int points = shared ? std::max(4096, 4 * s.k) : 256;
   launch(shared ? sum_kernel<T, true> : sum_kernel<T, false>, blocks(s.n, points), 256, shared ? bytes : 0, s.stream,
          own.row_begin, own.column, own.value, s.label, sums.sum, sums.count, s.n, s.k, s.d, points);
   divide(s);

@@ -1,4 +1,4 @@
-// Rows read 16 bytes at a time: the most that one load brings. v15_yinyang reads scattered rows so.
+// Rows read 16 bytes at a time: the most that one load brings. v15_yinyang and v14_csr read scattered rows so.
 #pragma once
 #include "phases.cuh"
 
