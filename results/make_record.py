@@ -12,7 +12,7 @@ A plan is a list of parts, and options of `ladder run` for all of them:
     [[part]]
     workloads = "wine_k900,wine*"   # globs
     variants = "*"                  # globs; what an earlier part has on a workload is not measured again
-    options = "--time-limit 60"     # of `ladder run`, for this part alone
+    options = "--time-limit 60"     # of `ladder run`, for this part alone, in place of the same one above
     together = 6                    # variants per job, default all: how finely the GPUs share a workload
     device = "cpu"                  # default cuda; these jobs run one after another, beside those of the GPUs
 
@@ -49,6 +49,18 @@ class Job:
         return "".join(kept).replace("_", "-")[:150]
 
 
+def options_of(*texts: str) -> list[str]:
+    """The words of all texts; an option that several have, as the last of them has it."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        last = ""
+        for word in shlex.split(text):
+            if word.startswith("--"):
+                found.pop(last := word, None)
+            found.setdefault(last, []).append(word)
+    return [word for words in found.values() for word in words]
+
+
 def matching(names: list[str], globs: str) -> list[str]:
     """The names that any of the globs fits, in the globs' order."""
     return list(dict.fromkeys(name for glob in globs.split(",") for name in names if fnmatch(name, glob)))
@@ -76,7 +88,7 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
             chosen = [v for v in matching(here, part["variants"]) if (name, v) not in planned]
             planned |= {(name, v) for v in chosen}
             at_once = part.get("together", max(1, len(chosen)))
-            words = shlex.split(plan.get("run", "")) + shlex.split(part.get("options", ""))
+            words = options_of(plan.get("run", ""), part.get("options", ""))
             for at in range(0, len(chosen), at_once):
                 found.append(Job(name, ",".join(chosen[at : at + at_once]), device, words))
     return found, list(left_out)

@@ -44,6 +44,12 @@ def test_parts_in_their_order_and_nothing_twice() -> None:
     assert left_out == []
 
 
+def test_a_parts_option_takes_the_place_of_the_plans() -> None:
+    part = {"workloads": "small", "variants": "a*", "options": "--no-keep --min-time 2"}
+    found, _ = make_record.jobs({"run": "--min-time 1 --gpu 3", "part": [part]}, LISTED)
+    assert found[0].options == ["--gpu", "3", "--no-keep", "--min-time", "2"]
+
+
 def test_what_cannot_run_is_named() -> None:
     found, left_out = planned({"workloads": "lost,small,gone*", "variants": "c*", "device": "cpu"})
     assert found == [("cpu", "small", "c_cpu")]
