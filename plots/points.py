@@ -2,14 +2,21 @@
 
 Any workload of two features has this page. Clusters that touch have different colours: the neighbours of a centroid are
 those that a Delaunay triangulation joins to it, that graph is planar, and six colours are enough to tell them apart.
+
+`points.py RECORD --keep WORKLOAD` writes what the page needs, a random sample of the points with their labels, into
+plane/WORKLOAD.npz beside the record: small enough to be committed, where a dump and its points are not.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import check
 import numpy as np
 from choice import Choice
 from dump import beginning, cache_folder, dump_folder, solution
@@ -21,6 +28,7 @@ from record import Record, RecordError, Row, Workload
 from style import COLOURS, MARGIN, PALE, WIDTH, Page
 
 MOST_POINTS = 20_000  # drawn; of more a random sample
+KEPT_POINTS = 5_000  # of them, where a sample is kept
 SEED = 1  # of that sample
 LEGEND = 0.45  # inches
 LEFT = 1.3  # inches
@@ -116,26 +124,74 @@ def draw_sizes(ax: Axes, sizes: np.ndarray, index: np.ndarray) -> None:
     ax.set_ylabel("clusters, largest first")
 
 
-def draw_page(
-    record: Record, choice: Choice, workload: Workload, row: Row, dump: Path, path: Path, folder: Path,
-    stem: str = "", signature: Sequence[str] = (),
-) -> tuple[str, str]:  # fmt: skip
+@dataclass
+class Plane:
+    """A solution in the plane: M of its N points, or all."""
+
+    points: np.ndarray  # M x 2
+    labels: np.ndarray  # M
+    sizes: np.ndarray  # K: points of each cluster, of all N
+    centroids: np.ndarray  # K x 2
+    began: np.ndarray  # K x 2: the initial centroids; none: 0 x 2
+    by: str  # who computed it, in words
+
+
+def plane_of(workload: Workload, row: Row, dump: Path, path: Path, most: int = MOST_POINTS) -> Plane:
+    """From a dump and the file of its points."""
     labels, centroids = solution(dump, workload)
     points = load(path, workload)
     shown = np.arange(workload.n)
-    if workload.n > MOST_POINTS:
-        shown = np.sort(np.random.default_rng(SEED).choice(workload.n, MOST_POINTS, replace=False))
-    xy, label = np.asarray(points[shown], dtype=np.float64), labels[shown]
-    index = colours(centroids.astype(np.float64))
-    sizes = np.bincount(labels, minlength=workload.k)
+    if workload.n > most:
+        shown = np.sort(np.random.default_rng(SEED).choice(workload.n, most, replace=False))
+    began = beginning(dump, workload)
+    by = f"computed by {row.variant} on {row.device}"
+    return Plane(
+        np.asarray(points[shown], dtype=np.float64),
+        labels[shown],
+        np.bincount(labels, minlength=workload.k),
+        centroids.astype(np.float64),
+        np.empty((0, 2)) if began is None else began,
+        by if row.iterations is None else f"{by}; {row.iterations} iterations",
+    )
+
+
+def kept_file(record: Record, workload: Workload) -> Path | None:
+    """What --keep wrote beside one of the record's files."""
+    paths = (source.path.parent / "plane" / f"{workload.name}.npz" for source in record.sources)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def kept_plane(path: Path, workload: Workload) -> Plane:
+    """Throws RecordError where the file is not of this workload."""
+    with np.load(path) as file:
+        plane = Plane(**{name: file[name] for name in file.files if name != "by"}, by=str(file["by"]))
+    if plane.centroids.shape != (workload.k, 2) or plane.sizes.shape != (workload.k,) or plane.sizes.sum() != workload.n:
+        raise RecordError(f"{path}: is not of {workload.name} ({workload.size}); keep it again by points.py --keep.")
+    return plane
+
+
+def found_plane(record: Record, workload: Workload, chosen: Path | None) -> Plane | None:
+    """From a dump whose points are at hand, else what was kept of one."""
+    rows = [row for row in record.rows if row.workload == workload.name and row.timed and dump_folder(row)]
+    path = points_file(record, workload, chosen)
+    if rows and path:
+        return plane_of(workload, rows[0], dump_folder(rows[0]), path)  # type: ignore[arg-type]
+    kept = kept_file(record, workload)
+    return kept_plane(kept, workload) if kept else None
+
+
+def draw_page(
+    record: Record, choice: Choice, workload: Workload, plane: Plane, folder: Path,
+    stem: str = "", signature: Sequence[str] = (),
+) -> tuple[str, str]:  # fmt: skip
+    xy, label, centroids, sizes = plane.points, plane.labels, plane.centroids, plane.sizes
+    index = colours(centroids)
 
     stem = stem or f"points_{workload.name}"
     title = f"{workload.name}: {workload.n:,} points in K = {workload.k:,} clusters"
-    parts = [f"computed by {row.variant} on {row.device}"]
-    if row.iterations is not None:
-        parts.append(f"{row.iterations} iterations")
-    if len(shown) < workload.n:
-        parts.append(f"drawn: {len(shown):,} points, a random sample (seed {SEED})")
+    parts = [plane.by]
+    if len(xy) < workload.n:
+        parts.append(f"drawn: {len(xy):,} points, a random sample (seed {SEED})")
     if workload.k > len(COLOURS):
         parts.append("a colour serves several clusters, never two that touch")
     both = np.concatenate([xy, centroids])
@@ -156,13 +212,13 @@ def draw_page(
     ax = page.axes(LEFT, page.top - LEGEND - height, width, height)
     ax.set_xlim(low[0], high[0])
     ax.set_ylim(low[1], high[1])
-    area = float(np.clip(60_000 / max(1, len(shown)), 5, 60))
+    area = float(np.clip(60_000 / max(1, len(xy)), 5, 60))
     ax.scatter(
         xy[:, 0],
         xy[:, 1],
         s=area,
         c=[COLOURS[i] for i in index[label]],
-        alpha=0.75 if len(shown) > 2000 else 1.0,
+        alpha=0.75 if len(xy) > 2000 else 1.0,
         linewidths=0,
         rasterized=True,
         zorder=2,
@@ -176,10 +232,9 @@ def draw_page(
     if len(empty):
         ax.plot(empty[:, 0], empty[:, 1], mfc="white", mec="black", zorder=4, gid="empty", **marks)
         handles.append(Line2D([], [], mfc="white", mec="black", label=f"centroid of no point ({len(empty)})", **marks))
-    began = beginning(dump, workload)
-    if began is not None and workload.k <= MOST_WAYS:
+    if len(plane.began) and workload.k <= MOST_WAYS:
         way = {"color": "black", "linewidth": 1.5, "marker": "o", "mfc": "white", "markersize": 8}
-        for start, end in zip(began, centroids, strict=True):
+        for start, end in zip(plane.began, centroids, strict=True):
             ax.plot(*zip(start, end, strict=True), markevery=[0], zorder=3, gid="way", **way)
         handles.append(Line2D([], [], label="from where it began", **way))
     ax.set_xlabel("feature 0")
@@ -206,13 +261,49 @@ def draw(record: Record, folder: Path, choice: Choice) -> tuple[list[tuple[str, 
     left_out: list[str] = []
     flat = [workload for workload in record.workloads.values() if workload.d == 2]
     for workload in flat:
-        rows = [row for row in record.rows if row.workload == workload.name and row.timed]
-        dumps = [(row, found) for row in rows if (found := dump_folder(row))]
-        path = points_file(record, workload, choice.points if len(flat) == 1 else None)
-        if not dumps:
-            left_out.append(f"points ({workload.name}): no row has a dump beside the record, run with --dump")
-        elif not path:
+        plane = found_plane(record, workload, choice.points if len(flat) == 1 else None)
+        if plane:
+            drawn.append(draw_page(record, choice, workload, plane, folder))
+        elif any(dump_folder(row) for row in record.rows if row.workload == workload.name and row.timed):
             left_out.append(f"points ({workload.name}): its points were not found, name their file by --points")
         else:
-            drawn.append(draw_page(record, choice, workload, *dumps[0], path, folder))
+            left_out.append(f"points ({workload.name}): no row has a dump beside the record, run with --dump")
     return drawn, left_out if flat else ["points: no workload has two features"]
+
+
+def keep(record: Record, name: str) -> Path:
+    """Throws RecordError where there is no dump of this workload, or its points are not at hand."""
+    workload = record.workloads.get(name)
+    if not workload or workload.d != 2:
+        raise RecordError(f"{record.names}: has no workload '{name}' of two features.")
+    rows = [row for row in record.rows if row.workload == name and row.timed and dump_folder(row)]
+    path = points_file(record, workload, None)
+    if not rows or not path:
+        what = "no dump" if not rows else "no points in datasets/cache"
+        raise RecordError(f"{record.names}: {name} has {what}; run it with --dump.")
+    plane = plane_of(workload, rows[0], dump_folder(rows[0]), path, KEPT_POINTS)  # type: ignore[arg-type]
+    out = record.sources[0].path.parent / "plane" / f"{name}.npz"
+    out.parent.mkdir(exist_ok=True)
+    part = out.with_suffix(".part.npz")
+    np.savez_compressed(part, **asdict(plane))
+    part.replace(out)
+    return out
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Keeps what a picture of the plane needs of a dump.")
+    parser.add_argument("record", type=Path)
+    parser.add_argument("--keep", required=True, metavar="WORKLOAD")
+    arguments = parser.parse_args(argv)
+    try:
+        print(keep(check.load(arguments.record), arguments.keep))
+        return 0
+    except RecordError as error:
+        print(error, file=sys.stderr)
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}.", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -27,7 +27,6 @@ import sources
 import starts
 import story
 from choice import Choice
-from dump import dump_folder
 from gain import meant
 from record import ROOT, Column, Record, RecordError, committed, together
 from sources import FigureSpec, Source
@@ -92,10 +91,9 @@ def draw_plane(record: Record, spec: FigureSpec, foot: Sequence[str], folder: Pa
     """The points of the first workload that has a dump and its points at hand; few clusters first, as in the source."""
     flat = [w for w in meant(record, spec.workloads) if w.d == 2]
     for w in sorted(flat, key=lambda w: w.k):
-        rows = [row for row in record.rows if row.workload == w.name and row.timed and dump_folder(row)]
-        path = points.points_file(record, w, None)
-        if rows and path:
-            points.draw_page(record, Choice(), w, rows[0], dump_folder(rows[0]), path, folder, stem, foot)  # type: ignore[arg-type]
+        plane = points.found_plane(record, w, None)
+        if plane:
+            points.draw_page(record, Choice(), w, plane, folder, stem, foot)
             return True, []
     what = "no dump beside the record and no points in datasets/cache" if flat else "no workload of two features"
     return False, [

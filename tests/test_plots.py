@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import shutil
 import sys
 import xml.etree.ElementTree
 from collections.abc import Callable
@@ -998,6 +999,34 @@ def test_points_in_the_plane_are_drawn_by_label_with_centroids(
     used = len(set(np.load(tmp_path / "dump" / "labels.npy").tolist()))
     assert marks == {"centroids": used} | ({"empty": k - used} if used < k else {})
     assert any("drawn: 20,000 points, a random sample (seed 1)" in text for text in texts(figure)) == (n > 20_000)
+
+
+def test_what_is_kept_of_a_plane_is_drawn_without_its_dump(
+    figures: dict[str, Figure], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LADDER_CACHE", str(tmp_path / "nothing"))
+    path = plane(tmp_path, 8_000, 5)
+    sizes = np.bincount(np.load(tmp_path / "dump" / "labels.npy"), minlength=5)
+    assert points.main([str(path), "--keep", "mine"]) == 0
+    kept = tmp_path / "plane" / "mine.npz"
+    assert capsys.readouterr().out == f"{kept}\n" and kept.stat().st_size < 200_000
+    shutil.rmtree(tmp_path / "dump")
+    (tmp_path / "mine.npy").unlink()
+    drawn, left_out = points.draw(check.load(path), tmp_path, Choice())
+    assert (left_out, len(drawn)) == ([], 1)
+    ax, beside = figures["points_mine"].axes[:2]
+    (scatter,) = [c for c in ax.collections if c.get_gid() == "points"]
+    assert len(scatter.get_offsets()) == points.KEPT_POINTS
+    assert sorted(bar.get_width() for bar in beside.patches) == sorted(sizes.tolist())
+    assert any("computed by g1_plain on cpu" in text for text in texts(figures["points_mine"]))
+    assert points.main([str(path), "--keep", "mine"]) == 1
+    assert "mine has no dump; run it with --dump." in capsys.readouterr().err
+    assert points.main([str(path), "--keep", "theirs"]) == 1
+    assert "has no workload 'theirs' of two features" in capsys.readouterr().err
+    with np.load(kept) as file:
+        np.savez(kept, **(dict(file) | {"sizes": sizes[:4]}))
+    with pytest.raises(RecordError, match="is not of mine"):
+        points.draw(check.load(path), tmp_path, Choice())
 
 
 @pytest.mark.parametrize("seed", range(5))
