@@ -165,7 +165,11 @@ def kept_plane(path: Path, workload: Workload) -> Plane:
     """Throws RecordError where the file is not of this workload."""
     with np.load(path) as file:
         plane = Plane(**{name: file[name] for name in file.files if name != "by"}, by=str(file["by"]))
-    if plane.centroids.shape != (workload.k, 2) or plane.sizes.shape != (workload.k,) or plane.sizes.sum() != workload.n:
+    if (
+        plane.centroids.shape != (workload.k, 2)
+        or plane.sizes.shape != (workload.k,)
+        or plane.sizes.sum() != workload.n
+    ):
         raise RecordError(f"{path}: is not of {workload.name} ({workload.size}); keep it again by points.py --keep.")
     return plane
 
