@@ -21,6 +21,7 @@ Where --budget ends it early, what was not begun is named.
 
 import argparse
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -108,7 +109,8 @@ def main() -> int:
     if not o.list and not o.out:
         parser.error("--out FILE is missing")
 
-    ladder = str(o.build / "ladder")
+    # Records keep their command line: it should hold on another machine, too.
+    ladder = os.path.relpath(o.build / "ladder")
     listed = json.loads(subprocess.run([ladder, "list", "--json"], capture_output=True, check=True).stdout)
     try:
         plan = tomllib.loads(o.plan.read_text())
@@ -137,7 +139,7 @@ def main() -> int:
 
     def work(device: str, gpu: str) -> None:
         while time.monotonic() - begin < o.budget and (job := take(device)):
-            part = o.parts / f"{job.name}.json"
+            part = Path(os.path.relpath(o.parts)) / f"{job.name}.json"
             command = [ladder, "run", "--device", device, "--workloads", job.workload, "--variants", job.variants]
             command += [*job.options, "--out", str(part)]
             command += ["--gpu", gpu] if device == "cuda" else []
@@ -165,7 +167,8 @@ def main() -> int:
         print(f"not begun within {o.budget:.0f} s: {job.workload} {job.variants}")
     for line in bad:
         print(line)
-    parts = [str(o.parts / f"{job.name}.json") for job in planned if (o.parts / f"{job.name}.json").exists()]
+    kept = (Path(os.path.relpath(o.parts)) / f"{job.name}.json" for job in planned)
+    parts = [str(part) for part in kept if part.exists()]
     if len(parts) < 2:
         sys.exit(f"{len(parts)} pieces in {o.parts}: there is nothing to join")
     o.out.parent.mkdir(parents=True, exist_ok=True)

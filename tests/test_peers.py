@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -234,9 +235,8 @@ TRIAL_RUN = "this was in a trial run on the first 32 of 400 points"
 
 def test_a_missing_library_is_a_refusal_and_the_card_is_there(write: Any) -> None:  # noqa: ANN401
     module = write("absent", LLOYD, STEPS, more='"library": {"module": "no_such.part", "package": "no-such"}')
-    assert (
-        ask(module).refused == f"no-such is not installed for {sys.executable}: {sys.executable} -m pip install no-such"
-    )
+    refused = re.fullmatch(r"no-such is not installed: (\S+) -m pip install no-such", ask(module).refused)
+    assert refused and Path(refused[1]).name == Path(sys.executable).name
     out = module.with_suffix(".json")
     python = os.environ | {"LADDER_PYTHON": sys.executable}
     subprocess.run([str(WORKER), "card", str(module), "cpu", str(out)], check=True, env=python)
@@ -251,8 +251,7 @@ def test_a_python_without_numpy_is_a_refusal(tmp_path: Path) -> None:
     bare.chmod(0o755)
     module = tmp_path / "p_scipy.py"
     module.write_text((ROOT / "variants" / module.name).read_text())
-    # sys.executable, as Python itself tells it: the script hands over to the real one.
-    assert ask(module, python=str(bare)).refused.startswith(f"numpy is not installed for {sys.executable}: ")
+    assert ask(module, python=str(bare)).refused.startswith("numpy is not installed: ")
 
 
 def test_a_peers_own_refusal_is_passed_on(write: Any) -> None:  # noqa: ANN401

@@ -21,6 +21,7 @@ import linecache
 import mmap
 import os
 import platform
+import shutil
 import socket
 import sys
 import traceback
@@ -164,16 +165,24 @@ def version(card: dict[str, Any]) -> str:
     return f"{library['package']} (not installed), {python}"
 
 
+def python_here() -> str:
+    """The interpreter as one would call it from here: reasons enter records, which outlive the paths of a machine."""
+    path = Path(sys.executable)
+    if shutil.which(path.name) == sys.executable:
+        return path.name
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
 def why_not_installed(name: str, package: str) -> str:
     """Why the module `name` cannot be used; empty where it can."""
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name == name or name.startswith(f"{error.name}."):
-            return f"{package} is not installed for {sys.executable}: {sys.executable} -m pip install {package}"
-        return f"{package} does not load in {sys.executable}: {error}"
+            return f"{package} is not installed: {python_here()} -m pip install {package}"
+        return f"{package} does not load in {python_here()}: {error}"
     except Exception as error:
-        return f"{package} does not load in {sys.executable}: {type(error).__name__}: {error}"
+        return f"{package} does not load in {python_here()}: {type(error).__name__}: {error}"
     return ""
 
 
