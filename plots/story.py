@@ -3,7 +3,8 @@
 when it hurts; and what is left of each claim.
 
 `story.py [RECORD...] --update docs/ladder.md` writes it with its pictures; `--check docs/ladder.md` exits 1 where the
-file says anything but what the records say. Without a record: all that are committed. Verdicts follow from RULE alone.
+file says anything but what the records say. Without a record: the committed one of a GPU. Verdicts follow
+from RULE alone.
 """
 
 from __future__ import annotations
@@ -259,6 +260,8 @@ def main(argv: list[str] | None = None) -> int:
     path: Path = arguments.update or arguments.check
     try:
         groups = by_machine([check.load(record) for record in arguments.records or committed()])
+        if not arguments.records:  # the ladder is about GPUs, where a machine with one has a record
+            groups = [group for group in groups if group.workloads_on("cuda")] or groups
         if len(groups) > 1:
             raise RecordError("the records are of several machines: name those of one, this page is about one.")
         record = merged(groups)
