@@ -14,7 +14,6 @@ from check import violations
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("LADDER_BUILD", ROOT / "build"))
 LADDER = BUILD / "ladder"
-LONG = bool(os.environ.get("LADDER_TEST_ALL"))  # what `./run_all.sh test --all` sets: also what takes minutes
 
 QUICK = ["--min-time", "0", "--max-time", "0.05"]
 
