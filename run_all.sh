@@ -21,9 +21,8 @@ Without a step: setup, build, data, run and draw, in that order. A second run re
   --variants LIST    names or globs with commas   (default: *)
   --device NAME      auto, cuda, simt, cpu or all (default: auto)
   --jobs N           compilers and tests at a time (default: the number of cores)
-  --all              test: also what takes ten minutes more and seldom finds something new. With sanitizers: every
-                     variant on awkward sizes, the wrong variants, what plans and prints. Without: every variant on
-                     every small workload
+  --all              test: also what takes minutes more and seldom finds something new. With sanitizers: every
+                     variant on awkward sizes, the wrong variants, what plans and prints
   --no-install       install no packages: say what is missing and go on
   --which-python     print the Python that all of this would use now, and do nothing
   --help             this text
@@ -342,7 +341,6 @@ run_tests() {
   if ((all)); then
     long=()
     everything=ON
-    export LADDER_TEST_ALL=1
   fi
   build_preset asan "-DLADDER_SANITIZE_ALL=$everything"
   local asan_dir=$binary_dir
