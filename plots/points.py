@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from matplotlib.tri import Triangulation
-from record import Record, RecordError, Row, Workload
+from record import Record, RecordError, Row, Workload, in_sentences
 from style import COLOURS, MARGIN, PALE, WIDTH, Page
 
 MOST_POINTS = 20_000  # drawn; of more a random sample
@@ -174,12 +174,18 @@ def kept_plane(path: Path, workload: Workload) -> Plane:
     return plane
 
 
+def dumps_of(record: Record, workload: Workload) -> list[tuple[Row, Path]]:
+    """The rows of a workload that have a dump, with its folder."""
+    rows = [row for row in record.rows if row.workload == workload.name and row.timed]
+    return [(row, folder) for row in rows if (folder := dump_folder(row))]
+
+
 def found_plane(record: Record, workload: Workload, chosen: Path | None) -> Plane | None:
     """From a dump whose points are at hand, else what was kept of one."""
-    rows = [row for row in record.rows if row.workload == workload.name and row.timed and dump_folder(row)]
+    dumps = dumps_of(record, workload)
     path = points_file(record, workload, chosen)
-    if rows and path:
-        return plane_of(workload, rows[0], dump_folder(rows[0]), path)  # type: ignore[arg-type]
+    if dumps and path:
+        return plane_of(workload, *dumps[0], path)
     kept = kept_file(record, workload)
     return kept_plane(kept, workload) if kept else None
 
@@ -268,7 +274,7 @@ def draw(record: Record, folder: Path, choice: Choice) -> tuple[list[tuple[str, 
         plane = found_plane(record, workload, choice.points if len(flat) == 1 else None)
         if plane:
             drawn.append(draw_page(record, choice, workload, plane, folder))
-        elif any(dump_folder(row) for row in record.rows if row.workload == workload.name and row.timed):
+        elif dumps_of(record, workload):
             left_out.append(f"points ({workload.name}): its points were not found, name their file by --points")
         else:
             left_out.append(f"points ({workload.name}): no row has a dump beside the record, run with --dump")
@@ -280,12 +286,12 @@ def keep(record: Record, name: str) -> Path:
     workload = record.workloads.get(name)
     if not workload or workload.d != 2:
         raise RecordError(f"{record.names}: has no workload '{name}' of two features.")
-    rows = [row for row in record.rows if row.workload == name and row.timed and dump_folder(row)]
+    dumps = dumps_of(record, workload)
     path = points_file(record, workload, None)
-    if not rows or not path:
-        what = "no dump" if not rows else "no points in datasets/cache"
+    if not dumps or not path:
+        what = "no dump" if not dumps else "no points in datasets/cache"
         raise RecordError(f"{record.names}: {name} has {what}; run it with --dump.")
-    plane = plane_of(workload, rows[0], dump_folder(rows[0]), path, KEPT_POINTS)  # type: ignore[arg-type]
+    plane = plane_of(workload, *dumps[0], path, KEPT_POINTS)
     out = record.sources[0].path.parent / "plane" / f"{name}.npz"
     out.parent.mkdir(exist_ok=True)
     part = out.with_suffix(".part.npz")
@@ -294,19 +300,14 @@ def keep(record: Record, name: str) -> Path:
     return out
 
 
+@in_sentences
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Keeps what a picture of the plane needs of a dump.")
     parser.add_argument("record", type=Path)
     parser.add_argument("--keep", required=True, metavar="WORKLOAD")
     arguments = parser.parse_args(argv)
-    try:
-        print(keep(check.load(arguments.record), arguments.keep))
-        return 0
-    except RecordError as error:
-        print(error, file=sys.stderr)
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}.", file=sys.stderr)
-    return 1
+    print(keep(check.load(arguments.record), arguments.keep))
+    return 0
 
 
 if __name__ == "__main__":

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from fnmatch import fnmatchcase
+from functools import wraps
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeVar
@@ -43,6 +45,22 @@ T = TypeVar("T")
 
 class RecordError(Exception):
     """A sentence: which record, what is wrong with it, and what to do."""
+
+
+def in_sentences(program: Callable[[list[str] | None], int]) -> Callable[[list[str] | None], int]:
+    """A program that says a RecordError, or of a file what keeps it from being used, and then has exit status 1."""
+
+    @wraps(program)
+    def run(argv: list[str] | None = None) -> int:
+        try:
+            return program(argv)
+        except RecordError as error:
+            print(error, file=sys.stderr)
+        except OSError as error:
+            print(f"{error.filename}: {error.strerror}.", file=sys.stderr)
+        return 1
+
+    return run
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ import waterfall
 from cards import Card
 from choice import Choice
 from gain import APART, INTERLEAVED, Gain, between, device_of, meant, together
-from record import SCOPE_TITLES, TIMES, Gap, Record, RecordError, Rung, committed, merged, number
+from record import SCOPE_TITLES, TIMES, Gap, Record, RecordError, Rung, committed, in_sentences, merged, number
 from record import together as by_machine
 from sources import ARROW, Claim
 from tree import usual_workload
@@ -250,6 +250,7 @@ def with_pictures(record: Record, folder: Path) -> list[tuple[str, str]]:
     return [(stem, title) for stem, title in drawn(record, None) if (folder / f"{stem}.png").is_file()]
 
 
+@in_sentences
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Writes docs/ladder.md from records.")
     parser.add_argument("records", nargs="*", type=Path, metavar="RECORD", help="default: all that are committed")
@@ -258,29 +259,23 @@ def main(argv: list[str] | None = None) -> int:
     what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where the file says anything else")
     arguments = parser.parse_args(argv)
     path: Path = arguments.update or arguments.check
-    try:
-        groups = by_machine([check.load(record) for record in arguments.records or committed()])
-        if not arguments.records:  # the ladder is about GPUs, where a machine with one has a record
-            groups = [group for group in groups if group.workloads_on("cuda")] or groups
-        if len(groups) > 1:
-            raise RecordError("the records are of several machines: name those of one, this page is about one.")
-        record = merged(groups)
-        if arguments.update:
-            drawn(record, path.parent / PICTURES)
-        text = markdown(record, sources.load_all(), cards.load(), with_pictures(record, path.parent / PICTURES))
-        if arguments.update:
-            path.write_text(text, encoding="utf-8")
-        elif path.read_text(encoding="utf-8") != text:
-            names = " ".join(str(record) for record in arguments.records)
-            mend = f"plots/story.py {names} --update {path}".replace("  ", " ")
-            print(f"{path}: is not what the records say; run `{mend}`.", file=sys.stderr)
-            return 1
-        return 0
-    except RecordError as error:
-        print(error, file=sys.stderr)
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}.", file=sys.stderr)
-    return 1
+    groups = by_machine([check.load(record) for record in arguments.records or committed()])
+    if not arguments.records:  # the ladder is about GPUs, where a machine with one has a record
+        groups = [group for group in groups if group.workloads_on("cuda")] or groups
+    if len(groups) > 1:
+        raise RecordError("the records are of several machines: name those of one, this page is about one.")
+    record = merged(groups)
+    if arguments.update:
+        drawn(record, path.parent / PICTURES)
+    text = markdown(record, sources.load_all(), cards.load(), with_pictures(record, path.parent / PICTURES))
+    if arguments.update:
+        path.write_text(text, encoding="utf-8")
+    elif path.read_text(encoding="utf-8") != text:
+        names = " ".join(str(record) for record in arguments.records)
+        mend = f"plots/story.py {names} --update {path}".replace("  ", " ")
+        print(f"{path}: is not what the records say; run `{mend}`.", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from record import (
     RecordError,
     Rung,
     geometric_mean,
+    in_sentences,
     merged,
     number,
     percent,
@@ -182,6 +183,7 @@ def replaced(text: str, table: str, name: str) -> str:
     return f"{text[: begin + len(BEGIN)]}\n{table}{text[end:]}"
 
 
+@in_sentences
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="The README's table, from a record.")
     parser.add_argument("records", nargs="+", type=Path, metavar="RECORD")
@@ -195,37 +197,31 @@ def main(argv: list[str] | None = None) -> int:
     what.add_argument("--update", type=Path, metavar="FILE", help="put the table between the marks of this file")
     what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where this file's table is another")
     arguments = parser.parse_args(argv)
-    try:
-        record = merged([check.load(path) for path in arguments.records])
-        if arguments.workload:
-            record = record.only(arguments.workload)
-        table = markdown(record, arguments.scope, arguments.over)
-        if arguments.markdown:
-            print(table, end="")
-            return 0
-        path: Path = arguments.update or arguments.check
-        before = path.read_text(encoding="utf-8")
-        after = replaced(before, table, str(path))
-        if arguments.update:
-            if after != before:
-                path.write_text(after, encoding="utf-8")
-            return 0
-        if after != before:
-            names = " ".join(str(record) for record in arguments.records)
-            more = "" if arguments.scope == "iteration" else f" --scope {arguments.scope}"
-            more += "" if arguments.over == "root" else f" --over {arguments.over}"
-            more += "".join(f" --workload {quote(glob)}" for glob in arguments.workload)
-            print(
-                f"{path}: its table is not that of {names}; run `plots/table.py {names}{more} --update {path}`.",
-                file=sys.stderr,
-            )
-            return 1
+    record = merged([check.load(path) for path in arguments.records])
+    if arguments.workload:
+        record = record.only(arguments.workload)
+    table = markdown(record, arguments.scope, arguments.over)
+    if arguments.markdown:
+        print(table, end="")
         return 0
-    except RecordError as error:
-        print(error, file=sys.stderr)
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}.", file=sys.stderr)
-    return 1
+    path: Path = arguments.update or arguments.check
+    before = path.read_text(encoding="utf-8")
+    after = replaced(before, table, str(path))
+    if arguments.update:
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+        return 0
+    if after != before:
+        names = " ".join(str(record) for record in arguments.records)
+        more = "" if arguments.scope == "iteration" else f" --scope {arguments.scope}"
+        more += "" if arguments.over == "root" else f" --over {arguments.over}"
+        more += "".join(f" --workload {quote(glob)}" for glob in arguments.workload)
+        print(
+            f"{path}: its table is not that of {names}; run `plots/table.py {names}{more} --update {path}`.",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -78,6 +78,7 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
             sys.exit(f"a part of the plan has '{min(unknown)}', which means nothing: see --help")
         device = part.get("device", "cuda")
         here = [v["id"] for v in listed["variants"] if device in v["devices"]]
+        words = options_of(plan.get("run", ""), part.get("options", ""))
         for key, names in (("workloads", list(workloads)), ("variants", [v["id"] for v in listed["variants"]])):
             for glob in part[key].split(","):
                 if not matching(names, glob):
@@ -89,7 +90,6 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
             chosen = [v for v in matching(here, part["variants"]) if (name, v) not in planned]
             planned |= {(name, v) for v in chosen}
             at_once = part.get("together", max(1, len(chosen)))
-            words = options_of(plan.get("run", ""), part.get("options", ""))
             for at in range(0, len(chosen), at_once):
                 found.append(Job(name, ",".join(chosen[at : at + at_once]), device, words))
     return found, list(left_out)
@@ -110,7 +110,7 @@ def main() -> int:
         parser.error("--out FILE is missing")
 
     # Records keep their command line: it should hold on another machine, too.
-    ladder = os.path.relpath(o.build / "ladder")
+    ladder, folder = os.path.relpath(o.build / "ladder"), Path(os.path.relpath(o.parts))
     listed = json.loads(subprocess.run([ladder, "list", "--json"], capture_output=True, check=True).stdout)
     try:
         plan = tomllib.loads(o.plan.read_text())
@@ -123,7 +123,7 @@ def main() -> int:
         for job in planned:
             print(job.device, job.workload, job.variants, *job.options)
         return 0
-    o.parts.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     todo = deque(planned)
     taking = threading.Lock()
@@ -139,7 +139,7 @@ def main() -> int:
 
     def work(device: str, gpu: str) -> None:
         while time.monotonic() - begin < o.budget and (job := take(device)):
-            part = Path(os.path.relpath(o.parts)) / f"{job.name}.json"
+            part = folder / f"{job.name}.json"
             command = [ladder, "run", "--device", device, "--workloads", job.workload, "--variants", job.variants]
             command += [*job.options, "--out", str(part)]
             command += ["--gpu", gpu] if device == "cuda" else []
@@ -167,10 +167,10 @@ def main() -> int:
         print(f"not begun within {o.budget:.0f} s: {job.workload} {job.variants}")
     for line in bad:
         print(line)
-    kept = (Path(os.path.relpath(o.parts)) / f"{job.name}.json" for job in planned)
+    kept = (folder / f"{job.name}.json" for job in planned)
     parts = [str(part) for part in kept if part.exists()]
     if len(parts) < 2:
-        sys.exit(f"{len(parts)} pieces in {o.parts}: there is nothing to join")
+        sys.exit(f"{len(parts)} pieces in {folder}: there is nothing to join")
     o.out.parent.mkdir(parents=True, exist_ok=True)
     return subprocess.run([ladder, "join", str(o.out), *parts], check=False).returncode or int(bool(bad))
 
