@@ -111,6 +111,8 @@ def main() -> int:
 
     # Records keep their command line: it should hold on another machine, too.
     ladder, folder = os.path.relpath(o.build / "ladder"), Path(os.path.relpath(o.parts))
+    if not Path(ladder).is_file():
+        sys.exit(f"{ladder} is not there: ./run_all.sh build makes it, or name another folder by --build")
     listed = json.loads(subprocess.run([ladder, "list", "--json"], capture_output=True, check=True).stdout)
     try:
         plan = tomllib.loads(o.plan.read_text())

@@ -85,6 +85,12 @@ def test_a_plan_becomes_one_record(ladder: Ladder, tmp_path: Path) -> None:
     assert {(row["workload"], row["status"]) for row in rows} == {("letter_tiny", "ok"), ("sipu_tiny", "ok")}
 
 
+def test_without_a_build_it_says_so(tmp_path: Path) -> None:
+    done = run(tmp_path / "plan.toml", "--list", "--build", tmp_path)
+    assert done.returncode == 1 and "is not there: ./run_all.sh build makes it" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "results/make_record.py"), "--build", str(BUILD), *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
