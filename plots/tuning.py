@@ -56,7 +56,8 @@ class Line:
 
 
 def line_of(record: Record, tuning: Tuning, axis: Axis) -> Line | None:
-    """The curve through the best point; where only that is there, the one with the most points."""
+    """The curve through the best point; where another has more than twice its points, that one. (One axis after the
+    other leaves the curve of the first axis beside the best point, where a later axis moved on.)"""
     by_others: dict[tuple[tuple[str, int], ...], dict[int, Row]] = {}
     for row in record.rows:
         where = (row.variant, row.workload, row.device, row.scope)
@@ -70,8 +71,9 @@ def line_of(record: Record, tuning: Tuning, axis: Axis) -> Line | None:
         return None
     through = tuning.best or tuning.standard
     wanted = tuple(sorted((name, value) for name, value in through.items() if name != axis.name))
-    if len(by_others.get(wanted, {})) < 2:
-        wanted = max(by_others, key=lambda others: len(by_others[others]))
+    longest = max(by_others, key=lambda others: len(by_others[others]))
+    if len(by_others[longest]) > 2 * len(by_others.get(wanted, {})):
+        wanted = longest
     rows = by_others[wanted]
     return Line(tuning, axis, dict(wanted), rows) if len(rows) > 1 else None
 

@@ -39,6 +39,7 @@ import table
 import tree
 import tuning
 from choice import Choice
+from conftest import ROOT
 from record import (
     DAGGER,
     SCHEMA,
@@ -547,6 +548,34 @@ def test_a_line_that_does_not_lead_through_the_best_point_has_no_star(
     figure = figures["tuning_gpu_assign_points"]
     assert len(marked(figure, "best")) == 2, "of the two whose block size is the standard one"
     assert any(name.startswith("embedding (block 128): best at points 2, block 192") for name in texts(figure, "name"))
+
+
+def test_a_long_curve_is_drawn_rather_than_two_points_through_the_best(
+    figures: dict[str, Figure], tmp_path: Path
+) -> None:
+    document = sample_record.tuned()
+    (entry,) = [t for t in document["tuning"] if t["workload"] == "embedding"]
+    # The other axis was swept last and moved on: of the best point's own curve only two points were measured.
+    entry["best"] = {"points": 1, "block": 192}
+    document["tuning"] = [entry]
+    rows = document["rows"]
+    (point,) = [r for r in rows if r["workload"] == "embedding" and r["axes"] == {"points": 2, "block": 192}]
+    rows.append(copy.deepcopy(point) | {"axes": {"points": 1, "block": 192}})
+    tuning.draw(record_of(document), tmp_path, Choice())
+    figure = figures["tuning_gpu_assign_block"]
+    (line,) = marked(figure, "line")
+    assert list(line.get_xdata()) == list(range(32, 1025, 32)) and not marked(figure, "best")
+    assert any(name.startswith("embedding (points 2): best at points 1, block 192") for name in texts(figure, "name"))
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.glob("results/*/tune.json")), ids=lambda file: file.parent.name)
+def test_committed_sweeps_have_whole_curves(file: Path) -> None:
+    record = record_of(json.loads(file.read_text()))
+    assert record.tuning
+    for swept_axes in record.tuning:
+        axis = max(swept_axes.axes, key=lambda axis: len(axis.values))
+        line = tuning.line_of(record, swept_axes, axis)
+        assert line and sorted(line.rows) == sorted(axis.values), f"{swept_axes.variant} on {swept_axes.workload}"
 
 
 def test_sessions_in_turns_are_no_points_of_the_curve(figures: dict[str, Figure], tmp_path: Path) -> None:
