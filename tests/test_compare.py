@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -411,6 +412,17 @@ def test_the_experiment(tmp_path: Path) -> None:
     both = json.loads(joined.read_text())
     assert len(both["trials"]) == 4 and both["setting"] == result["setting"]
     assert both["count"]["x1_copy"] == {verdict: 2 * n for verdict, n in result["count"]["x1_copy"].items()}
+
+
+@pytest.mark.parametrize("again", sorted(ROOT.glob("results/*/again.json")), ids=lambda file: file.parent.name)
+def test_a_record_made_anew_compares_as_equal(ladder: Ladder, again: Path) -> None:
+    """The record's own promise, and the sentence in docs/comparing.md that tells it."""
+    answer = json.loads(ladder("compare", str(again.parent / "record.json"), str(again), "--json").stdout)
+    verdicts = [c["verdict"] for c in answer["comparisons"] if c["device"] == "cuda"]
+    equal = sum(verdict in ("SAME", "UNSURE") for verdict in verdicts)
+    assert len(verdicts) >= 300 and equal >= 0.95 * len(verdicts)
+    told = re.search(r"(\d+) of (\d+) rows SAME or\s+UNSURE", (ROOT / "docs" / "comparing.md").read_text())
+    assert told and (int(told[1]), int(told[2])) == (equal, len(verdicts))
 
 
 def written_result(file: Path, verdicts: list[tuple[str, str]], **setting: object) -> Path:
