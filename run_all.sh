@@ -275,27 +275,40 @@ devices = json.load(sys.stdin)["devices"]
 sys.exit(not any(device.get("kind") == "cuda" and device.get("available", True) for device in devices))'
 }
 
-run_ladder() {
-  [[ -x build/ladder ]] || stop "build/ladder was not built: ./run_all.sh build shows why."
-  local defaults limits status=0
-  if [[ $device != simt && $device != cpu ]] && has_gpu; then
-    defaults='wine_k*,photo_k*,kmcuda,blobs30_00,blobs30_01'
-    limits=(--time-limit 100 --min-time 0.3 --max-time 1.5 --validation-budget 2e10)
-  else
-    defaults='*_tiny,wine_k16,photo_k16'
-    limits=(--time-limit 60 --min-time 0.02 --max-time 0.2)  # many small problems: ten samples of each are enough
-  fi
-  step "Run: variants $variants on ${workloads:-$defaults}, device $device"
-  mkdir -p results/latest
-  find results/latest -mindepth 1 -delete
-  build/ladder run --device "$device" --variants "$variants" --workloads "${workloads:-$defaults}" "${limits[@]}" \
-    --out results/latest/record.json --dump results/latest/dump "${ladder_arguments[@]}" >results/latest/table.txt ||
-    status=$?  # the table is shown at the end; progress goes to the standard error
+# measured OPTION...: one `ladder run` into the record, beside what it holds already.
+measured() {
+  local status=0
+  build/ladder run --variants "$variants" "$@" --out results/latest/record.json --dump results/latest/dump \
+    "${ladder_arguments[@]}" >results/latest/table.txt || status=$?  # progress goes to the standard error
   case $status in
     0) ;;
     1) problem "some rows are invalid or failed: the table and results/latest/record.json say why" ;;
     *) stop "ladder run ended with status $status." ;;
   esac
+}
+
+run_ladder() {
+  [[ -x build/ladder ]] || stop "build/ladder was not built: ./run_all.sh build shows why."
+  mkdir -p results/latest
+  find results/latest -mindepth 1 -delete
+  local few=(--time-limit 60 --min-time 0.02 --max-time 0.2)  # many small problems: ten samples of each are enough
+  if [[ $device != simt && $device != cpu ]] && has_gpu; then
+    workloads=${workloads:-wine_k*,photo_k*,kmcuda,blobs30_00,blobs30_01}
+    step "Run: variants $variants on $workloads, device $device"
+    measured --device "$device" --workloads "$workloads" --time-limit 100 --min-time 0.3 --max-time 1.5 \
+      --validation-budget 2e10
+  elif [[ -n $workloads ]] || ((${#ladder_arguments[@]})); then
+    step "Run: variants $variants on ${workloads:=*_tiny}, device $device"
+    measured --device "$device" --workloads "$workloads" "${few[@]}"
+  else
+    # Rungs of the GPU are shown right here, for which a step of each is enough; what is timed is the CPU's own.
+    step "Run: are they right? Variants $variants, step by step, on *_tiny, device $device"
+    measured --device "$device" --workloads '*_tiny' --scopes initialise,assign,update,iteration "${few[@]}"
+    [[ $device == simt ]] && return
+    step "Run: how fast is this CPU? Variants $variants that are its own, on larger points"
+    # As a glob: left out where its data are missing, which is no mistake here.
+    measured --device cpu --workloads 'kmcuda_tiny,points2d_tiny,[w]ine_k16,[p]hoto_k16' "${few[@]}" --resume
+  fi
 }
 
 draw() {
@@ -319,7 +332,7 @@ draw() {
     leave_out "the pictures (${python:-python3} lacks matplotlib)"
   fi
   step "Result"
-  build/ladder show results/latest/record.json || problem "the record could not be shown"
+  build/ladder show --brief results/latest/record.json || problem "the record could not be shown"
   if [[ -f results/latest/index.html ]]; then
     printf '\nLook at results/latest/index.html: what a GPU shows, and what this machine found.\n'
   fi

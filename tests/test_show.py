@@ -99,3 +99,16 @@ def test_a_row_of_the_cpu_device_is_right_and_no_speedup(ladder: Ladder, tmp_pat
     alone = shown(ladder, tmp_path, record)
     assert re.search(r"^grapes .* s .*simt +4\.\d+ +right$", alone, re.MULTILINE)
     assert "says nothing of a GPU" in alone and not re.search(r"\dx", alone)
+
+
+def test_a_brief_table_counts_what_says_little(ladder: Ladder, tmp_path: Path) -> None:
+    record = of_three()
+    workload = record["workloads"][0]
+    record["rows"] += [sample_record.row(name, "", workload, "simt", "assign", 3.0) for name in ("r", "s")]
+    record["rows"] += [sample_record.row("poor", "", workload, "simt", "assign", status="refused", reason="too large")]
+    table = shown(ladder, tmp_path, record, "--brief")
+    assert {line.split()[1] for line in table.splitlines() if line.startswith("grapes ")} == {"r", "s", "t", "broken"}
+    assert "simt" not in table and "too large" not in table and WORDS in table
+    assert (
+        "2 lines are left out: a GPU's source on the CPU, right" in table and "2 lines are left out: refused" in table
+    )

@@ -14,6 +14,7 @@ namespace ladder {
 Command show_command(CLI::App& app) {
   struct Options {
     std::string file, scopes, over = "both";
+    bool brief = false;
   };
   const auto o = std::make_shared<Options>();
   auto* show = app.add_subcommand("show", "Print a record as a table");
@@ -23,12 +24,14 @@ Command show_command(CLI::App& app) {
   show->add_option("--over", o->over, "Speedups are over each variant's base, over the root of its tree, or both")
       ->check(CLI::IsMember({"base", "root", "both"}))
       ->capture_default_str();
+  show->add_flag("--brief", o->brief, "Leave out, and count, what was refused, and simt where it is right");
   return {show, [o] {
             using Over = TableOptions::Over;
             const TableOptions options{.scopes = split(o->scopes),
                                        .over = o->over == "base"   ? Over::base
                                                : o->over == "root" ? Over::root
                                                                    : Over::both,
+                                       .brief = o->brief,
                                        .grey = bool(isatty(STDOUT_FILENO))};
             fmt::print("{}", table(read_record(o->file), options));
             return 0;

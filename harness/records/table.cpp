@@ -65,11 +65,26 @@ class Table {
 
   std::string text() const {
     std::string text = head();
-    for (const Line& line : lines_) text += line_text(line);
+    size_t right = 0, refused = 0;  // lines that a brief table leaves out
+    for (const Line& line : lines_) {
+      const bool bad =
+          any_row(line, [](const json& row) { return row.at("status") != "ok" && row.at("status") != "refused"; });
+      const bool timed = any_row(line, [](const json& row) { return bool(median_of(&row)); });
+      if (!options_.brief || bad || (timed && line.device != "simt"))
+        text += line_text(line);
+      else
+        ++(timed ? right : refused);
+    }
+    if (right) text += fmt::format("{} lines are left out: a GPU's source on the CPU, right\n", right);
+    if (refused) text += fmt::format("{} lines are left out: refused; without --brief this table says why\n", refused);
     return text;
   }
 
  private:
+  static bool any_row(const Line& line, const auto& which) {
+    return std::any_of(line.rows.begin(), line.rows.end(), [&](const auto& of) { return which(*of.second); });
+  }
+
   void choose_scopes() {
     if (!options_.scopes.empty()) {
       scopes_ = options_.scopes;
@@ -122,7 +137,7 @@ class Table {
     if (with_base_) text += "; base: so many times faster than its base";
     if (with_root_) text += "; root: than the root of its tree";
     if (with_roof_) text += "; roof: share of what this device can do at most";
-    if (with_right_)
+    if (with_right_ && !options_.brief)
       text += "\nsimt: a GPU's source on the CPU; that it is right counts, its time says nothing of a GPU";
     return text + "\n*: launch-bound, nothing at all takes a tenth of it or more\n";
   }
@@ -200,8 +215,7 @@ class Table {
     text += "\n";
     if (!line.setting.empty()) text += fmt::format("   {}{}\n", line.setting, line.tuned ? " (tuned)" : "");
     // A scope that a variant does not have needs no words; a variant that did not run, or failed, does.
-    const bool ran = std::any_of(line.rows.begin(), line.rows.end(),
-                                 [](const auto& of) { return of.second->at("status") != "refused"; });
+    const bool ran = any_row(line, [](const json& row) { return row.at("status") != "refused"; });
     std::vector<std::pair<std::string, std::string>> said;  // reason, scopes
     for (const std::string& scope : scope_names()) {
       const auto found = line.rows.find(scope);

@@ -9,7 +9,8 @@ namespace ladder {
 struct TableOptions {
   std::vector<std::string> scopes;  ///< which to show, in this order; empty: those that most records are read for
   enum class Over { base, root, both } over = Over::both;  ///< what a speedup is over
-  bool grey = false;                                       ///< times of the CPU device in grey, by a terminal's escapes
+  bool brief = false;  ///< leave out, and count, what has no time, and the CPU device where it is right
+  bool grey = false;   ///< times of the CPU device in grey, by a terminal's escapes
 };
 
 /// A line per workload, variant, device and setting: for each scope the median time, how many times faster that is than
