@@ -255,14 +255,14 @@ def draw(
     if spec.fastest and (best := fastest(record, workloads, spec.scope)):
         curves.append(best)
     places = [across.value(w, [c.rows[i] for c in curves]) for i, w in enumerate(workloads)]
-    if spec.x == "file":
-        places = [float(i) for i in range(len(workloads))]
     kept = [i for i, x in enumerate(places) if x is not None and any(c.rows[i] for c in curves)]
     if spec.x == "bytes":  # workloads of one size say the same
         kept = [i for n, i in enumerate(kept) if places[i] not in [places[j] for j in kept[:n]]]
     if workloads and not any(x is not None for x in places) and curves:
         missing.append(f"{record.names} does not state {across.label.split(' (')[0]} for {', '.join(spec.workloads)}")
     xs = [x for i in kept if (x := places[i]) is not None]
+    if spec.x == "file":  # those that have times, side by side
+        xs = [float(place) for place in range(len(kept))]
     curves = [Curve(c.name, [c.rows[i] for i in kept]) for c in curves]
     shown = [(panel, [line for c in curves if (line := line_of(panel, c, curves))]) for panel in spec.panels]
     least = 1 if spec.panels and spec.panels[0]["y"] in ("gain", "speedup") else 2

@@ -11,7 +11,9 @@ from typing import Any
 import cards
 import check
 import counters
+import curves
 import draw
+import files
 import gain
 import numpy as np
 import overview
@@ -346,3 +348,19 @@ def test_the_overview_shades_faster_and_slower_apart() -> None:
     blue, orange, white = (overview.shade(v, 100.0)[0] for v in (50.0, 0.3, 1.0))
     assert white == "#ffffff" and int(blue[5:], 16) > int(blue[1:3], 16) and int(orange[1:3], 16) > int(orange[5:], 16)
     assert np.all([overview.shade(v, 100.0)[1] in ("black", "white") for v in (0.01, 1, 99)])
+
+
+def test_files_without_a_time_leave_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages: dict[str, Figure] = {}
+    monkeypatch.setattr(style.Page, "save", lambda page, _, stem: pages.update({stem: page.figure}))
+    spec = next(f for s in FOUND for f in s.figures if f.x == "file")
+    document = full()
+    times = [r for r in document["rows"] if r["scope"] == spec.scope and fnmatchcase(r["workload"], spec.workloads[0])]
+    timed = sorted({row["workload"] for row in times})[1:]  # the first has none
+    document["rows"] = [row for row in times if row["workload"] in timed]
+    curves.draw(from_document(document, Path("record.json")), spec, "files", [], tmp_path, "files")
+    (panel,) = pages["files"].axes
+    names = [text.get_text().split("\n")[0] for text in panel.get_xticklabels()]
+    assert sorted(names) == [name.removeprefix(files.common_beginning(timed)) for name in timed]
+    for line in (line for line in panel.get_lines() if str(line.get_gid()).startswith("line")):
+        assert list(line.get_xdata()) == list(panel.get_xticks())
