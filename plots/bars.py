@@ -136,7 +136,7 @@ def draw(
     remarks = [spec.note] if spec.note else []
     page = Page(title, subtitle, remarks, signature, body=len(spec.methods) * 0.5 + above + 1.05)
     bottom = page.bottom + 0.85
-    height = min(page.top - above - bottom, 0.95 * len(spec.methods))
+    height = min(page.top - above - bottom, 1.7 * len(spec.methods))
     for index, (panel, values, colour) in enumerate(panels):
         ax = page.axes(left + index * (inches + GUTTER), page.top - above - height, inches, height)
         other: Values = {}
