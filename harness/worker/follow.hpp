@@ -249,6 +249,8 @@ class Follower {
     run_.download();
     run_.labels(label);
     if (run_.phases().iterate || !labels_exist(label)) return run_.centroids();
+    // What came down was for the judge: an update on the host that wants it must bring it down itself, and wait for it.
+    if (!run_.host_memory()) run_.poison_result();
     timed([&] { run_.call(run_.phases().update); });
     run_.download();
     return run_.centroids();

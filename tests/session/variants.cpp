@@ -135,6 +135,18 @@ void special_points(DeviceKind kind, const Variant& variant, const Sense& measur
     EXPECT_EQ(outcome.fault, "");
     EXPECT_EQ(outcome.result["validation"]["labels_wrong"], 0);
   }
+  if (!is_peer(variant.modules.at(kind))) {
+    SCOPED_TRACE("every centroid is there twice, far apart");
+    const int twins = 75, many = 3 * twins;
+    const std::vector<T> points = draw<T>(many * d, 9);
+    std::vector<T> centroids(points.begin(), points.begin() + twins * d);
+    for (int j = 0; j < twins; ++j) {  // the twin of j in an order of its own: other threads, tiles and chunks have it
+      const T* const twin = &points[size_t(j * 31 % twins) * d];
+      centroids.insert(centroids.end(), twin, twin + d);
+    }
+    const Outcome outcome = follow(kind, variant, points, centroids, d, two_steps, {}, measured);
+    EXPECT_EQ(outcome.fault, "");
+  }
   // Libraries that move the origin to the mean lose the small distances to an outlier: that is theirs to lose.
   if (!is_peer(variant.modules.at(kind))) {
     std::vector<T> points = draw<T>(n * d, 5), small = points;
