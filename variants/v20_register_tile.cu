@@ -66,7 +66,9 @@ __global__ void __launch_bounds__(block, MicroTile<T, each, block>::resident)
         }
         fetch(now, (u + 1) % step);
         for (int a = 0; a < each; ++a) {
-          for (int b = 0; b < others; ++b) {
+          for (int turn = 0; turn < others; ++turn) {
+            // There and back: a product shares a number with the one before, which is at hand, not in a register.
+            const int b = a % 2 == 0 ? turn : others - 1 - turn;
             product[a][b] += own[u % 2][a / size].feature[a % size] * other[u % 2][b / size].feature[b % size];
           }
         }
