@@ -1,7 +1,7 @@
 // Asynchronous copies (cp.async): at once where threads run in their own order. In a drawn order they come as late as
 // they may: at the wait of their thread for their group, or with its end. Until then their place holds nonsense, as it
 // may on a GPU, so that who reads it too early, or leaves a wait or a commit out, does not get what was there before.
-#include <limits>
+#include <cstring>
 
 #include "memory.hpp"
 #include "worker.hpp"
