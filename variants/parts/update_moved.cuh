@@ -19,6 +19,7 @@ struct Moves {
 constexpr int counted_moves = 1024;  ///< iterations of a solve whose moves are kept
 
 struct MovedSums {
+  Extremes* extremes = nullptr;       // 1: the range of the points
   FixedPoint format;                  // chosen at upload
   unsigned long long* sum = nullptr;  // words x k x d
   int* count = nullptr;               // k
@@ -36,6 +37,7 @@ __host__ __device__ inline bool moves_are_many(unsigned long long moved, int n) 
 template <class T>
 void prepare_moved(State<T>& s) {
   auto& m = s.template own<MovedSums>();
+  m.extremes = s.template device<Extremes>(1);
   m.sum = s.template device<unsigned long long>(size_t(FixedPoint::most_words) * s.k * s.d);
   m.count = s.template device<int>(s.k);
   m.holds = s.template device<int32_t>(s.n);
@@ -47,16 +49,16 @@ void prepare_moved(State<T>& s) {
 /// Chooses the format of the sums by a look at all points, `rows` (n x d) on the device. Refuses what has none.
 template <class T>
 void choose_format(State<T>& s, const T* rows) {
+  auto& m = s.template own<MovedSums>();
   Extremes extremes;
-  Extremes* const on_device = s.template device<Extremes>(1);
-  to_device(s, on_device, &extremes, 1, "clearing the range of the points");
+  to_device(s, m.extremes, &extremes, 1, "clearing the range of the points");
   const int64_t count = int64_t(s.n) * s.d;
   const int grid = std::min(blocks(count, 256), 16 * s.device_info.multiprocessors);
-  launch(extremes_kernel<T>, grid, 256, 0, s.stream, rows, on_device, count);
-  check(cudaMemcpyAsync(&extremes, on_device, sizeof extremes, cudaMemcpyDeviceToHost, s.stream),
+  launch(extremes_kernel<T>, grid, 256, 0, s.stream, rows, m.extremes, count);
+  check(cudaMemcpyAsync(&extremes, m.extremes, sizeof extremes, cudaMemcpyDeviceToHost, s.stream),
         "downloading the range of the points");
   check(cudaStreamSynchronize(s.stream), "looking for the range of the points");
-  s.template own<MovedSums>().format = fixed_point(extremes, s.points, s.n, s.d);
+  m.format = fixed_point(extremes, s.points, s.n, s.d);
 }
 
 /// No sums have any points.
