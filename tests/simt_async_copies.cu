@@ -26,24 +26,25 @@ INSTANTIATE_TEST_SUITE_P(Orders, SimtAsyncCopies, testing::Values(0, 5));
 using SimtLateAsyncCopies = SimtAsyncCopies;
 INSTANTIATE_TEST_SUITE_P(Orders, SimtLateAsyncCopies, testing::Values(7));
 
-std::vector<int> numbers(int count) {
-  std::vector<int> all(count);
-  std::iota(all.begin(), all.end(), 1);
+template <class T>
+std::vector<T> numbers(int count) {
+  std::vector<T> all(count);
+  std::iota(all.begin(), all.end(), T(1));
   return all;
 }
 
 // A ring of three stages: while one is added up, each thread reading what its neighbours copied, two are on their way.
 // `left_out`: a wait (1), a commit (2), or the barrier behind the wait (3).
-__global__ void ring_kernel(const int* x, int* out, int rounds, int left_out) {
+__global__ void ring_kernel(const unsigned* x, unsigned* out, int rounds, int left_out) {
   constexpr int stages = 3;
-  __shared__ int ring[stages][threads];
+  __shared__ unsigned ring[stages][threads];
   const int t = int(threadIdx.x);
   const auto load = [&](int round) {
-    if (round < rounds) __pipeline_memcpy_async(&ring[round % stages][t], &x[round * threads + t], sizeof(int));
+    if (round < rounds) __pipeline_memcpy_async(&ring[round % stages][t], &x[round * threads + t], sizeof(unsigned));
     if (left_out != 2) __pipeline_commit();
   };
   for (int round = 0; round < stages - 1; ++round) load(round);
-  int sum = 0;
+  unsigned sum = 0;
   for (int round = 0; round < rounds; ++round) {
     __syncthreads();  // nobody reads the stage that is filled next
     load(round + stages - 1);
@@ -54,15 +55,15 @@ __global__ void ring_kernel(const int* x, int* out, int rounds, int left_out) {
   out[t] = sum;
 }
 
-std::vector<int> ring(int rounds, int left_out) {
-  OnDevice<int> x(numbers(rounds * threads)), out(threads);
+std::vector<unsigned> ring(int rounds, int left_out) {
+  OnDevice<unsigned> x(numbers<unsigned>(rounds * threads)), out(threads);
   ladder::launch(ring_kernel, 1, threads, 0, nullptr, x, out, rounds, left_out);
   return out.values();
 }
-std::vector<int> expected_of_ring(int rounds) {
-  std::vector<int> sums(threads);
+std::vector<unsigned> expected_of_ring(int rounds) {
+  std::vector<unsigned> sums(threads);
   for (int round = 0; round < rounds; ++round) {
-    for (int t = 0; t < threads; ++t) sums[t] += 2 * round * threads + t + (t + 1) % threads + 2;
+    for (int t = 0; t < threads; ++t) sums[t] += unsigned(2 * round * threads + t + (t + 1) % threads + 2);
   }
   return sums;
 }
@@ -123,7 +124,7 @@ __global__ void sizes_kernel(const int* x, int* out) {
 }
 
 TEST_P(SimtAsyncCopies, HaveThreeSizesAndEndInZeros) {
-  OnDevice<int> x(numbers(12)), out(12);
+  OnDevice<int> x(numbers<int>(12)), out(12);
   ladder::launch(sizes_kernel, 1, 32, 0, nullptr, x, out);
   EXPECT_EQ(out.values(), (std::vector<int>{1, -1, 3, 4, 5, 6, 7, 8, 9, 10, 0, 0}));
 }
