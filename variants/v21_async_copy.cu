@@ -1,4 +1,4 @@
-// v21: copies that need no thread. In v20 what a step brings passes through registers, 16 of the 249 that a thread has,
+// v21: copies that need no thread. In v20 what a step brings passes through registers, 16 of some 250 of a thread,
 // and its stores wait for its loads. An asynchronous copy (cp.async) goes from global to shared memory by itself, so
 // that several steps can be on their way: three stages form a ring, one of which is multiplied.
 #include <cuda_pipeline.h>
@@ -86,6 +86,7 @@ __global__ void __launch_bounds__(block, MicroTile<T, each, block>::resident)
       }
     }
   }
+  __pipeline_wait_prior(0);  // what is still on its way needs the block's memory
   // The 16 threads of a row hold the same points: the least of their distances, at equal ones the lower centroid. Eight
   // of them are lanes of one warp, the others of its neighbour.
   const auto take = [&](int a, T distance, int j) {

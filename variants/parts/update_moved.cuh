@@ -107,10 +107,18 @@ template <class T>
 __global__ void move_kernel(const T* rows, const int32_t* label, const Moved* moved, const Moves* moves,
                             unsigned long long* sum, int* count, FixedPoint format, int n, int k, int d) {
   const bool all = moves_are_many(moves->points, n);
-  const auto work = int64_t(all ? n : moves->points) * d;
-  for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < work; e += int64_t(gridDim.x) * blockDim.x) {
-    const int f = int(e % d);
-    const Moved move = all ? Moved{int32_t(e / d), -1} : moved[e / d];
+  const auto work = int64_t(all ? n : moves->points);
+  const int64_t begin = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, threads = int64_t(gridDim.x) * blockDim.x;
+  // A step by as many elements as there are threads is one by points and features: nothing is divided in the loop.
+  const int64_t points = threads / d;
+  const int features = int(threads % d);
+  int64_t at = begin / d;
+  for (int f = int(begin % d); at < work; at += points, f += features) {
+    if (f >= d) {
+      f -= d;
+      if (++at >= work) break;
+    }
+    const Moved move = all ? Moved{int32_t(at), -1} : moved[at];
     const int to = label[move.point];
     for_digits(double(rows[size_t(move.point) * d + f]), format, [&](int w, long long digit) {
       unsigned long long* const word = sum + size_t(w) * k * d + f;
