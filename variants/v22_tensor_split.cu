@@ -20,7 +20,7 @@ struct Split {
 };
 
 /// One warp per row. A row from `count` on is all zeros.
-__global__ void split_kernel(const float* rows, HalfRows halves, float* factor, int count, int padded, int d) {
+__global__ void split_kernel(const float* rows, HalfRows halves, float* factor, int count, int64_t padded, int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= padded) return;  // a whole warp at a time
   const Rounded row =
@@ -28,8 +28,8 @@ __global__ void split_kernel(const float* rows, HalfRows halves, float* factor, 
   if (threadIdx.x % 32 == 0) factor[i] = scalbnf(1.0f, -row.exponent);
 }
 
-void split(State<float>& s, const float* rows, const HalfRows& halves, float* factor, int count, int padded) {
-  launch(split_kernel, blocks(int64_t(padded) * 32, 256), 256, 0, s.stream, rows, halves, factor, count, padded, s.d);
+void split(State<float>& s, const float* rows, const HalfRows& halves, float* factor, int count, int64_t padded) {
+  launch(split_kernel, blocks(padded * 32, 256), 256, 0, s.stream, rows, halves, factor, count, padded, s.d);
 }
 
 __global__ void __launch_bounds__(Tile::block, 1)
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(Tile::block, 1)
   int best[Tile::own_rows] = {};
   for (int r = 0; r < Tile::own_rows; ++r) {
     nearest[r] = std::numeric_limits<float>::infinity();
-    factor[r] = 2 * x_factor[min(begin + tile.row(r), n - 1)];
+    factor[r] = 2 * x_factor[begin + tile.row(r)];
   }
   tile.multiply(x, c, n, k, d, [&](int first, const Tile::Products& product) {
     for (int f = 0; f < Tile::column_fragments; ++f) {
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(Tile::block, 1)
       }
     }
   });
-  // The 16 lanes that share a row: the least of their distances, at equal ones the lower centroid.
+  // The lanes that share a row: the least of their distances, at equal ones the lower centroid.
   float* const distances = dynamic_shared<float>();                                       // sharers x rows
   int* const centroids = reinterpret_cast<int*>(distances + Tile::sharers * Tile::rows);  // sharers x rows
   for (int r = 0; r < Tile::own_rows; ++r) {
@@ -75,32 +75,30 @@ __global__ void __launch_bounds__(Tile::block, 1)
   label[begin + row] = winner;
 }
 
-int padded_centroids(const Shape& p) { return blocks(p.k, Tile::columns) * Tile::columns; }
-
 void prepare(State<float>& s) {
   prepare_norms(s);
   auto& own = s.own<Split>();
-  const int padded = padded_centroids(s.problem);
-  own = {take_half_rows(s, 2, s.n, s.d), take_half_rows(s, 2, padded, s.d), s.device<float>(s.n),
-         s.device<float>(padded)};
+  const int64_t points = Tile::padded_rows(s.n), centroids = Tile::padded_columns(s.k);
+  own = {take_half_rows(s, 2, points, s.d), take_half_rows(s, 2, centroids, s.d), s.device<float>(points),
+         s.device<float>(centroids)};
 }
 
 void upload(State<float>& s) {
   upload_features(s);
   const auto& own = s.own<Split>();
-  split(s, s.own<Rows<float>>().points, own.x, own.x_factor, s.n, s.n);
+  split(s, s.own<Rows<float>>().points, own.x, own.x_factor, s.n, Tile::padded_rows(s.n));
 }
 
 void assign(State<float>& s) {
   const auto& own = s.own<Split>();
   compute_norms(s);
-  split(s, s.c, own.c, own.c_factor, s.k, padded_centroids(s.problem));
+  split(s, s.c, own.c, own.c_factor, s.k, Tile::padded_columns(s.k));
   launch(assign_kernel, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, own.x, own.c, own.x_factor,
          own.c_factor, norms(s), s.label, s.n, s.k, s.d);
 }
 
 std::string refuse(const Shape& p, const Device& device, const Axes&) {
-  if (p.element_bytes == 8) return "two halves hold 22 bits of a value: a double has 53";
+  if (p.element_bytes == 8) return "two halves hold 22 bits of a value, a double has 53";
   return refuse_tensor_tiles<2>(device);
 }
 

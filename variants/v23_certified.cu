@@ -27,10 +27,11 @@ struct Doubts {
 };
 constexpr int counted = 1024;  ///< iterations of a solve whose counts are kept
 
+template <class T>
 struct Certified {
   HalfRows x, c;
-  View view;
-  CertainPoint* point = nullptr;        // n
+  View<T> view;
+  CertainPoint* point = nullptr;        // n, padded to whole tiles
   CertainCentroid* centroid = nullptr;  // k, padded to whole tiles
   Doubtful* doubtful = nullptr;         // n: pairs from the front, scans from the back
   Doubts* doubts = nullptr;             // counted: those of iteration i since the restart are at i
@@ -39,17 +40,20 @@ struct Certified {
   int told = 0;                         // how many of them State::counters has
 };
 
-/// One warp per point.
-__global__ void halve_points_kernel(const float* rows, View view, HalfRows halves, CertainPoint* point, int n, int d) {
+/// One warp per point, and per row of the last tile that has none.
+template <class T>
+__global__ void halve_points_kernel(const T* rows, View<T> view, HalfRows halves, CertainPoint* point, int n,
+                                    int64_t padded, int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
-  if (i >= n) return;  // a whole warp at a time
-  const Rounded row = halve_row<1>(halves, i, d, [&](int f) { return view(rows, i, f, d); });
+  if (i >= padded) return;  // a whole warp at a time
+  const Rounded row = halve_row<1>(halves, i, d, [&](int f) { return i < n ? view(rows, i, f, d) : 0.0; });
   if (threadIdx.x % 32 == 0) point[i] = certain_point(row);
 }
 
 /// One warp per centroid, and per row of the last tile that has none. The first thread clears the counts.
-__global__ void halve_centroids_kernel(const float* c, View view, HalfRows halves, CertainCentroid* centroid,
-                                       Doubts* doubts, int k, int padded, int d) {
+template <class T>
+__global__ void halve_centroids_kernel(const T* c, View<T> view, HalfRows halves, CertainCentroid* centroid,
+                                       Doubts* doubts, int k, int64_t padded, int d) {
   const int64_t j = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (j >= padded) return;  // a whole warp at a time
   if (j == 0 && threadIdx.x == 0) *doubts = {};
@@ -63,13 +67,19 @@ __global__ void __launch_bounds__(Tile::block, 1)
                   Doubts* doubts, int n, int k, int d) {
   const Tile tile;
   const int begin = blockIdx.x * Tile::rows;
-  CertainPoint own[Tile::own_rows];
   Leaders leaders[Tile::own_rows];
-  for (int r = 0; r < Tile::own_rows; ++r) own[r] = point[min(begin + tile.row(r), n - 1)];
   tile.multiply(x, c, n, k, d, [&](int first, Tile::Products& product) {
+    for (int r = 0; r < Tile::own_rows; ++r) {  // four lanes of the warp share a row: what one of them knows, all know
+      float& least = leaders[r].least;
+      for (int step = 1; step < 4; step *= 2) least = fmaxf(least, __shfl_xor_sync(0xffffffffu, least, step));
+    }
     // Every bound, and the greatest of each row: hardly a tile after the first few has one that counts.
+    CertainPoint own[Tile::own_rows];  // read anew for each tile: products take all registers
     float greatest[Tile::own_rows];
-    for (int r = 0; r < Tile::own_rows; ++r) greatest[r] = Leaders::none;
+    for (int r = 0; r < Tile::own_rows; ++r) {
+      own[r] = point[begin + tile.row(r)];
+      greatest[r] = Leaders::none;
+    }
     for (int f = 0; f < Tile::column_fragments; ++f) {
       for (int e = 0; e < 2; ++e) {
         const CertainCentroid z = centroid[first + tile.column(f, e)];
@@ -80,20 +90,27 @@ __global__ void __launch_bounds__(Tile::block, 1)
         }
       }
     }
+#pragma unroll  // as all loops over products: who is asked for by number must be a register
     for (int r = 0; r < Tile::own_rows; ++r) {
-      if (!(greatest[r] >= leaders[r].least)) continue;
-      for (int f = 0; f < Tile::column_fragments; ++f) {
-        for (int e = 0; e < 2; ++e) {
-          const float upper = product[r / 2][f][r % 2 * 2 + e];
-          if (!(upper >= leaders[r].least)) continue;
-          const int j = first + tile.column(f, e);
-          leaders[r].see(upper, j);
-          leaders[r].least = fmaxf(leaders[r].least, lower_bound(upper, own[r], centroid[j]));
+      while (greatest[r] >= leaders[r].least) {
+        int at = -1;  // the column that has it; of several, the first
+        float next = Leaders::none;
+#pragma unroll
+        for (int f = 0; f < Tile::column_fragments; ++f) {
+          for (int e = 0; e < 2; ++e) {
+            float& bound = product[r / 2][f][r % 2 * 2 + e];
+            const bool found = at < 0 && bound == greatest[r];
+            if (found) at = first + tile.column(f, e), bound = Leaders::none;
+            next = fmaxf(next, bound);
+          }
         }
+        leaders[r].see(greatest[r], at);
+        leaders[r].least = fmaxf(leaders[r].least, lower_bound(greatest[r], own[r], centroid[at]));
+        greatest[r] = next;
       }
     }
   });
-  // The 16 lanes that share a row: one thread hears them all, and decides.
+  // The lanes that share a row: one thread hears them all, and decides.
   Leaders* const heard = dynamic_shared<Leaders>();  // sharers x rows
   for (int r = 0; r < Tile::own_rows; ++r) heard[tile.sharer() * Tile::rows + tile.row(r)] = leaders[r];
   __syncthreads();
@@ -112,7 +129,8 @@ __global__ void __launch_bounds__(Tile::block, 1)
 
 /// The exact labels of the rows in the list: a warp compares the two candidates of a row; where there are more, a
 /// block goes through all centroids.
-__global__ void recheck_kernel(const float* __restrict__ x, const float* __restrict__ c, int32_t* __restrict__ label,
+template <class T>
+__global__ void recheck_kernel(const T* __restrict__ x, const T* __restrict__ c, int32_t* __restrict__ label,
                                const Doubtful* doubtful, const Doubts* doubts, int n, int k, int d) {
   const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
   for (int at = blockIdx.x * warps + threadIdx.x / 32; at < doubts->pairs; at += gridDim.x * warps) {
@@ -126,7 +144,7 @@ __global__ void recheck_kernel(const float* __restrict__ x, const float* __restr
   __shared__ Exact found[256];
   for (int at = blockIdx.x; at < doubts->scans; at += gridDim.x) {
     const int row = doubtful[n - 1 - at].row;
-    const float* const own = x + size_t(row) * d;
+    const T* const own = x + size_t(row) * d;
     Exact best;
     for (int j = threadIdx.x; j < k; j += blockDim.x) {
       double distance = 0;
@@ -150,52 +168,56 @@ __global__ void recheck_kernel(const float* __restrict__ x, const float* __restr
   }
 }
 
-int padded_centroids(const Shape& p) { return blocks(p.k, Tile::columns) * Tile::columns; }
-
-void prepare(State<float>& s) {
+template <class T>
+void prepare(State<T>& s) {
   prepare_features(s);
-  auto& own = s.own<Certified>();
-  const int padded = padded_centroids(s.problem);
-  own.x = take_half_rows(s, 1, s.n, s.d);
-  own.c = take_half_rows(s, 1, padded, s.d);
-  own.view = {s.device<float>(s.d), s.device<int>(1)};
-  own.point = s.device<CertainPoint>(s.n);
-  own.centroid = s.device<CertainCentroid>(padded);
-  own.doubtful = s.device<Doubtful>(s.n);
-  own.doubts = s.device<Doubts>(counted);
-  own.doubts_host = s.pinned<Doubts>(counted);
+  auto& own = s.template own<Certified<T>>();
+  const int64_t points = Tile::padded_rows(s.n), centroids = Tile::padded_columns(s.k);
+  own.x = take_half_rows(s, 1, points, s.d);
+  own.c = take_half_rows(s, 1, centroids, s.d);
+  own.view = {s.template device<T>(s.d), s.template device<int>(1)};
+  own.point = s.template device<CertainPoint>(points);
+  own.centroid = s.template device<CertainCentroid>(centroids);
+  own.doubtful = s.template device<Doubtful>(s.n);
+  own.doubts = s.template device<Doubts>(counted);
+  own.doubts_host = s.template pinned<Doubts>(counted);
 }
 
-void upload(State<float>& s) {
+template <class T>
+void upload(State<T>& s) {
   upload_features(s);
-  const auto& own = s.own<Certified>();
-  const float* rows = s.own<Rows<float>>().points;
+  const auto& own = s.template own<Certified<T>>();
+  const T* rows = s.template own<Rows<T>>().points;
   look(s, rows, own.view);
-  launch(halve_points_kernel, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, rows, own.view, own.x, own.point, s.n,
-         s.d);
+  const int64_t padded = Tile::padded_rows(s.n);
+  launch(halve_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, rows, own.view, own.x, own.point, s.n,
+         padded, s.d);
 }
 
-void restart(State<float>& s) {
+template <class T>
+void restart(State<T>& s) {
   restart_rows(s);
-  auto& own = s.own<Certified>();
+  auto& own = s.template own<Certified<T>>();
   own.done = own.told = 0;
 }
 
-void assign(State<float>& s) {
-  auto& own = s.own<Certified>();
+template <class T>
+void assign(State<T>& s) {
+  auto& own = s.template own<Certified<T>>();
   Doubts* doubts = own.doubts + std::min(own.done++, counted - 1);
-  const int padded = padded_centroids(s.problem);
-  launch(halve_centroids_kernel, blocks(int64_t(padded) * 32, 256), 256, 0, s.stream, s.c, own.view, own.c,
-         own.centroid, doubts, s.k, padded, s.d);
+  const int64_t padded = Tile::padded_columns(s.k);
+  launch(halve_centroids_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, own.view, own.c, own.centroid,
+         doubts, s.k, padded, s.d);
   launch(assign_kernel, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, own.x, own.c, own.point,
          own.centroid, s.label, own.doubtful, doubts, s.n, s.k, s.d);
-  launch(recheck_kernel, std::min(blocks(s.n, 8), 4 * s.device_info.multiprocessors), 256, 0, s.stream,
-         s.own<Rows<float>>().points, s.c, s.label, own.doubtful, doubts, s.n, s.k, s.d);
+  launch(recheck_kernel<T>, std::min(blocks(s.n, 8), 4 * s.device_info.multiprocessors), 256, 0, s.stream,
+         s.template own<Rows<T>>().points, s.c, s.label, own.doubtful, doubts, s.n, s.k, s.d);
 }
 
 /// What the iterations since the last download counted comes down with their result: no iteration waits for it.
-void download(State<float>& s) {
-  auto& own = s.own<Certified>();
+template <class T>
+void download(State<T>& s) {
+  auto& own = s.template own<Certified<T>>();
   check(cudaMemcpyAsync(own.doubts_host, own.doubts, std::min(own.done, counted) * sizeof(Doubts),
                         cudaMemcpyDeviceToHost, s.stream),
         "downloading the counts");
@@ -207,19 +229,18 @@ void download(State<float>& s) {
   }
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes&) {
-  if (p.element_bytes == 8)
-    return "doubles that differ beyond the reach of halves' bounds would all be rechecked: nothing is gained by them";
+std::string refuse(const Shape&, const Device& device, const Axes&) {
   const std::string why = refuse_tensor_tiles<1>(device);
   return why.empty() ? refuse_accumulator() : why;
 }
 
-constexpr Phases<float> phases{.prepare = prepare,
-                               .upload = upload,
-                               .restart = restart,
-                               .assign = assign,
-                               .update = update_any<float, Layout::features>,
-                               .download = download};
+template <class T>
+constexpr Phases<T> phases{.prepare = prepare<T>,
+                           .upload = upload<T>,
+                           .restart = restart<T>,
+                           .assign = assign<T>,
+                           .update = update_any<T, Layout::features>,
+                           .download = download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v23_certified", .base = "v22_tensor_split",
@@ -230,4 +251,5 @@ LADDER_VARIANT(.id = "v23_certified", .base = "v22_tensor_split",
                    "(duplicates), rechecks cost more than products. A new algorithm: bounds, list and recheck have no "
                    "counterpart in v22",
                .shows = "assign", .source = "this project: docs/certificate.md",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .refuse = refuse, .f32 = phases)
+               .arithmetic = {.form = Arithmetic::Form::exact}, .refuse = refuse, .f32 = phases<float>,
+               .f64 = phases<double>)

@@ -5,12 +5,13 @@
 
 namespace ladder {
 
+template <class T>
 struct View {
-  float* centre = nullptr;  // d
-  int* top = nullptr;       // the exponent of the largest coordinate, from the centre
+  T* centre = nullptr;  // d
+  int* top = nullptr;   // the exponent of the largest coordinate, from the centre
 
   /// A coordinate as it is seen: below 1 for every point.
-  __device__ double operator()(const float* rows, int64_t row, int f, int d) const {
+  __device__ double operator()(const T* rows, int64_t row, int f, int d) const {
     const int exponent = max(*top, -1000);  // points that are all at the centre have none
     return (double(rows[row * d + f]) - double(centre[f])) * scalbn(1.0, -1 - exponent);
   }
@@ -19,16 +20,18 @@ struct View {
 constexpr int looked_at = 1024;  // points: any centre is right, theirs is good enough
 
 /// One thread per feature: the mean of points that are `apart` rows apart, in their order.
-__global__ void centre_kernel(const float* rows, float* centre, int count, int apart, int d) {
+template <class T>
+__global__ void centre_kernel(const T* rows, T* centre, int count, int apart, int d) {
   const int f = blockIdx.x * blockDim.x + threadIdx.x;
   if (f >= d) return;
   double sum = 0;
 #pragma unroll 8
   for (int i = 0; i < count; ++i) sum += double(rows[int64_t(i) * apart * d + f]);
-  centre[f] = float(sum / count);
+  centre[f] = T(sum / count);
 }
 
-__global__ void top_kernel(const float* rows, View view, int64_t count, int d) {
+template <class T>
+__global__ void top_kernel(const T* rows, View<T> view, int64_t count, int d) {
   double largest = 0;
   const int64_t threads = int64_t(gridDim.x) * blockDim.x;
   for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < count; e += threads) {
@@ -39,13 +42,14 @@ __global__ void top_kernel(const float* rows, View view, int64_t count, int d) {
 }
 
 /// Finds centre and unit of the points, row-major on the device.
-inline void look(State<float>& s, const float* rows, const View& view) {
+template <class T>
+void look(State<T>& s, const T* rows, const View<T>& view) {
   const int count = std::min(s.n, looked_at);
   const int64_t values = int64_t(s.n) * s.d;
-  launch(centre_kernel, blocks(s.d, 64), 64, 0, s.stream, rows, view.centre, count, s.n / count, s.d);
+  launch(centre_kernel<T>, blocks(s.d, 64), 64, 0, s.stream, rows, view.centre, count, s.n / count, s.d);
   check(cudaMemsetAsync(view.top, 0x80, sizeof(int), s.stream), "clearing the exponent");  // far below all
-  launch(top_kernel, int(std::min<int64_t>(blocks(values, 256), 8 * s.device_info.multiprocessors)), 256, 0, s.stream,
-         rows, view, values, s.d);
+  launch(top_kernel<T>, int(std::min<int64_t>(blocks(values, 256), 8 * s.device_info.multiprocessors)), 256, 0,
+         s.stream, rows, view, values, s.d);
 }
 
 }  // namespace ladder

@@ -27,7 +27,8 @@ __device__ inline DoubleDouble square(DoubleDouble a) {
 }
 
 /// Of the features first, first + step, ...; x and c have d.
-__device__ inline DoubleDouble exact_distance(const float* x, const float* c, int d, int first, int step) {
+template <class T>
+__device__ DoubleDouble exact_distance(const T* x, const T* c, int d, int first, int step) {
   DoubleDouble sum;
   for (int f = first; f < d; f += step) sum = add(sum, square(two_sum(double(x[f]), -double(c[f]))));
   return sum;

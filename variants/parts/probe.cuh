@@ -32,14 +32,14 @@ __device__ inline __half probe_operand(int probe, int link, int side, int line, 
   const uint32_t sign = (h >> 30 & 1) << 15;
   switch (probe % probe_kinds) {
     case 0:
-      return half(h & 0x8000u | h % 0x7c00u);
+      return half(sign | h % 0x7c00u);
     case 1:
       return k == 0 && link == 0 ? power(0, 0) : power(side == 0 ? -12 : -13, 0x3ff - h % 4);
     case 2:
       return half(__half_as_ushort(power(side == 0 ? k / 2 % 4 : 2, h >> (side == 0 ? 20 : 12) & 7)) |
                   (side == 0 && k % 2 == 1 ? 0x8000u : 0));
     case 3:
-      return half(side == 0 ? sign | h % 0x400u : h & 0x8000u | h % 0x7c00u);
+      return half(sign | h % (side == 0 ? 0x400u : 0x7c00u));
     case 4:
       return power(int(h >> 8 & 0xffffu) % 28 - 14, h);
     default:
