@@ -65,6 +65,7 @@ __global__ void __launch_bounds__(Tile::block, 1)
     assign_kernel(HalfRows x, HalfRows c, const CertainPoint* __restrict__ point,
                   const CertainCentroid* __restrict__ centroid, int32_t* __restrict__ label, Doubtful* doubtful,
                   Doubts* doubts, int n, int k, int d) {
+  constexpr float nothing = -std::numeric_limits<float>::infinity();  // below Leaders::none: it is never seen
   const Tile tile;
   const int begin = blockIdx.x * Tile::rows;
   Leaders leaders[Tile::own_rows];
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(Tile::block, 1)
     float greatest[Tile::own_rows];
     for (int r = 0; r < Tile::own_rows; ++r) {
       own[r] = point[begin + tile.row(r)];
-      greatest[r] = Leaders::none;
+      greatest[r] = nothing;
     }
     for (int f = 0; f < Tile::column_fragments; ++f) {
       for (int e = 0; e < 2; ++e) {
@@ -94,13 +95,13 @@ __global__ void __launch_bounds__(Tile::block, 1)
     for (int r = 0; r < Tile::own_rows; ++r) {
       while (greatest[r] >= leaders[r].least) {
         int at = -1;  // the column that has it; of several, the first
-        float next = Leaders::none;
+        float next = nothing;
 #pragma unroll
         for (int f = 0; f < Tile::column_fragments; ++f) {
           for (int e = 0; e < 2; ++e) {
             float& bound = product[r / 2][f][r % 2 * 2 + e];
             const bool found = at < 0 && bound == greatest[r];
-            if (found) at = first + tile.column(f, e), bound = Leaders::none;
+            if (found) at = first + tile.column(f, e), bound = nothing;
             next = fmaxf(next, bound);
           }
         }
@@ -231,7 +232,7 @@ void download(State<T>& s) {
 
 std::string refuse(const Shape&, const Device& device, const Axes&) {
   const std::string why = refuse_tensor_tiles<1>(device);
-  return why.empty() ? refuse_accumulator() : why;
+  return why.empty() ? refuse_accumulator(device) : why;
 }
 
 template <class T>
