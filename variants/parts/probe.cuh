@@ -82,16 +82,22 @@ __global__ void probe_kernel(unsigned* worst, int probes) {
   }
 }
 
-/// Why the certificate does not hold on the current device; empty where it does.
-inline std::string refuse_accumulator(const Device& device) {
+/// What probe_kernel finds on the current device: 1 is all that the certificate allows for.
+inline float probe_accumulator(DeviceKind kind) {
   unsigned* worst = nullptr;
   check(cudaMalloc(&worst, sizeof *worst), "taking memory for the probe of the tensor cores");
   std::shared_ptr<void> given_back(worst, [](void* p) { cudaFree(p); });
   check(cudaMemset(worst, 0, sizeof *worst), "clearing the probe's result");
-  const int probes = device.kind == DeviceKind::cuda ? 6000 : 48;  // the stand-in is known, and slow
+  const int probes = kind == DeviceKind::cuda ? 6000 : 48;  // the stand-in is known, and slow
   launch(probe_kernel, blocks(probes, 8), 256, 0, nullptr, worst, probes);
   float ratio = 0;
   check(cudaMemcpy(&ratio, worst, sizeof ratio, cudaMemcpyDeviceToHost), "probing the tensor cores");
+  return ratio;
+}
+
+/// Why the certificate does not hold on the current device; empty where it does.
+inline std::string refuse_accumulator(const Device& device) {
+  const float ratio = probe_accumulator(device.kind);
   if (ratio <= 1) return "";
   return "this device's tensor cores cut sums by up to " + std::to_string(ratio) +
          " times what the certificate allows for: labels would not be certain";
