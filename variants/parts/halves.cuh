@@ -29,8 +29,8 @@ struct Rounded {
   double whole, kept, lost;  // of the row, of its high halves, and of the difference
 };
 
-constexpr int half_top = 13;        // the exponent of a row's largest half: sums of 4096 squares stay below 2^40
-constexpr int most_exponent = 100;  // smaller rows keep fewer bits, so that 2^-exponent stays a float by far
+constexpr int half_top = 13;       // the exponent of a row's largest half: sums of 4096 squares stay below 2^40
+constexpr int most_exponent = 70;  // smaller rows keep fewer bits, so that what undoes two scales is a float
 
 __device__ inline double sum_of_warp(double value) {
   for (int half = 16; half > 0; half /= 2) value += __shfl_xor_sync(0xffffffffu, value, half);
