@@ -82,13 +82,12 @@ __global__ void probe_kernel(unsigned* worst, int probes) {
   }
 }
 
-/// What probe_kernel finds on the current device: 1 is all that the certificate allows for.
-inline float probe_accumulator(DeviceKind kind) {
+/// What so many probes find on the current device: 1 is all that the certificate allows for.
+inline float probe_accumulator(int probes) {
   unsigned* worst = nullptr;
   check(cudaMalloc(&worst, sizeof *worst), "taking memory for the probe of the tensor cores");
   std::shared_ptr<void> given_back(worst, [](void* p) { cudaFree(p); });
   check(cudaMemset(worst, 0, sizeof *worst), "clearing the probe's result");
-  const int probes = kind == DeviceKind::cuda ? 6000 : 48;  // the stand-in is known, and slow
   launch(probe_kernel, blocks(probes, 8), 256, 0, nullptr, worst, probes);
   float ratio = 0;
   check(cudaMemcpy(&ratio, worst, sizeof ratio, cudaMemcpyDeviceToHost), "probing the tensor cores");
@@ -97,7 +96,8 @@ inline float probe_accumulator(DeviceKind kind) {
 
 /// Why the certificate does not hold on the current device; empty where it does.
 inline std::string refuse_accumulator(const Device& device) {
-  const float ratio = probe_accumulator(device.kind);
+  // Of each kind 1000; of the CPU device's stand-in, which is known and slow, one.
+  const float ratio = probe_accumulator(device.kind == DeviceKind::cuda ? 1000 * probe_kinds : probe_kinds);
   if (ratio <= 1) return "";
   return "this device's tensor cores cut sums by up to " + std::to_string(ratio) +
          " times what the certificate allows for: labels would not be certain";
