@@ -107,6 +107,23 @@ def test_every_label_is_that_of_the_exact_minimum(ladder: Ladder, make: Callable
     assert {row["status"] for row in rows} == {"checked"}, [row["reason"] for row in rows]
 
 
+def test_doubles_are_refused_by_who_has_too_few_bits_and_taken_by_who_rechecks(ladder: Ladder) -> None:
+    chosen = [
+        "--workloads",
+        "points2d_tiny",
+        "--variants",
+        f"v22_tensor_split,{PLANTED}",
+        "--device",
+        "simt",
+        "--check",
+    ]
+    rows = {row["variant"]: row for row in ladder.run(*chosen)["rows"]}
+    assert rows["v22_tensor_split"]["status"] == "refused"
+    reason = rows["v22_tensor_split"]["reason"]
+    assert reason == "has no f64 form: two halves hold 22 bits of a value, a double has 53"
+    assert rows[PLANTED]["status"] == "checked"
+
+
 def faulty_copy(folder: Path, file: str, right: str, wrong: str) -> Path:
     """The planted rung under another name, with one text of one file replaced: the folder of its module."""
     shutil.copytree(ROOT / "variants" / "parts", folder / "variants" / "parts")
