@@ -10,10 +10,12 @@ struct View {
   T* centre = nullptr;  // d
   int* top = nullptr;   // the exponent of the largest coordinate, from the centre
 
+  /// The exponent of the unit: coordinates are seen times this power of two. Points that are all at the centre have no
+  /// top.
+  __device__ int exponent() const { return -1 - max(*top, -1000); }
   /// A coordinate as it is seen: below 1 for every point.
   __device__ double operator()(const T* rows, int64_t row, int f, int d) const {
-    const int exponent = max(*top, -1000);  // points that are all at the centre have none
-    return (double(rows[row * d + f]) - double(centre[f])) * scalbn(1.0, -1 - exponent);
+    return (double(rows[row * d + f]) - double(centre[f])) * scalbn(1.0, exponent());
   }
 };
 

@@ -44,8 +44,17 @@ struct TensorTile {
   /// at the end.
   template <class Look>
   __device__ void multiply(const HalfRows& x, const HalfRows& c, int n, int k, int d, const Look& look) const {
+    multiply([](int64_t i) { return i; }, x, c, n, k, d, look);
+  }
+  /// The same, of the rows point(0), point(1) .. of x, n of them; also beyond n they are rows of x.
+  template <class Point, class Look>
+  __device__ void multiply(const Point& point, const HalfRows& x, const HalfRows& c, int n, int k, int d,
+                           const Look& look) const {
     uint32_t* const shared = dynamic_shared<uint32_t>();  // stages x parts x (rows + columns) x tile_words
     const int steps = x.pitch / tile_chunks, tiles = (k + columns - 1) / columns, begin = blockIdx.x * rows;
+    constexpr int own_points = rows * tile_chunks / block;
+    int64_t own_point[own_points];  // whose features this thread copies
+    for (int e = 0; e < own_points; ++e) own_point[e] = point(begin + (e * block + int(threadIdx.x)) / tile_chunks);
     int next_tile = 0, next_step = 0;  // what is copied next
     const auto fetch = [&](int to) {
       if (next_tile < tiles) {
@@ -54,8 +63,8 @@ struct TensorTile {
 #pragma unroll
           for (int e = 0; e < (rows + columns) * tile_chunks / block; ++e) {
             const int place = e * block + int(threadIdx.x), line = place / tile_chunks, chunk = place % tile_chunks;
-            const bool is_point = e < rows * tile_chunks / block;
-            const int64_t from = is_point ? begin + line : next_tile * columns + line - rows;
+            const bool is_point = e < own_points;
+            const int64_t from = is_point ? own_point[e % own_points] : next_tile * columns + line - rows;
             copy_async(stage + p * (rows + columns) * tile_words + tile_place(line, chunk),
                        (is_point ? x : c).part[p] + from * x.pitch + next_step * tile_chunks + chunk);
           }

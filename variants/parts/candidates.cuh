@@ -1,0 +1,67 @@
+// The few centroids that may be the nearest of a row, and which of them is. v26_projected introduces it.
+#pragma once
+#include "exact.cuh"
+#include "halves.cuh"
+
+namespace ladder {
+
+constexpr int most_candidates = 15;  // beside the row's guess: one lane of a warp for each. Rows with more are not kept
+
+struct Candidates {
+  int* guess = nullptr;  // n: a centroid that is near
+  int* list = nullptr;   // n x most_candidates: others that may be as near, in no order
+  int* found = nullptr;  // n: how many; more than most_candidates: not all are in the list
+};
+
+inline Candidates take_candidates(Resources& s, int n) {
+  return {s.device<int>(n), s.device<int>(size_t(n) * most_candidates), s.device<int>(n)};
+}
+
+/// A warp's squared distance of a row to a centroid, in double: off by less than (d + 8) 2^-53 of it. In every lane.
+template <class T>
+__device__ double distance_of_warp(const T* x, const T* c, int d) {
+  double sum = 0;
+  for (int f = threadIdx.x % 32; f < d; f += 32) {
+    const double diff = double(x[f]) - double(c[f]);
+    sum += diff * diff;
+  }
+  return sum_of_warp(sum);
+}
+
+/// The exact labels of rows[0 .. *count), a warp for each: lane 0 has the guess, the next ones the other candidates.
+template <class T>
+__global__ void __launch_bounds__(256)
+    compare_kernel(const T* __restrict__ x, const T* __restrict__ c, Candidates candidates,
+                   const int* __restrict__ rows, const int* count, int32_t* __restrict__ label, int d) {
+  constexpr unsigned all = 0xffffffffu;
+  const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  for (int at = blockIdx.x * warps + threadIdx.x / 32; at < *count; at += gridDim.x * warps) {
+    const int64_t row = rows[at];
+    const T* const point = x + row * d;
+    const int number = candidates.found[row] + 1;
+    int own = candidates.guess[row];
+    if (lane > 0 && lane < number) own = candidates.list[row * most_candidates + lane - 1];
+    double distance = std::numeric_limits<double>::infinity();
+    for (int e = 0; e < number; ++e) {
+      const double here = distance_of_warp(point, c + int64_t(__shfl_sync(all, own, e)) * d, d);
+      if (lane == e) distance = here;
+    }
+    double least = distance;
+    for (int half = 16; half > 0; half /= 2) least = min(least, __shfl_xor_sync(all, least, half));
+    // What is farther by more than the sums' roundings is farther; of the others 100 bits are looked at.
+    unsigned open = __ballot_sync(all, lane < number && distance * (1 - (d + 8) * 0x1p-51) <= least);
+    int nearest = __shfl_sync(all, own, __ffs(open) - 1);
+    if (__popc(open) > 1) {
+      Exact best;
+      for (; open != 0; open &= open - 1) {
+        const int j = __shfl_sync(all, own, __ffs(open) - 1);
+        const Exact here{exact_sum_of_warp(exact_distance(point, c + int64_t(j) * d, d, lane, 32)), j};
+        if (nearer(here, best)) best = here;
+      }
+      nearest = best.centroid;
+    }
+    if (lane == 0) label[row] = nearest;
+  }
+}
+
+}  // namespace ladder

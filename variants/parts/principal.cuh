@@ -1,0 +1,179 @@
+// The leading principal directions of the points, on the device and without a library: a subspace iteration on the
+// covariance of some of them. A block of vectors is multiplied with the covariance and made orthonormal again (by the
+// Cholesky factor of their products), a few times over; its first vectors then span, nearly, the directions in which
+// points differ most. "Nearly" is good enough for who uses them (projected.cuh): nothing that is proven needs the
+// directions to be principal, and by how much they fail to be orthonormal is measured. No atomic, no order that
+// depends on the device: the same directions in every run. v26_projected introduces them.
+// Source: H. Rutishauser, "Simultaneous iteration method for symmetric matrices", 1970; N. Halko, P. G. Martinsson and
+// J. A. Tropp, "Finding structure with randomness", 2011.
+#pragma once
+#include "centre.cuh"
+
+namespace ladder {
+
+constexpr int sought = 128;          // vectors of the iteration
+constexpr int sampled = 4096;        // points whose covariance it is
+constexpr int rounds = 4;            // of the iteration
+constexpr double no_news = 0x1p-40;  // a vector of which the earlier ones leave less (of its square) is none
+
+struct Directions {
+  double* at = nullptr;      // d x sought: feature f of direction k is at[f * sought + k]; all 0 where there is none
+  double* defect = nullptr;  // 1: not less than |P P^T - I|, of the directions that are not 0
+};
+
+/// What finding them takes, besides.
+struct Subspace {
+  float *sample = nullptr, *covariance = nullptr;  // count x d, d x d
+  double *vectors = nullptr, *products = nullptr;  // d x sought, sought x sought
+  int count = 0;
+};
+
+template <class T>
+__global__ void sample_kernel(const T* rows, View<T> view, float* sample, int64_t values, int64_t apart, int d) {
+  const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (e < values) sample[e] = float(view(rows, e / d * apart, int(e % d), d));
+}
+
+/// Vectors to begin with: signs that look random.
+template <class T>
+__global__ void signs_kernel(T* vectors, int64_t values) {
+  const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (e >= values) return;
+  uint32_t h = uint32_t(e) * 0x9e3779b9u + 0x7f4a7c15u;
+  for (int round = 0; round < 2; ++round) h ^= h >> 16, h *= 0x7feb352du, h ^= h >> 15, h *= 0x846ca68bu;
+  vectors[e] = h >> 31 ? -1 : 1;
+}
+
+constexpr int product_tile = 32;  // rows and columns of a product, of a block of 256 threads
+constexpr int product_step = 16;
+
+/// product = a^T b, with a: inner x rows, b: inner x columns, product: rows x columns.
+template <class A, class B, class P>
+__global__ void product_kernel(const A* a, const B* b, P* product, int rows, int columns, int inner) {
+  __shared__ P left[product_step][product_tile], right[product_step][product_tile];
+  const int row = blockIdx.y * product_tile, column = blockIdx.x * product_tile;
+  const int r = threadIdx.x / 16 * 2, c = threadIdx.x % 16 * 2;  // of the tile: a thread has 2 x 2 of it
+  P sum[2][2] = {};
+  for (int begin = 0; begin < inner; begin += product_step) {
+    __syncthreads();  // nobody reads the step before any more
+    for (int e = threadIdx.x; e < product_step * product_tile; e += blockDim.x) {
+      const int i = begin + e / product_tile, at = e % product_tile;
+      left[e / product_tile][at] = i < inner && row + at < rows ? P(a[int64_t(i) * rows + row + at]) : P(0);
+      right[e / product_tile][at] =
+          i < inner && column + at < columns ? P(b[int64_t(i) * columns + column + at]) : P(0);
+    }
+    __syncthreads();
+    for (int i = 0; i < product_step; ++i)
+      for (int e = 0; e < 4; ++e) sum[e / 2][e % 2] += left[i][r + e / 2] * right[i][c + e % 2];
+  }
+  for (int e = 0; e < 4; ++e) {
+    const int i = row + r + e / 2, j = column + c + e % 2;
+    if (i < rows && j < columns) product[int64_t(i) * columns + j] = sum[e / 2][e % 2];
+  }
+}
+
+template <class A, class B, class P>
+void multiply_transposed(cudaStream_t stream, const A* a, const B* b, P* product, int rows, int columns, int inner) {
+  launch(product_kernel<A, B, P>, dim3(blocks(columns, product_tile), blocks(rows, product_tile)), 256, 0, stream, a, b,
+         product, rows, columns, inner);
+}
+
+/// Where row i of a lower triangle has its column k.
+__device__ inline int in_triangle(int i, int k) { return i * (i + 1) / 2 + k; }
+constexpr int triangle = sought * (sought + 1) / 2;
+constexpr size_t factor_bytes = sizeof(double) * (triangle + sought);
+
+/// One block. The products of the vectors with each other become the lower triangle L with L L^T = products; a vector
+/// that depends on earlier ones gets a row and a column of zeros.
+__global__ void factor_kernel(double* products) {
+  double* const lower = dynamic_shared<double>();
+  double* const whole = lower + triangle;  // of each vector, its square before the earlier ones were taken away
+  for (int e = threadIdx.x; e < sought * sought; e += blockDim.x) {
+    const int i = e / sought, k = e % sought;
+    if (k <= i) lower[in_triangle(i, k)] = products[e];
+    if (k == i) whole[i] = products[e];
+  }
+  for (int j = 0; j < sought; ++j) {
+    __syncthreads();
+    const double pivot = lower[in_triangle(j, j)];
+    const bool none = !(pivot > no_news * whole[j]);
+    const double length = none ? 0 : sqrt(pivot);
+    __syncthreads();  // all have read it
+    for (int i = j + threadIdx.x; i < sought; i += blockDim.x) {
+      double& here = lower[in_triangle(i, j)];
+      here = none ? 0 : i == j ? length : here / length;
+    }
+    __syncthreads();
+    const int left = sought - 1 - j;
+    for (int e = threadIdx.x; e < left * left; e += blockDim.x) {
+      const int i = j + 1 + e / left, k = j + 1 + e % left;
+      if (k <= i) lower[in_triangle(i, k)] -= lower[in_triangle(i, j)] * lower[in_triangle(k, j)];
+    }
+  }
+  __syncthreads();
+  for (int e = threadIdx.x; e < sought * sought; e += blockDim.x) {
+    const int i = e / sought, k = e % sought;
+    products[e] = k <= i ? lower[in_triangle(i, k)] : 0;
+  }
+}
+
+/// One thread per feature: orthonormal = vectors L^-T. A vector that has no place in L becomes 0.
+__global__ void solve_kernel(const double* vectors, const double* lower, double* orthonormal, int d) {
+  const int f = blockIdx.x * blockDim.x + threadIdx.x;
+  if (f >= d) return;
+  double* const own = orthonormal + int64_t(f) * sought;
+  for (int j = 0; j < sought; ++j) {
+    double value = vectors[int64_t(f) * sought + j];
+    for (int i = 0; i < j; ++i) value -= own[i] * lower[j * sought + i];
+    const double length = lower[j * sought + j];
+    own[j] = length > 0 ? value / length : 0;
+  }
+}
+
+/// One block: the defect, from the products of the directions with each other.
+__global__ void defect_kernel(const double* products, double* defect) {
+  __shared__ double share[256];
+  double sum = 0;
+  for (int e = threadIdx.x; e < sought * sought; e += blockDim.x) {
+    const double off = products[e] - (e / sought == e % sought && products[e] != 0 ? 1 : 0);
+    sum += off * off;
+  }
+  share[threadIdx.x] = sum;
+  for (int half = blockDim.x / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (int(threadIdx.x) < half) share[threadIdx.x] += share[threadIdx.x + half];
+  }
+  // A product of two unit vectors is off by less than 2^-40, and so is their norm by less than 2^-33, for any d <=
+  // 4096.
+  if (threadIdx.x == 0) *defect = sqrt(share[0]) * (1 + 0x1p-40) + 0x1p-33;
+}
+
+inline Directions take_directions(Resources& s, int d) {
+  return {s.device<double>(size_t(d) * sought), s.device<double>(1)};
+}
+
+inline Subspace take_subspace(Resources& s, int n, int d) {
+  const int count = std::min(n, sampled);
+  return {s.device<float>(size_t(count) * d), s.device<float>(size_t(d) * d), s.device<double>(size_t(d) * sought),
+          s.device<double>(sought * sought), count};
+}
+
+/// Finds the directions of n points, row-major on the device, as `view` sees them.
+template <class T>
+void find_directions(cudaStream_t stream, const T* rows, const View<T>& view, const Subspace& own,
+                     const Directions& found, int n, int d) {
+  const int64_t values = int64_t(own.count) * d;
+  launch(sample_kernel<T>, blocks(values, 256), 256, 0, stream, rows, view, own.sample, values, n / own.count, d);
+  multiply_transposed(stream, own.sample, own.sample, own.covariance, d, d, own.count);
+  launch(signs_kernel<double>, blocks(int64_t(d) * sought, 256), 256, 0, stream, found.at, int64_t(d) * sought);
+  for (int round = 0; round < rounds; ++round) {
+    multiply_transposed(stream, own.covariance, found.at, own.vectors, d, sought, d);
+    multiply_transposed(stream, own.vectors, own.vectors, own.products, sought, sought, d);
+    launch(factor_kernel, 1, 256, factor_bytes, stream, own.products);
+    launch(solve_kernel, blocks(d, 32), 32, 0, stream, own.vectors, own.products, found.at, d);
+  }
+  multiply_transposed(stream, found.at, found.at, own.products, sought, sought, d);
+  launch(defect_kernel, 1, 256, 0, stream, own.products, found.defect);
+}
+
+}  // namespace ladder

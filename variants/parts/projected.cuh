@@ -1,0 +1,196 @@
+// Bounds of all scores from a few directions. Points and centroids are seen as their coordinates in some directions P,
+// and the length of what is left of them: y = P^T a + r. Then y.z <= a.b + |r_y| |r_z| (Cauchy-Schwarz), and a few more
+// terms for what a is off by as halves, for directions that are not quite orthonormal and for the tensor core's sums.
+// Each term is a product of something of the point and something of the centroid, so the bound is one product of two
+// short rows of halves. docs/certificate.md has the proof, by these names. v26_projected introduces it.
+//
+// A row of `width` halves, w = width - bound_columns directions (zeros where there are fewer):
+//   point:    a_1 .. a_w,  lost,           kept,                    rest,            4096,    4096
+//   centroid: b_1 .. b_w,  kept (1 + 2k),  lost (1 + 2k) + 2k kept, rest (1 + 2k),   high,    low
+// with kept >= |a|, lost >= |P r|, rest >= |r|, 4096 (high + low) >= -|z|^2 / 2 (1 - 2k), and k = accumulation(width).
+// Lengths are in the unit in which no point is longer than 4096.
+#pragma once
+#include "certificate.cuh"
+#include "principal.cuh"
+
+namespace ladder {
+
+constexpr int bound_columns = 5;
+constexpr int longest = 12;                   // the exponent of the greatest length of a point
+constexpr double far_length = 4 * 0x1p12;     // centroids from here on get no coordinates
+constexpr double far_score = -3.75 * 0x1p24;  // theirs is below -4 * 2^24
+
+/// The exponent of the unit of a short row, beside that of the view: coordinates below 1 make lengths below sqrt(d).
+__host__ __device__ inline int short_exponent(int d) {
+  int half = 0;  // 4^half >= d
+  while ((int64_t(1) << 2 * half) < d) ++half;
+  return longest - half;
+}
+
+/// The least half that is not below a number that is not negative.
+__host__ __device__ inline __half half_up(double value) {
+  const __half near = __double2half(value);
+  return double(__half2float(near)) < value ? __ushort_as_half((unsigned short)(__half_as_ushort(near) + 1)) : near;
+}
+
+/// By how much at most sums of d products, in double, put a projection off, relative to the row's length: each is off
+/// by (d + 2) 2^-53, and there are at most 128 of them.
+__host__ __device__ inline double of_projection(int d) { return (d + 16) * 0x1p-49; }
+
+/// What is known of a row of length `whole` beside the halves of its coordinates.
+struct Parted {
+  double kept, lost, rest;
+};
+
+/// Splits a row, by a warp: `coordinate(k)` is its coordinate in direction k, `square` the square of its length, both
+/// in the row's unit; `put(k, half)` keeps a half.
+template <class Coordinate, class Put>
+__device__ Parted part_row(int directions, int d, double square, double defect, const Coordinate& coordinate,
+                           const Put& put) {
+  double kept = 0, lost = 0, cross = 0;
+  for (int k = threadIdx.x % 32; k < directions; k += 32) {
+    const double here = coordinate(k);
+    const __half half = __double2half(here);
+    const double a = double(__half2float(half)), off = here - a;  // exact
+    kept += a * a, lost += off * off, cross += a * off;
+    put(k, half);
+  }
+  kept = sum_of_warp(kept), lost = sum_of_warp(lost), cross = sum_of_warp(cross);
+  const double whole = sqrt(square) * (1 + of_doubles), length = sqrt(kept) * (1 + of_doubles);
+  const double off = of_projection(d) * whole;
+  // |r|^2 = |y|^2 - 2 a.Py + |P^T a|^2, and Py = a + what was lost.
+  const double rest = square * (1 + 4 * of_doubles) - kept - 2 * cross + defect * length * length + 2 * off * length;
+  return {length, (sqrt(lost) * (1 + of_doubles) + off + defect * length) * (1 + of_doubles),
+          sqrt(max(rest, 0.0) + 0x1p-36 * square) * (1 + of_doubles)};
+}
+
+/// The last columns of a point, by one thread. `row` is its short row.
+__device__ inline void put_point(__half* row, int width, const Parted& parted) {
+  __half* const last = row + width - bound_columns;
+  last[0] = half_up(parted.lost), last[1] = half_up(parted.kept), last[2] = half_up(parted.rest);
+  last[3] = last[4] = __double2half(0x1p12);
+}
+
+/// The last columns of a centroid, by one thread; nothing of a centroid that is far away, or not there, may remain in
+/// the others. `square` is that of its length, infinite for one that is not there.
+__device__ inline void put_centroid(__half* row, int width, double square, const Parted& parted) {
+  __half* const last = row + width - bound_columns;
+  const double k = accumulation(width);
+  const bool far = !(square < far_length * far_length);
+  last[0] = half_up(far ? 0 : parted.kept * (1 + 2 * k));
+  last[1] = half_up(far ? 0 : parted.lost * (1 + 2 * k) + 2 * k * parted.kept);
+  last[2] = half_up(far ? 0 : parted.rest * (1 + 2 * k));
+  const double score = (far ? far_score : -square / 2 * (1 - 2 * k) * (1 - 4 * of_doubles)) * 0x1p-12;
+  const __half high = __hneg(half_up(-score));
+  last[3] = high, last[4] = half_up(score - double(__half2float(high)));
+}
+
+/// What a point's products begin with: with it, none is below 0 of a centroid that is not farther than `distance`, a
+/// squared one; `square` is that of the point's length. Both in units of the short row, and known to 2^-39.
+__host__ __device__ inline float threshold(double square, double distance, int width) {
+  const double score = (square * (1 - 0x1p-38) - distance * (1 + 0x1p-38)) / 2;
+  return float(-score + (2 * accumulation(width) + 0x1p-22) * fabs(score) + 1);
+}
+
+// ---- the short rows of many
+
+/// Rows first, first + apart, ..., `count` of them.
+struct Chosen {
+  int64_t first = 0, apart = 1;
+  int count = 0;
+  __host__ __device__ int64_t operator()(int i) const { return first + i * apart; }
+};
+
+template <int width>
+struct Projection {
+  static constexpr int block = 256, features = 32;      // features of a step
+  static constexpr int groups = block / width;          // of threads: one per direction
+  static constexpr int each = 8, rows = groups * each;  // rows of a group, of a block
+};
+
+/// Coordinates and squared lengths of rows, in the unit of short rows; each row is shown to `finish(i, coordinates,
+/// square)` by a whole warp. Directions from width - bound_columns on are not looked at.
+template <int width, class T, class Finish>
+__global__ void __launch_bounds__(256)
+    project_kernel(const T* __restrict__ x, View<T> view, Directions directions, Chosen chosen, int d, Finish finish) {
+  using P = Projection<width>;
+  __shared__ double values[P::rows][P::features], coordinates[P::rows][width], squares[P::rows];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, begin = blockIdx.x * P::rows;
+  const int group = threadIdx.x / width, direction = threadIdx.x % width;
+  const double unit = scalbn(1.0, view.exponent() + short_exponent(d));
+  double sum[P::each] = {};
+  for (int r = threadIdx.x; r < P::rows; r += P::block) squares[r] = 0;
+  for (int first = 0; first < d; first += P::features) {
+    __syncthreads();  // nobody reads the step before any more
+    for (int r = warp; r < P::rows; r += P::block / 32) {
+      const int f = first + lane;
+      double value = 0;
+      if (begin + r < chosen.count && f < d)
+        value = (double(x[chosen(begin + r) * d + f]) - double(view.centre[f])) * unit;
+      values[r][lane] = value;
+      const double square = sum_of_warp(value * value);
+      if (lane == 0) squares[r] += square;
+    }
+    __syncthreads();
+    if (group >= P::groups) continue;
+    for (int f = 0; f < P::features && first + f < d; ++f) {
+      const double share = directions.at[int64_t(first + f) * sought + direction];
+      for (int r = 0; r < P::each; ++r) sum[r] += share * values[group * P::each + r][f];
+    }
+  }
+  if (group < P::groups) {
+    for (int r = 0; r < P::each; ++r) coordinates[group * P::each + r][direction] = sum[r];
+  }
+  __syncthreads();
+  for (int r = warp; r < P::rows; r += P::block / 32) finish(begin + r, coordinates[r], squares[r]);
+}
+
+template <int width, class T, class Finish>
+void project(cudaStream_t stream, const T* x, const View<T>& view, const Directions& directions, const Chosen& chosen,
+             int64_t padded, int d, const Finish& finish) {
+  launch(project_kernel<width, T, Finish>, blocks(padded, Projection<width>::rows), 256, 0, stream, x, view, directions,
+         chosen, d, finish);
+}
+
+/// Keeps points: their short rows, and their squared lengths. Rows from `count` on, up to `padded`, are zeros.
+template <int width>
+struct KeepPoints {
+  uint4* rows;     // padded x width halves
+  double* square;  // count
+  const double* defect;
+  int count;
+  int64_t padded;
+  int d;
+  __device__ void operator()(int64_t i, const double* coordinates, double length) const {
+    if (i >= padded) return;
+    __half* const row = reinterpret_cast<__half*>(rows) + i * width;
+    const Parted parted = part_row(
+        width - bound_columns, d, length, *defect, [&](int k) { return coordinates[k]; },
+        [&](int k, __half half) { row[k] = half; });
+    if (threadIdx.x % 32 != 0) return;
+    put_point(row, width, parted);
+    if (i < count) square[i] = length;
+  }
+};
+
+/// Keeps centroids: their short rows. Those from `count` on, up to `padded`, are far away.
+template <int width>
+struct KeepCentroids {
+  uint4* rows;  // padded x width halves
+  const double* defect;
+  int count;
+  int64_t padded;
+  int d;
+  __device__ void operator()(int64_t j, const double* coordinates, double length) const {
+    if (j >= padded) return;
+    __half* const row = reinterpret_cast<__half*>(rows) + j * width;
+    const bool far = j >= count || !(length < far_length * far_length);
+    const Parted parted = part_row(
+        width - bound_columns, d, far ? 0 : length, *defect, [&](int k) { return far ? 0 : coordinates[k]; },
+        [&](int k, __half half) { row[k] = half; });
+    if (threadIdx.x % 32 != 0) return;
+    put_centroid(row, width, far ? std::numeric_limits<double>::infinity() : length, parted);
+  }
+};
+
+}  // namespace ladder
