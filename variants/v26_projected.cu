@@ -6,11 +6,10 @@
 // centroids may be as near. Most rows have none: their guess is proven. The others' few are compared exactly. Rows with
 // too many go v23's way, whose kernels follow below: all of them where points fill all directions alike. Which and how
 // many directions is found on the device when the points arrive.
-#include "parts/candidates.cuh"
 #include "parts/features.cuh"
 #include "parts/narrow_tiles.cuh"
+#include "parts/pilot.cuh"
 #include "parts/probe.cuh"
-#include "parts/projected.cuh"
 #include "parts/tensor_tiles.cuh"
 #include "parts/update_lanes.cuh"
 
@@ -26,6 +25,7 @@ struct Doubtful {
 
 /// Of one iteration.
 struct Doubts {
+  int moved;       ///< rows with another label than in the iteration before
   int contested;   ///< rows with a few candidates in few directions
   int candidates;  ///< of these rows, beside their guesses
   int left;        ///< rows with too many: those that go v23's way
@@ -33,6 +33,7 @@ struct Doubts {
   int scans;       ///< and with more: the last ones of the list
 };
 constexpr int counted = 1024;  ///< iterations of a solve whose counts are kept
+constexpr int many_moved = 8;  ///< if more than one point in so many has moved, labels are poor guesses
 
 /// What the way by few directions keeps.
 struct Few {
@@ -44,6 +45,8 @@ struct Few {
   float* start = nullptr;            // n: what a row's products begin with
   int* contested = nullptr;          // n: rows that are
   Candidates candidates;
+  int* previous = nullptr;  // n: labels of the iteration before, at first -1
+  Pilot pilot;
 };
 
 template <class T>
@@ -69,10 +72,13 @@ __global__ void begin_kernel(Doubts* doubts, int left) {
 }
 
 /// The centroid with the greatest bound, or nearly: the last bits of a bound hold a column.
+/// Where few points moved the last time, `before`, their labels are as good.
 template <int width>
 __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::resident)
-    guess_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, int* guess, int n, int k) {
+    guess_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, const Doubts* before, int* guess, int n,
+                 int k) {
   using Tile = NarrowTile<width>;
+  if (before && before->moved < n / many_moved) return;
   const Tile tile;
   const typename Tile::Start start = {};
   float greatest[Tile::own_rows];
@@ -170,6 +176,15 @@ __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::r
   } else {
     left[atomicAdd(&doubts->left, 1)] = int(i);
   }
+}
+
+/// The labels are the next iteration's guesses.
+__global__ void remember_kernel(const int32_t* __restrict__ label, int* guess, int* previous, Doubts* doubts, int n) {
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  const bool moved = i < n && previous[i] != label[i];
+  if (i < n) guess[i] = previous[i] = label[i];
+  const unsigned lanes = __ballot_sync(0xffffffffu, moved);
+  if (threadIdx.x % 32 == 0 && lanes != 0) atomicAdd(&doubts->moved, __popc(lanes));
 }
 
 // ---- v23's way
@@ -307,8 +322,7 @@ __global__ void recheck_kernel(const T* __restrict__ x, const T* __restrict__ c,
 
 // ---- phases
 
-constexpr int chosen = -1;  // axis "width": the device chooses
-constexpr int widest = 128;
+constexpr int by_pilot = -1;  // axis "width"
 
 template <class T>
 void prepare(State<T>& s) {
@@ -325,17 +339,24 @@ void prepare(State<T>& s) {
   own.doubts_host = s.template pinned<Doubts>(counted);
   own.left = s.template device<int>(s.n);
   auto& few = s.template own<Few>();
-  few.width = s.axis("width") == chosen ? 0 : s.axis("width");
-  if (few.width == 0) return;
+  int width = s.axis("width");
+  if (width == by_pilot) {
+    if (!worth_a_pilot(s.k, s.d))
+      width = 0;
+    else
+      few.pilot = take_pilot(s), width = widest;
+  }
+  if (width == 0) return;
   few.subspace = take_subspace(s, s.n, s.d);
   few.directions = take_directions(s, s.d);
-  const int chunks = few.width / 8;
+  const int chunks = width / 8;
   few.x = s.template device<uint4>(NarrowTile<widest>::padded_rows(s.n) * chunks);
   few.c = s.template device<uint4>(NarrowTile<widest>::padded_columns(s.k) * chunks);
   few.square = s.template device<double>(s.n);
   few.start = s.template device<float>(s.n);
   few.contested = s.template device<int>(s.n);
   few.candidates = take_candidates(s, s.n);
+  few.previous = s.template device<int>(s.n);
 }
 
 /// All rows are left.
@@ -359,12 +380,15 @@ void upload(State<T>& s) {
   const int64_t padded = Tile::padded_rows(s.n);
   launch(halve_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, rows, own.view, own.x, own.point, s.n,
          padded, s.d);
-  const auto& few = s.template own<Few>();
+  auto& few = s.template own<Few>();
+  if (few.directions.at) find_directions(s.stream, rows, own.view, few.subspace, few.directions, s.n, s.d);
+  few.width = !few.directions.at ? 0
+              : few.pilot.counts ? choose_width(s, rows, own.view, few.directions, few.pilot, s.n, s.k, s.d)
+                                 : s.axis("width");
   if (few.width == 0) {
     launch(all_left_kernel, blocks(s.n, 256), 256, 0, s.stream, own.left, s.n);
     return;
   }
-  find_directions(s.stream, rows, own.view, few.subspace, few.directions, s.n, s.d);
   with_width(few, [&]<int width>() {
     const int64_t all = NarrowTile<width>::padded_rows(s.n);
     project<width>(s.stream, rows, own.view, few.directions, {.count = s.n}, all, s.d,
@@ -377,10 +401,12 @@ void restart(State<T>& s) {
   restart_rows(s);
   auto& own = s.template own<Certified<T>>();
   own.done = own.told = 0;
+  const auto& few = s.template own<Few>();
+  if (few.width > 0) check(cudaMemsetAsync(few.previous, 0xff, s.n * sizeof(int), s.stream), "forgetting the labels");
 }
 
 template <class T>
-void assign_by_few(State<T>& s, Doubts* doubts) {
+void assign_by_few(State<T>& s, Doubts* doubts, const Doubts* before) {
   const auto& own = s.template own<Certified<T>>();
   const auto& few = s.template own<Few>();
   const T* rows = s.template own<Rows<T>>().points;
@@ -389,7 +415,7 @@ void assign_by_few(State<T>& s, Doubts* doubts) {
     const int64_t padded = Narrow::padded_columns(s.k);
     project<width>(s.stream, s.c, own.view, few.directions, {.count = s.k}, padded, s.d,
                    KeepCentroids<width>{few.c, few.directions.defect, s.k, padded, s.d});
-    launch(guess_kernel<width>, blocks(s.n, Narrow::rows), Narrow::block, Narrow::bytes, s.stream, few.x, few.c,
+    launch(guess_kernel<width>, blocks(s.n, Narrow::rows), Narrow::block, Narrow::bytes, s.stream, few.x, few.c, before,
            few.candidates.guess, s.n, s.k);
     launch(start_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, rows, s.c, own.view, few.candidates.guess,
            few.square, few.start, width, s.n, s.d);
@@ -404,10 +430,11 @@ void assign_by_few(State<T>& s, Doubts* doubts) {
 template <class T>
 void assign(State<T>& s) {
   auto& own = s.template own<Certified<T>>();
-  Doubts* doubts = own.doubts + std::min(own.done++, counted - 1);
+  Doubts* doubts = own.doubts + std::min(own.done, counted - 1);
+  const Doubts* const before = own.done++ > 0 ? doubts - 1 : nullptr;
   const bool by_few = s.template own<Few>().width > 0;
   launch(begin_kernel, 1, 1, 0, s.stream, doubts, by_few ? 0 : s.n);
-  if (by_few) assign_by_few(s, doubts);
+  if (by_few) assign_by_few(s, doubts, before);
   const int64_t padded = Tile::padded_columns(s.k);
   launch(halve_centroids_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, own.view, own.c, own.centroid,
          doubts, s.k, padded, s.d);
@@ -415,6 +442,9 @@ void assign(State<T>& s) {
          own.centroid, own.left, s.label, own.doubtful, doubts, s.n, s.k, s.d);
   launch(recheck_kernel<T>, std::min(blocks(s.n, 8), 4 * s.device_info.multiprocessors), 256, 0, s.stream,
          s.template own<Rows<T>>().points, s.c, s.label, own.doubtful, doubts, s.n, s.k, s.d);
+  if (by_few)
+    launch(remember_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, s.template own<Few>().candidates.guess,
+           s.template own<Few>().previous, doubts, s.n);
 }
 
 /// What the iterations since the last download counted comes down with their result: no iteration waits for it.
@@ -459,5 +489,6 @@ LADDER_VARIANT(
             "all, and a few milliseconds of upload more. A new algorithm: v23's kernels remain for the rows "
             "that are left",
         .shows = "assign", .source = "this project: docs/certificate.md",
-        .arithmetic = {.form = Arithmetic::Form::exact}, .axes = {{"width", {chosen, 0, 32, 48, 64, 96, 128}, chosen}},
-        .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact},
+        .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot}}, .refuse = refuse, .f32 = phases<float>,
+        .f64 = phases<double>)

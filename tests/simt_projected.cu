@@ -1,0 +1,303 @@
+// Bounds from a few directions: the parts that v26_projected is made of, tried by themselves.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "../variants/parts/narrow_tiles.cuh"
+#include "../variants/parts/pilot.cuh"
+#include "simt_device.cuh"
+
+namespace {
+using namespace ladder;
+
+std::vector<float> normal(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> one;
+  std::vector<float> values(count);
+  for (float& value : values) value = one(random);
+  return values;
+}
+
+/// `rows` rows of d features near `rank` directions; what is beside them is `noise` of what is along each.
+std::vector<float> near_directions(int rows, int d, int rank, float noise, unsigned seed) {
+  const auto along = normal(size_t(rank) * d, 1), where = normal(size_t(rows) * rank, seed);
+  auto values = normal(size_t(rows) * d, seed + 1);
+  for (int i = 0; i < rows; ++i)
+    for (int f = 0; f < d; ++f) {
+      float& value = values[size_t(i) * d + f];
+      value *= noise;
+      for (int r = 0; r < rank; ++r) value += where[i * rank + r] * along[size_t(r) * d + f] / std::sqrt(float(d));
+    }
+  return values;
+}
+
+// ---------------------------------------------------------------------------------------------------------- directions
+
+/// What find_directions leaves of n x d points seen from 0.
+struct Found {
+  std::vector<double> at;  // d x sought
+  double defect;
+};
+
+Found directions_of(const std::vector<float>& points, int d) {
+  const int n = int(points.size()) / d;
+  OnDevice<float> x(points), centre(d), sample(points.size()), covariance(size_t(d) * d);
+  OnDevice<int> top(std::vector<int>{-1});
+  OnDevice<double> at(size_t(d) * sought), vectors(size_t(d) * sought), products(sought * sought), defect(1);
+  const View<float> view{centre, top};
+  const Subspace subspace{sample, covariance, vectors, products, n};
+  find_directions<float>(nullptr, x, view, subspace, {at, defect}, n, d);
+  return {at.values(), defect.values()[0]};
+}
+
+TEST(Directions, AreThoseInWhichPointsDifferAndOrthonormal) {
+  constexpr int d = 70, rank = 5;
+  const auto points = near_directions(300, d, rank, 0.01f, 3);
+  const Found found = directions_of(points, d);
+  double farthest = 0;  // from orthonormal
+  for (int a = 0; a < sought; ++a)
+    for (int b = 0; b < sought; ++b) {
+      double product = 0;
+      for (int f = 0; f < d; ++f) product += found.at[f * sought + a] * found.at[f * sought + b];
+      farthest = std::max(farthest, std::fabs(product - (a == b && product != 0)));
+    }
+  EXPECT_LE(farthest, found.defect);
+  EXPECT_LT(found.defect, 1e-6);
+  double whole = 0, seen = 0;
+  for (size_t i = 0; i < points.size() / d; ++i) {
+    for (int f = 0; f < d; ++f) whole += std::pow(points[i * d + f], 2);
+    for (int k = 0; k < rank; ++k) {
+      double coordinate = 0;
+      for (int f = 0; f < d; ++f) coordinate += points[i * d + f] * found.at[f * sought + k];
+      seen += coordinate * coordinate;
+    }
+  }
+  EXPECT_GT(seen, 0.99 * whole) << "the first five directions hold nearly all";
+}
+
+TEST(Directions, OfFewerThanAreSoughtTheOthersAreZero) {
+  const auto line = near_directions(100, 20, 1, 0, 4);
+  const Found found = directions_of(line, 20);
+  EXPECT_LT(found.defect, 1e-6);
+  int zeros = 0;
+  for (int k = 0; k < sought; ++k) {
+    double square = 0;
+    for (int f = 0; f < 20; ++f) square += std::pow(found.at[f * sought + k], 2);
+    zeros += square == 0;
+  }
+  EXPECT_GE(zeros, sought - 20);
+  EXPECT_LT(zeros, sought) << "the line itself is one";
+  const Found none = directions_of(std::vector<float>(100 * 20, 0), 20);
+  EXPECT_EQ(std::count(none.at.begin(), none.at.end(), 0.0), 20 * sought) << "points that are all the same have none";
+}
+
+TEST(Directions, TheDefectIsMeasured) {
+  std::vector<double> products(sought * sought, 0);
+  for (int k = 0; k < 40; ++k) products[k * sought + k] = 1;
+  products[3 * sought + 5] = products[5 * sought + 3] = 0.25;
+  products[7 * sought + 7] = 1.5;
+  OnDevice<double> given(products), defect(1);
+  launch(defect_kernel, 1, 256, 0, nullptr, given, defect);
+  EXPECT_GE(defect.values()[0], std::sqrt(2 * 0.25 * 0.25 + 0.25));
+  EXPECT_LT(defect.values()[0], std::sqrt(2 * 0.25 * 0.25 + 0.25) + 1e-9);
+}
+
+// -------------------------------------------------------------------------------------------------------------- bounds
+
+constexpr int width = 32, n = NarrowTile<width>::rows, k = NarrowTile<width>::columns, d = 40;
+
+__global__ void products_kernel(const uint4* x, const uint4* c, const float* start_of, float* products) {
+  const NarrowTile<width> tile;
+  NarrowTile<width>::Start start;
+  for (int r = 0; r < tile.own_rows; ++r)
+    for (int e = 0; e < 2; ++e) start[r / 2][r % 2 * 2 + e] = start_of[tile.row(r)];
+  tile.multiply(x, c, k, start, [&](int first, NarrowTile<width>::Products& product) {
+    for (int f = 0; f < tile.column_fragments; ++f)
+      for (int e = 0; e < 2; ++e)
+        for (int r = 0; r < tile.own_rows; ++r)
+          products[tile.row(r) * k + first + tile.column(f, e)] = product[r / 2][f][r % 2 * 2 + e];
+  });
+}
+
+/// Short rows of halves, row by row.
+using Halves = std::vector<unsigned short>;
+
+struct Case {
+  std::vector<float> points, centroids;
+  float middle = 0;          // the view's centre
+  double stretch = 1;        // of the directions: 1 leaves them orthonormal
+  bool knows_defect = true;  // does the bound?
+};
+
+/// Calls `spoil(points, centroids)` with the short rows before they are multiplied.
+template <class Spoil>
+int missed(const Case& given, const Spoil& spoil) {
+  OnDevice<float> x(given.points), c(given.centroids), centre(std::vector<float>(d, given.middle));
+  OnDevice<int> top(std::vector<int>{-2000});
+  const View<float> view{centre, top};
+  launch(top_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
+  OnDevice<float> sample(given.points.size()), covariance(d * d);
+  OnDevice<double> at(size_t(d) * sought), vectors(size_t(d) * sought), products(sought * sought), defect(1), square(n);
+  find_directions<float>(nullptr, x, view, {sample, covariance, vectors, products, n}, {at, defect}, n, d);
+  auto stretched = at.values();
+  for (double& value : stretched) value *= given.stretch;
+  OnDevice<double> used(stretched);
+  if (given.stretch != 1) {
+    multiply_transposed<double, double, double>(nullptr, used, used, products, sought, sought, d);
+    launch(defect_kernel, 1, 256, 0, nullptr, products, defect);
+  }
+  OnDevice<double> told(given.knows_defect ? defect.values() : std::vector<double>{0});
+  const Directions directions{used, told};
+  OnDevice<uint4> rows(n * width / 8), columns(k * width / 8);
+  project<width>(nullptr, static_cast<const float*>(x), view, directions, {.count = n}, n, d,
+                 KeepPoints<width>{rows, square, told, n, n, d});
+  project<width>(nullptr, static_cast<const float*>(c), view, directions, {.count = k}, k, d,
+                 KeepCentroids<width>{columns, told, k, k, d});
+  Halves left(n * width), right(k * width);
+  check(cudaMemcpy(left.data(), rows, left.size() * 2, cudaMemcpyDeviceToHost), "downloading");
+  check(cudaMemcpy(right.data(), columns, right.size() * 2, cudaMemcpyDeviceToHost), "downloading");
+  spoil(left, right);
+  check(cudaMemcpy(rows, left.data(), left.size() * 2, cudaMemcpyHostToDevice), "uploading");
+  check(cudaMemcpy(columns, right.data(), right.size() * 2, cudaMemcpyHostToDevice), "uploading");
+
+  // Each row's products begin with the distance to its (i / 2)-th nearest centroid: that many must not be below 0.
+  std::vector<std::vector<std::pair<long double, int>>> near(n);
+  std::vector<float> start(n);
+  const auto squares = square.values();
+  const int unit = 2 * (-1 - std::max(top.values()[0], -1000) + short_exponent(d));  // an exponent
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < k; ++j) {
+      long double distance = 0;
+      for (int f = 0; f < d; ++f) {
+        const long double off = static_cast<long double>(given.points[i * d + f]) - given.centroids[j * d + f];
+        distance += off * off;
+      }
+      near[i].push_back({distance, j});
+    }
+    std::sort(near[i].begin(), near[i].end());
+    start[i] = threshold(squares[i], std::ldexp(double(near[i][i / 2].first), unit), width);
+  }
+  OnDevice<float> begin(start), found(n * k);
+  launch(products_kernel, 1, NarrowTile<width>::block, NarrowTile<width>::bytes, nullptr, rows, columns, begin, found);
+  const auto product = found.values();
+  int below = 0;
+  for (int i = 0; i < n; ++i)
+    for (int at = 0; at <= i / 2; ++at) below += !(product[i * k + near[i][at].second] >= 0);
+  return below;
+}
+
+int missed(const Case& given) {
+  return missed(given, [](Halves&, Halves&) {});
+}
+
+Case low_rank() { return {near_directions(n, d, 6, 0.1f, 10), near_directions(k, d, 6, 0.1f, 20)}; }
+/// As many directions as features: all is in the rest, or nearly.
+Case flat() { return {normal(n * d, 11), normal(k * d, 12)}; }
+
+TEST(Projected, BoundsHold) {
+  EXPECT_EQ(missed(low_rank()), 0);
+  EXPECT_EQ(missed(flat()), 0);
+  EXPECT_EQ(missed({near_directions(n, d, 1, 0, 1), near_directions(k, d, 1, 0, 2)}), 0) << "one direction";
+  EXPECT_EQ(missed({near_directions(n, d, 2, 0, 1), near_directions(n, d, 2, 0, 1)}), 0) << "points as centroids";
+  EXPECT_EQ(missed({std::vector<float>(n * d, 3), std::vector<float>(k * d, 3), 3}), 0) << "nothing but zeros";
+  EXPECT_EQ(missed({std::vector<float>(n * d, 3), std::vector<float>(k * d, 5), 3}), 0) << "points without a unit";
+  for (const float scale : {0x1p-140f, 0x1p-30f, 0x1p100f}) {
+    Case scaled = low_rank();
+    for (auto* values : {&scaled.points, &scaled.centroids})
+      for (float& value : *values) value *= scale;
+    EXPECT_EQ(missed(scaled), 0) << scale;
+  }
+  Case offset = low_rank();
+  for (auto* values : {&offset.points, &offset.centroids})
+    for (float& value : *values) value += 1e6f;
+  EXPECT_EQ(missed(offset), 0) << "seen from 0";
+  offset.middle = 1e6f;
+  EXPECT_EQ(missed(offset), 0) << "seen from their middle";
+  Case spread = low_rank();
+  for (size_t e = 0; e < spread.centroids.size(); ++e) spread.centroids[e] *= std::ldexp(1.0f, int(e / d) % 40 - 20);
+  EXPECT_EQ(missed(spread), 0) << "centroids from the middle to far away";
+  spread.points[7] = 1e30f;
+  EXPECT_EQ(missed(spread), 0) << "a far point";
+}
+
+TEST(Projected, DirectionsNeedNotBeOrthonormal) {
+  Case bad = low_rank();
+  for (const double stretch : {0.9, 1.1, 0.5, 1e-3, 0.0}) {
+    bad.stretch = stretch;
+    EXPECT_EQ(missed(bad), 0) << stretch;
+  }
+  Case without_rest{near_directions(n, d, 3, 0, 5), near_directions(k, d, 3, 0, 6)};
+  without_rest.stretch = 1.2;
+  EXPECT_EQ(missed(without_rest), 0);
+  without_rest.knows_defect = false;
+  EXPECT_GT(missed(without_rest), 0) << "a bound that ignores the defect is none";
+}
+
+TEST(Projected, EachTermOfTheBoundIsNeeded) {
+  const auto clear = [](Halves& rows, int column) {
+    for (size_t at = column; at < rows.size(); at += width) rows[at] = 0;
+  };
+  constexpr int lost = width - bound_columns;
+  EXPECT_GT(missed(low_rank(), [&](Halves& points, Halves&) { clear(points, lost + 2); }), 0) << "the rests";
+  // Without rests, and with values that roundings move all the same way, what is lost counts.
+  Case whole{near_directions(n, d, 3, 0, 5), near_directions(k, d, 3, 0, 6)};
+  for (int j = 0; j < k; ++j)  // pairs that differ by little
+    for (int f = 0; f < d && j % 2 == 1; ++f)
+      whole.centroids[j * d + f] = whole.centroids[(j - 1) * d + f] * (1 + 0x1p-12f);
+  EXPECT_EQ(missed(whole), 0);
+  EXPECT_GT(missed(whole, [&](Halves& points,
+                              Halves&) { clear(points, lost), clear(points, lost + 1), clear(points, lost + 2); }),
+            0)
+      << "what halves lose";
+}
+
+// --------------------------------------------------------------------------------------------------------------- pilot
+
+int chosen_width(const std::vector<float>& points, int features, int clusters) {
+  const int count = int(points.size()) / features;
+  const Device device;
+  Resources s(device);
+  OnDevice<float> x(points), centre(features);
+  OnDevice<int> top(std::vector<int>{-2000});
+  const View<float> view{centre, top};
+  launch(top_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(points.size()), features);
+  const Directions directions = take_directions(s, features);
+  find_directions<float>(nullptr, x, view, take_subspace(s, count, features), directions, count, features);
+  return choose_width(s, static_cast<const float*>(x), view, directions, take_pilot(s), count, clusters, features);
+}
+
+TEST(Pilot, TakesFewDirectionsWherePointsLieInFewAndNoneWhereTheyFillAll) {
+  constexpr int features = 256, points = 600, clusters = 600;
+  EXPECT_EQ(chosen_width(near_directions(points, features, 4, 0.001f, 1), features, clusters), 32);
+  EXPECT_EQ(chosen_width(near_directions(points, features, 40, 0.001f, 1), features, clusters), 48);
+  EXPECT_EQ(chosen_width(normal(size_t(points) * features, 2), features, clusters), 0);
+  EXPECT_FALSE(worth_a_pilot(100, 408)) << "one look at each point costs more than 100 centroids";
+  EXPECT_TRUE(worth_a_pilot(5000, 408));
+}
+
+// ---------------------------------------------------------------------------------------------------------- candidates
+
+TEST(Candidates, TheNearestIsFoundAndOfEquallyNearOnesTheLowest) {
+  // One point at 0; centroids at distances 5, 3, 3 (other signs), 4, and one that is nearer than any double tells.
+  const std::vector<float> point{0, 0}, centroids{5, 0, 3, 0, -3, 0, 4, 0, 3, 0x1p-60f};
+  const auto nearest = [&](int guess, std::vector<int> others) {
+    const int found = int(others.size());
+    others.resize(most_candidates);
+    OnDevice<float> x(point), c(centroids);
+    OnDevice<int> list(others), guesses(std::vector<int>{guess}), counts(std::vector<int>{found}), rows(1), label(1);
+    OnDevice<int> one(std::vector<int>{1});
+    launch(compare_kernel<float>, 1, 256, 0, nullptr, x, c, Candidates{guesses, list, counts}, rows, one, label, 2);
+    return label.values()[0];
+  };
+  EXPECT_EQ(nearest(0, {3}), 3);
+  EXPECT_EQ(nearest(0, {2, 3, 1}), 1) << "a tie goes to the lower index";
+  EXPECT_EQ(nearest(2, {1}), 1);
+  EXPECT_EQ(nearest(4, {2}), 2) << "doubles take the two for equally near";
+  EXPECT_EQ(nearest(4, {0, 1, 2, 3}), 1);
+  EXPECT_EQ(nearest(1, {}), 1);
+}
+
+}  // namespace

@@ -1,0 +1,148 @@
+// How many directions pay: tried on some points before the first iteration. Some of the points stand for points, others
+// for centroids; for each number of directions, the candidates that their bounds leave are counted, and the cheapest
+// number is taken, or none. By how much a mean's rest is shorter than a point's is guessed: n / k points
+// have rests that cancel but for the root of their number. A wrong choice costs time, never a label. v26_projected
+// introduces it.
+#pragma once
+#include "candidates.cuh"
+#include "projected.cuh"
+
+namespace ladder {
+
+constexpr int width_count = 5, narrowest = 32, widest = 128;
+/// Of short rows: 32, 48, 64, 96, 128.
+__host__ __device__ constexpr int short_width(int w) { return w < 3 ? narrowest + 16 * w : 32 * w; }
+
+constexpr int pilot_points = 256, pilot_centroids = 4096;
+constexpr int pilot_block = 128;
+
+/// Of the pilot's points, for one width.
+struct PilotCounts {
+  int candidates;  ///< of the points that have few enough, beside the nearest
+  int left;        ///< points that have too many
+};
+
+struct Pilot {
+  float *point = nullptr, *centroid = nullptr;  // coordinates: widest x pilot_points, widest x pilot_centroids
+  float *point_square = nullptr, *centroid_square = nullptr;
+  PilotCounts *counts = nullptr, *counts_host = nullptr;  // width_count
+};
+
+inline Pilot take_pilot(Resources& s) {
+  return {s.device<float>(size_t(widest) * pilot_points),
+          s.device<float>(size_t(widest) * pilot_centroids),
+          s.device<float>(pilot_points),
+          s.device<float>(pilot_centroids),
+          s.device<PilotCounts>(width_count),
+          s.pinned<PilotCounts>(width_count)};
+}
+
+/// Keeps coordinates as floats, direction by direction, and squared lengths.
+struct KeepFloats {
+  float *coordinates, *square;
+  int count;
+  __device__ void operator()(int64_t i, const double* found, double length) const {
+    if (i >= count) return;
+    for (int k = threadIdx.x % 32; k < widest; k += 32) coordinates[int64_t(k) * count + i] = float(found[k]);
+    if (threadIdx.x % 32 == 0) square[i] = float(length);
+  }
+};
+
+/// One block per point. A squared distance is taken to be that of the coordinates and of both rests, as if these were
+/// at right angles; its bound, that of the coordinates and of the rests' difference.
+__global__ void pilot_kernel(Pilot pilot, Chosen points, Chosen centroids, float shrink, int k, PilotCounts* counts) {
+  __shared__ float own[widest];
+  __shared__ float least[width_count][pilot_block];
+  __shared__ int found[width_count];
+  const int i = blockIdx.x;
+  own[threadIdx.x] = pilot.point[int64_t(threadIdx.x) * points.count + i];
+  static_assert(pilot_block == widest);
+  if (threadIdx.x < width_count) found[threadIdx.x] = 0;
+  __syncthreads();
+  // Shows each centroid to look(w, projected distance, |rest|^2 of the point, and of the centroid).
+  const auto go_through = [&](const auto& look) {
+    for (int j = threadIdx.x; j < centroids.count; j += pilot_block) {
+      if (centroids(j) == points(i)) continue;
+      float distance = 0, point_rest = pilot.point_square[i], centroid_rest = pilot.centroid_square[j];
+      for (int w = 0, direction = 0; w < width_count; ++w) {
+        for (; direction < short_width(w) - bound_columns; ++direction) {
+          const float there = pilot.centroid[int64_t(direction) * centroids.count + j], diff = own[direction] - there;
+          distance += diff * diff;
+          point_rest -= own[direction] * own[direction], centroid_rest -= there * there;
+        }
+        look(w, distance, fmaxf(point_rest, 0), fmaxf(centroid_rest, 0) * shrink * shrink);
+      }
+    }
+  };
+  for (int w = 0; w < width_count; ++w) least[w][threadIdx.x] = std::numeric_limits<float>::max();
+  go_through([&](int w, float distance, float, float rest) {
+    least[w][threadIdx.x] = fminf(least[w][threadIdx.x], distance + rest);
+  });
+  for (int half = pilot_block / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (int(threadIdx.x) < half) {
+      for (int w = 0; w < width_count; ++w)
+        least[w][threadIdx.x] = fminf(least[w][threadIdx.x], least[w][threadIdx.x + half]);
+    }
+  }
+  __syncthreads();
+  int candidates[width_count] = {};
+  go_through([&](int w, float distance, float point_rest, float rest) {
+    candidates[w] += distance + rest - 2 * sqrtf(point_rest * rest) <= least[w][0];
+  });
+  for (int w = 0; w < width_count; ++w) atomicAdd(&found[w], candidates[w]);
+  __syncthreads();
+  if (threadIdx.x >= width_count) return;
+  const int64_t others = max(int64_t(found[threadIdx.x]) * k / centroids.count - 1, int64_t(0));
+  if (others > most_candidates)
+    atomicAdd(&counts[threadIdx.x].left, 1);
+  else
+    atomicAdd(&counts[threadIdx.x].candidates, int(others));
+}
+
+// ---- the cost of a row, in products of one column of halves with one centroid
+
+/// What is done with a product costs as much as so many columns.
+constexpr double beside_columns = 24;
+/// One feature of an exact distance, from memory: on an H200 300000 exact distances of 408 features take 0.14 ms, and
+/// 300000 x 5000 products of 48 columns 0.3 ms.
+constexpr double exact_columns = 270;
+
+inline double full_cost(int k, int d) { return k * (blocks(d, mma_depth) * mma_depth + beside_columns); }
+inline double short_cost(int k, int d, int width, double candidates, double left) {
+  return k * (width + beside_columns) + exact_columns * d * (1 + candidates) + left * full_cost(k, d);
+}
+
+/// Whether any number of directions could pay.
+inline bool worth_a_pilot(int k, int d) { return short_cost(k, d, narrowest, 0, 0) < full_cost(k, d); }
+
+/// The width of short rows that is cheapest; 0: none is. Waits for the device.
+template <class T>
+int choose_width(Resources& s, const T* rows, const View<T>& view, const Directions& directions, const Pilot& pilot,
+                 int n, int k, int d) {
+  const Chosen points{.apart = std::max(1, n / pilot_points), .count = std::min(n, pilot_points)};
+  const int standing = std::min({n, k, pilot_centroids});
+  const Chosen centroids{.first = n / standing / 2, .apart = n / standing, .count = standing};
+  project<widest>(s.stream, rows, view, directions, points, points.count, d,
+                  KeepFloats{pilot.point, pilot.point_square, points.count});
+  project<widest>(s.stream, rows, view, directions, centroids, centroids.count, d,
+                  KeepFloats{pilot.centroid, pilot.centroid_square, centroids.count});
+  check(cudaMemsetAsync(pilot.counts, 0, width_count * sizeof *pilot.counts, s.stream), "clearing the pilot's counts");
+  launch(pilot_kernel, points.count, pilot_block, 0, s.stream, pilot, points, centroids,
+         float(std::sqrt(std::min(1.0, double(k) / n))), k, pilot.counts);
+  check(cudaMemcpyAsync(pilot.counts_host, pilot.counts, width_count * sizeof *pilot.counts, cudaMemcpyDeviceToHost,
+                        s.stream),
+        "downloading the pilot's counts");
+  check(cudaStreamSynchronize(s.stream), "trying numbers of directions");
+  int cheapest = 0;
+  double least = full_cost(k, d);
+  for (int w = 0; w < width_count; ++w) {
+    const PilotCounts& counts = pilot.counts_host[w];
+    const double cost =
+        short_cost(k, d, short_width(w), double(counts.candidates) / points.count, double(counts.left) / points.count);
+    if (cost < least) least = cost, cheapest = short_width(w);
+  }
+  return cheapest;
+}
+
+}  // namespace ladder
