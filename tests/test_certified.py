@@ -124,21 +124,22 @@ def test_doubles_are_refused_by_who_has_too_few_bits_and_taken_by_who_rechecks(l
     assert rows[PLANTED]["status"] == "checked"
 
 
-def faulty_copy(folder: Path, file: str, right: str, wrong: str) -> Path:
-    """The planted rung under another name, with one text of one file replaced: the folder of its module."""
+def faulty_copy(folder: Path, faults: list[tuple[str, str, str]], planted: str = PLANTED) -> Path:
+    """The planted rung under another name, with one text of each of these files replaced: the folder of its module."""
     shutil.copytree(ROOT / "variants" / "parts", folder / "variants" / "parts")
     (folder / "harness").symlink_to(ROOT / "harness")
     copy = folder / "variants" / "faulty.cu"
-    copy.write_text((ROOT / "variants" / f"{PLANTED}.cu").read_text().replace(PLANTED, "faulty"))
-    text = (folder / "variants" / file).read_text()
-    assert text.count(right) == 1, f"{file} does not say `{right}` once"
-    (folder / "variants" / file).write_text(text.replace(right, wrong))
+    copy.write_text((ROOT / "variants" / f"{planted}.cu").read_text().replace(planted, "faulty"))
+    for file, right, wrong in faults:
+        text = (folder / "variants" / file).read_text()
+        assert text.count(right) == 1, f"{file} does not say `{right}` once"
+        (folder / "variants" / file).write_text(text.replace(right, wrong))
     (folder / "faulty.cpp").write_text(f'#include "{copy}"\n')
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
-        if Path(entry["file"]).name == f"{PLANTED}.cpp" and "/simt/" in entry["file"]:
+        if Path(entry["file"]).name == f"{planted}.cpp" and "/simt/" in entry["file"]:
             break
     else:
-        pytest.fail(f"{PLANTED} is not in {BUILD / 'compile_commands.json'}")
+        pytest.fail(f"{planted} is not in {BUILD / 'compile_commands.json'}")
     (folder / "built" / "simt").mkdir(parents=True)
     module = folder / "built" / "simt" / "faulty.so"
     command = [word for word in shlex.split(entry["command"]) if word != "ccache"]
@@ -171,6 +172,6 @@ def faulty_copy(folder: Path, file: str, right: str, wrong: str) -> Path:
 def test_a_fault_is_found(
     ladder: Ladder, tmp_path: Path, make: Callable[[], Data], file: str, right: str, wrong: str
 ) -> None:
-    modules = faulty_copy(tmp_path / "copy", file, right, wrong)
+    modules = faulty_copy(tmp_path / "copy", [(file, right, wrong)])
     (row, *_) = run(ladder, make, "faulty", "--modules", modules, status=1)
     assert row["status"] == "invalid", row["reason"]
