@@ -215,67 +215,72 @@ __global__ void __launch_bounds__(Tile::block, 1)
                   int32_t* __restrict__ label, Doubtful* doubtful, Doubts* doubts, int n, int k, int d) {
   constexpr float nothing = -std::numeric_limits<float>::infinity();  // below Leaders::none: it is never seen
   const Tile tile;
-  const int begin = blockIdx.x * Tile::rows, left = doubts->left;
-  if (begin >= left) return;
+  const int left = doubts->left;
   const auto row_at = [&](int i) { return rows[min(i, left - 1)]; };
-  Leaders leaders[Tile::own_rows];
-  tile.multiply(row_at, x, c, left, k, d, [&](int first, Tile::Products& product) {
-    for (int r = 0; r < Tile::own_rows; ++r) {  // four lanes of the warp share a row: what one of them knows, all know
-      float& least = leaders[r].least;
-      for (int step = 1; step < 4; step *= 2) least = fmaxf(least, __shfl_xor_sync(0xffffffffu, least, step));
-    }
-    // Every bound, and the greatest of each row: hardly a tile after the first few has one that counts.
-    CertainPoint own[Tile::own_rows];  // read anew for each tile: products take all registers
-    float greatest[Tile::own_rows];
-    for (int r = 0; r < Tile::own_rows; ++r) {
-      own[r] = point[row_at(begin + tile.row(r))];
-      greatest[r] = nothing;
-    }
-    for (int f = 0; f < Tile::column_fragments; ++f) {
-      for (int e = 0; e < 2; ++e) {
-        const CertainCentroid z = centroid[first + tile.column(f, e)];
-        for (int r = 0; r < Tile::own_rows; ++r) {
-          float& bound = product[r / 2][f][r % 2 * 2 + e];
-          bound = upper_bound(bound, own[r], z);
-          greatest[r] = fmaxf(greatest[r], bound);
-        }
+  // As many blocks as run at a time: often there is nothing left, and blocks that only end take their time, too.
+  for (int part = blockIdx.x; part < (left + Tile::rows - 1) / Tile::rows; part += gridDim.x) {
+    const int begin = part * Tile::rows;
+    __syncthreads();  // nobody reads what was heard of the rows before any more
+    Leaders leaders[Tile::own_rows];
+    tile.multiply(begin, row_at, x, c, left, k, d, [&](int first, Tile::Products& product) {
+      // Four lanes of the warp share a row: what one of them knows, all know.
+      for (int r = 0; r < Tile::own_rows; ++r) {
+        float& least = leaders[r].least;
+        for (int step = 1; step < 4; step *= 2) least = fmaxf(least, __shfl_xor_sync(0xffffffffu, least, step));
       }
-    }
-#pragma unroll  // as all loops over products: who is asked for by number must be a register
-    for (int r = 0; r < Tile::own_rows; ++r) {
-      while (greatest[r] >= leaders[r].least) {
-        int at = -1;  // the column that has it; of several, the first
-        float next = nothing;
-#pragma unroll
-        for (int f = 0; f < Tile::column_fragments; ++f) {
-          for (int e = 0; e < 2; ++e) {
+      // Every bound, and the greatest of each row: hardly a tile after the first few has one that counts.
+      CertainPoint own[Tile::own_rows];  // read anew for each tile: products take all registers
+      float greatest[Tile::own_rows];
+      for (int r = 0; r < Tile::own_rows; ++r) {
+        own[r] = point[row_at(begin + tile.row(r))];
+        greatest[r] = nothing;
+      }
+      for (int f = 0; f < Tile::column_fragments; ++f) {
+        for (int e = 0; e < 2; ++e) {
+          const CertainCentroid z = centroid[first + tile.column(f, e)];
+          for (int r = 0; r < Tile::own_rows; ++r) {
             float& bound = product[r / 2][f][r % 2 * 2 + e];
-            const bool found = at < 0 && bound == greatest[r];
-            if (found) at = first + tile.column(f, e), bound = nothing;
-            next = fmaxf(next, bound);
+            bound = upper_bound(bound, own[r], z);
+            greatest[r] = fmaxf(greatest[r], bound);
           }
         }
-        leaders[r].see(greatest[r], at);
-        leaders[r].least = fmaxf(leaders[r].least, lower_bound(greatest[r], own[r], centroid[at]));
-        greatest[r] = next;
       }
+#pragma unroll  // as all loops over products: who is asked for by number must be a register
+      for (int r = 0; r < Tile::own_rows; ++r) {
+        while (greatest[r] >= leaders[r].least) {
+          int at = -1;  // the column that has it; of several, the first
+          float next = nothing;
+#pragma unroll
+          for (int f = 0; f < Tile::column_fragments; ++f) {
+            for (int e = 0; e < 2; ++e) {
+              float& bound = product[r / 2][f][r % 2 * 2 + e];
+              const bool found = at < 0 && bound == greatest[r];
+              if (found) at = first + tile.column(f, e), bound = nothing;
+              next = fmaxf(next, bound);
+            }
+          }
+          leaders[r].see(greatest[r], at);
+          leaders[r].least = fmaxf(leaders[r].least, lower_bound(greatest[r], own[r], centroid[at]));
+          greatest[r] = next;
+        }
+      }
+    });
+    // The lanes that share a row: one thread hears them all, and decides.
+    Leaders* const heard = dynamic_shared<Leaders>();  // sharers x rows
+    for (int r = 0; r < Tile::own_rows; ++r) heard[tile.sharer() * Tile::rows + tile.row(r)] = leaders[r];
+    __syncthreads();
+    const int row = threadIdx.x;
+    if (row >= Tile::rows || begin + row >= left) continue;
+    const int i = rows[begin + row];
+    Leaders all = heard[row];
+    for (int e = 1; e < Tile::sharers; ++e) all.merge(heard[e * Tile::rows + row]);
+    if (all.proven()) {
+      label[i] = all.first_at;
+    } else if (all.pair()) {
+      doubtful[atomicAdd(&doubts->pairs, 1)] = {i, all.first_at, all.second_at};
+    } else {
+      doubtful[n - 1 - atomicAdd(&doubts->scans, 1)] = {i, 0, 0};
     }
-  });
-  // The lanes that share a row: one thread hears them all, and decides.
-  Leaders* const heard = dynamic_shared<Leaders>();  // sharers x rows
-  for (int r = 0; r < Tile::own_rows; ++r) heard[tile.sharer() * Tile::rows + tile.row(r)] = leaders[r];
-  __syncthreads();
-  const int row = threadIdx.x;
-  if (row >= Tile::rows || begin + row >= left) return;
-  const int i = rows[begin + row];
-  Leaders all = heard[row];
-  for (int e = 1; e < Tile::sharers; ++e) all.merge(heard[e * Tile::rows + row]);
-  if (all.proven()) {
-    label[i] = all.first_at;
-  } else if (all.pair()) {
-    doubtful[atomicAdd(&doubts->pairs, 1)] = {i, all.first_at, all.second_at};
-  } else {
-    doubtful[n - 1 - atomicAdd(&doubts->scans, 1)] = {i, 0, 0};
   }
 }
 
@@ -438,8 +443,8 @@ void assign(State<T>& s) {
   const int64_t padded = Tile::padded_columns(s.k);
   launch(halve_centroids_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, own.view, own.c, own.centroid,
          doubts, s.k, padded, s.d);
-  launch(assign_kernel, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, own.x, own.c, own.point,
-         own.centroid, own.left, s.label, own.doubtful, doubts, s.n, s.k, s.d);
+  launch(assign_kernel, std::min(blocks(s.n, Tile::rows), s.device_info.multiprocessors), Tile::block, Tile::bytes,
+         s.stream, own.x, own.c, own.point, own.centroid, own.left, s.label, own.doubtful, doubts, s.n, s.k, s.d);
   launch(recheck_kernel<T>, std::min(blocks(s.n, 8), 4 * s.device_info.multiprocessors), 256, 0, s.stream,
          s.template own<Rows<T>>().points, s.c, s.label, own.doubtful, doubts, s.n, s.k, s.d);
   if (by_few)

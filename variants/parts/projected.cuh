@@ -133,8 +133,11 @@ __global__ void __launch_bounds__(256)
     }
     __syncthreads();
     if (group >= P::groups) continue;
-    for (int f = 0; f < P::features && first + f < d; ++f) {
-      const double share = directions.at[int64_t(first + f) * sought + direction];
+    const double* const shares = directions.at + int64_t(first) * sought + direction;
+    const int features = min(P::features, d - first);
+#pragma unroll 4  // so many loads are on their way together
+    for (int f = 0; f < features; ++f) {
+      const double share = shares[f * sought];
       for (int r = 0; r < P::each; ++r) sum[r] += share * values[group * P::each + r][f];
     }
   }

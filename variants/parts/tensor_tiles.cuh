@@ -44,16 +44,18 @@ struct TensorTile {
   /// at the end.
   template <class Look>
   __device__ void multiply(const HalfRows& x, const HalfRows& c, int n, int k, int d, const Look& look) const {
-    multiply([](int64_t i) { return i; }, x, c, n, k, d, look);
+    multiply(
+        int(blockIdx.x) * rows, [](int i) { return i; }, x, c, n, k, d, look);
   }
-  /// The same, of the rows point(0), point(1) .. of x, n of them; also beyond n they are rows of x.
+  /// The same for a list of n points: of those from `begin` on, the i-th of the list is row point(i) of x; beyond the
+  /// list's end, any row.
   template <class Point, class Look>
-  __device__ void multiply(const Point& point, const HalfRows& x, const HalfRows& c, int n, int k, int d,
+  __device__ void multiply(int begin, const Point& point, const HalfRows& x, const HalfRows& c, int n, int k, int d,
                            const Look& look) const {
     uint32_t* const shared = dynamic_shared<uint32_t>();  // stages x parts x (rows + columns) x tile_words
-    const int steps = x.pitch / tile_chunks, tiles = (k + columns - 1) / columns, begin = blockIdx.x * rows;
+    const int steps = x.pitch / tile_chunks, tiles = (k + columns - 1) / columns;
     constexpr int own_points = rows * tile_chunks / block;
-    int64_t own_point[own_points];  // whose features this thread copies
+    int own_point[own_points];  // whose features this thread copies
     for (int e = 0; e < own_points; ++e) own_point[e] = point(begin + (e * block + int(threadIdx.x)) / tile_chunks);
     int next_tile = 0, next_step = 0;  // what is copied next
     const auto fetch = [&](int to) {
