@@ -54,8 +54,8 @@ Found directions_of(const std::vector<float>& points, int d) {
 }
 
 TEST(Directions, AreThoseInWhichPointsDifferAndOrthonormal) {
-  constexpr int d = 70, rank = 5;
-  const auto points = near_directions(300, d, rank, 0.01f, 3);
+  constexpr int d = 40, rank = 5;
+  const auto points = near_directions(100, d, rank, 0.01f, 3);
   const Found found = directions_of(points, d);
   double farthest = 0;  // from orthonormal
   for (int a = 0; a < sought; ++a)
@@ -132,6 +132,26 @@ struct Case {
   bool knows_defect = true;  // does the bound?
 };
 
+/// Orthonormal directions, the first of which are those of near_directions: what an iteration would find, sooner.
+std::vector<double> basis() {
+  const int count = width - bound_columns;
+  const auto along = normal(size_t(count) * d, 1);
+  std::vector<double> at(size_t(d) * sought, 0);
+  for (int k = 0; k < count; ++k) {
+    std::vector<double> own(along.begin() + k * d, along.begin() + (k + 1) * d);
+    for (int pass = 0; pass < 2; ++pass)
+      for (int before = 0; before < k; ++before) {
+        double product = 0;
+        for (int f = 0; f < d; ++f) product += own[f] * at[f * sought + before];
+        for (int f = 0; f < d; ++f) own[f] -= product * at[f * sought + before];
+      }
+    double square = 0;
+    for (const double value : own) square += value * value;
+    for (int f = 0; f < d; ++f) at[f * sought + k] = own[f] / std::sqrt(square);
+  }
+  return at;
+}
+
 /// Calls `spoil(points, centroids)` with the short rows before they are multiplied.
 template <class Spoil>
 int missed(const Case& given, const Spoil& spoil) {
@@ -139,17 +159,12 @@ int missed(const Case& given, const Spoil& spoil) {
   OnDevice<int> top(std::vector<int>{-2000});
   const View<float> view{centre, top};
   launch(top_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
-  OnDevice<float> sample(given.points.size()), covariance(d * d);
-  OnDevice<double> at(size_t(d) * sought), vectors(size_t(d) * sought), products(sought * sought), defect(1), square(n);
-  find_directions<float>(nullptr, x, view, {sample, covariance, vectors, products, n}, {at, defect}, n, d);
-  auto stretched = at.values();
-  for (double& value : stretched) value *= given.stretch;
-  OnDevice<double> used(stretched);
-  if (given.stretch != 1) {
-    multiply_transposed<double, double, double>(nullptr, used, used, products, sought, sought, d);
-    launch(defect_kernel, 1, 256, 0, nullptr, products, defect);
-  }
-  OnDevice<double> told(given.knows_defect ? defect.values() : std::vector<double>{0});
+  std::vector<double> at = basis();
+  for (double& value : at) value *= given.stretch;
+  // P P^T is stretch^2 times the identity.
+  const double defect = std::fabs(given.stretch * given.stretch - 1) * std::sqrt(width - bound_columns) + 1e-9;
+  OnDevice<double> used(at), square(n);
+  OnDevice<double> told(std::vector<double>{given.knows_defect && given.stretch != 0 ? defect : 0});
   const Directions directions{used, told};
   OnDevice<uint4> rows(n * width / 8), columns(k * width / 8);
   project<width>(nullptr, static_cast<const float*>(x), view, directions, {.count = n}, n, d,
@@ -270,7 +285,7 @@ int chosen_width(const std::vector<float>& points, int features, int clusters) {
 }
 
 TEST(Pilot, TakesFewDirectionsWherePointsLieInFewAndNoneWhereTheyFillAll) {
-  constexpr int features = 256, points = 600, clusters = 600;
+  constexpr int features = 64, points = 60, clusters = 5000;
   EXPECT_EQ(chosen_width(near_directions(points, features, 4, 0.001f, 1), features, clusters), 32);
   EXPECT_EQ(chosen_width(near_directions(points, features, 40, 0.001f, 1), features, clusters), 48);
   EXPECT_EQ(chosen_width(normal(size_t(points) * features, 2), features, clusters), 0);

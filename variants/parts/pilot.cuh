@@ -93,7 +93,8 @@ __global__ void pilot_kernel(Pilot pilot, Chosen points, Chosen centroids, float
   for (int w = 0; w < width_count; ++w) atomicAdd(&found[w], candidates[w]);
   __syncthreads();
   if (threadIdx.x >= width_count) return;
-  const int64_t others = max(int64_t(found[threadIdx.x]) * k / centroids.count - 1, int64_t(0));
+  // Beside the nearest; those that stand for centroids stand for k of them.
+  const int64_t others = max(int64_t(found[threadIdx.x]) - 1, int64_t(0)) * k / centroids.count;
   if (others > most_candidates)
     atomicAdd(&counts[threadIdx.x].left, 1);
   else
