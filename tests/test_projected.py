@@ -22,6 +22,13 @@ def near_few_directions() -> Data:
     return points, points[:60]
 
 
+def many_near_few_directions() -> Data:
+    """So many centroids that a pilot pays."""
+    rng = np.random.default_rng(13)
+    points = rng.standard_normal((700, 6)) @ rng.standard_normal((6, 100)) + 0.03 * rng.standard_normal((700, 100))
+    return points, points[:600]
+
+
 def flat() -> Data:
     """No direction is better than another: bounds say nothing."""
     rng = np.random.default_rng(12)
@@ -51,6 +58,9 @@ def test_the_record_says_which_way_rows_went(ladder: Ladder) -> None:
     all_features = of(flat, 32)
     assert counted(all_features, "rows of all features") > 150, "27 directions of 70 tell nothing apart"
     assert counted(of(flat, 128), "rows of all features") == 0, "all 70 directions do"
+    piloted = of(many_near_few_directions, -1)
+    assert counted(piloted, "halves of a short row") == 32
+    assert counted(piloted, "rows of all features") == 0
     base = of(near_few_directions, -1)
     assert counted(base, "halves of a short row") == 0, "60 centroids are not worth a pilot"
     assert counted(base, "rows of all features") == 500

@@ -14,6 +14,7 @@ namespace ladder {
 constexpr int sought = 128;          // vectors of the iteration
 constexpr int sampled = 4096;        // points whose covariance it is
 constexpr int rounds = 4;            // of the iteration
+constexpr int most_features = 4096;  // of which the defect is known well enough
 constexpr double no_news = 0x1p-40;  // a vector of which the earlier ones leave less (of its square) is none
 
 struct Directions {
