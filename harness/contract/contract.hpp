@@ -261,7 +261,8 @@ struct Card {
   int gpus = 1;              ///< the most GPUs it can use (State::gpus)
   Draws draws = Draws::nothing;
   /// Why this variant cannot take this problem on this device with these axes (a full sentence), or nothing where it
-  /// can.
+  /// can. Asked where the problem is to be solved, with the device current. What it says of an element type that has no
+  /// phases is told, too.
   std::string (*refuse)(const Shape&, const Device&, const Axes&) = nullptr;
   Phases<float> f32 = {};
   Phases<double> f64 = {};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <new>
 #include <numeric>
@@ -133,6 +134,7 @@ void Worker::end() { launch_ = nullptr; }
 void Worker::run_block(uint64_t block) {
   simt_block_index = launch_->block_index(block);
   started_ = done_ = waiting_in_warps_ = 0;
+  if (!copies_.empty()) forget_copies();
   shuffled_ = launch_->seed != 0;
   if (shuffled_) {
     random_ = Random(launch_->seed + block);
@@ -208,6 +210,7 @@ void Worker::start_thread() {
 }
 
 void Worker::finish_thread() {
+  if (!copies_.empty()) deliver_copies(rank(*current_), std::numeric_limits<size_t>::max(), nullptr);
 #ifdef SIMT_CHECKED
   find_unseen_writes();
 #endif

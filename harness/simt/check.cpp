@@ -123,7 +123,7 @@ std::string Worker::refuse_access(const void* address, size_t bytes, Touch touch
   return what + "of " + host.describe();
 }
 
-inline void Worker::access(const void* address, size_t bytes, Touch touch, const void* place) {
+void Worker::access(const void* address, size_t bytes, Touch touch, const void* place) {
   if (!may_access(address, bytes, touch != Touch::read)) {
     fault(cudaErrorIllegalAddress,
           [=, this] { return refuse_access(address, bytes, touch) + ", " + in_this_thread(source_line(place)); });

@@ -1,5 +1,5 @@
 // What the CPU device pretends to be. Compute capability 7.0 names what it can do: independent threads in a warp,
-// atomics on double; no asynchronous copies, tensor cores or clusters.
+// atomics on double; no tensor cores, bulk copies or clusters. Asynchronous copies are plain ones, as on such a GPU.
 #pragma once
 #include <cstddef>
 

@@ -81,6 +81,19 @@ struct Thread {
   uint64_t value = 0, result = 0;
 };
 
+/// An asynchronous copy that is under way.
+struct AsyncCopy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  size_t bytes = 0, zeros = 0;
+  size_t group = 0;  ///< of its thread, counted from 0
+};
+/// Those of a thread, the oldest first.
+struct AsyncCopies {
+  std::deque<AsyncCopy> pending;
+  size_t committed = 0;  ///< groups
+};
+
 class Worker {
  public:
   Worker();
@@ -99,6 +112,10 @@ class Worker {
   void grid_barrier(std::source_location where);
   uint64_t warp(WarpOp op, unsigned mask, uint64_t value, int argument, int width, std::source_location where);
   unsigned active_mask(std::source_location where);
+  void async_copy(void* to, const void* from, size_t bytes, size_t zeros, std::source_location where,
+                  const void* place);
+  void async_commit();
+  void async_wait(size_t last, const void* place);
   /// Ends the launch; never returns. `what` begins a sentence that the kernel, block, thread and line end.
   [[noreturn]] void fault(cudaError_t error, std::string what, std::source_location where);
   /// The same with a sentence of one's own, made up on a larger stack than a thread's.
@@ -134,6 +151,10 @@ class Worker {
   void begin(Launch& launch);
   void end();
   void run_block(uint64_t block);
+  /// The copies of that thread come to their places, but for those of its group `end` and later ones. `place`: the wait
+  /// in the program; null at the thread's end.
+  void deliver_copies(int thread, size_t end, const void* place);
+  void forget_copies();
   /// The thread that is started next, as an index; and whether thread i has been started in this block.
   int next_thread() const { return shuffled_ ? shuffled_order_[started_] : started_; }
   bool has_started(int i) const { return shuffled_ ? threads_[i].state != State::unborn : i < started_; }
@@ -199,6 +220,7 @@ class Worker {
   bool parked_ = false;  // the fiber that suspended last has no thread
   int waiting_in_warps_ = 0;
 
+  std::vector<AsyncCopies> copies_;  // of each thread of the block; empty until there is one that comes late
   bool shuffled_ = false;
   Random random_;
   std::vector<uint16_t> shuffled_order_;

@@ -105,8 +105,11 @@ class Session {
   void doing(const std::string& what) { report_(event("scope", json{{"scope", what}})); }
 
   std::string refusal() {
-    if (!card_.phases<T>()) return "has no " + request_.type + " form";
     const Problem<T>& p = problem();
+    if (!card_.phases<T>()) {
+      const std::string why = card_.refuse ? card_.refuse(p, device_, axes_) : "";
+      return "has no " + request_.type + " form" + (why.empty() ? "" : ": " + why);
+    }
     if (std::find(card_.metrics.begin(), card_.metrics.end(), p.metric) == card_.metrics.end())
       return std::string("is not for the metric ") + to_string(p.metric);
     if (card_.implicit != bool(p.kernel)) {

@@ -283,6 +283,8 @@ const bool registered = [] {
                             __FILE__, __LINE__, [=] { return new PruningVariant(kind, variant); });
     }
     for (const bool is_float : {true, false}) {
+      const auto types = variant.card["types"].get<std::vector<std::string>>();
+      if (std::find(types.begin(), types.end(), is_float ? "f32" : "f64") == types.end()) continue;
       for (const bool awkward : {true, false}) {
         // A peer's Python takes a second to begin; tests/test_peers.py tries its sizes.
         if (awkward && is_peer(variant.modules.at(kind))) continue;

@@ -57,6 +57,10 @@ void simt_grid_barrier(std::source_location where);
 uint64_t simt_warp(simt::WarpOp op, unsigned mask, uint64_t value, int argument, int width, std::source_location where);
 /// The lanes of this warp that have come to the same place of the program.
 unsigned simt_active_mask(std::source_location where);
+/// Asynchronous copies of this thread: begins one, ends a group of them, waits for all groups but the last so many.
+void simt_async_copy(void* to, const void* from, size_t bytes, size_t zeros, std::source_location where);
+void simt_async_commit();
+void simt_async_wait(size_t last);
 /// Ends the launch with cudaErrorLaunchFailure.
 void simt_trap(std::source_location where);
 /// Nanoseconds of a steady clock.

@@ -1,0 +1,3 @@
+// Asynchronous copies from global to shared memory: see simt/async_copy.h.
+#pragma once
+#include <cuda_pipeline_primitives.h>

@@ -1,0 +1,273 @@
+// The tensor cores' stand-in, and what the certificate says of its products: parts of the variants, tried by
+// themselves.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "../variants/parts/centre.cuh"
+#include "../variants/parts/probe.cuh"
+#include "../variants/parts/tensor_tiles.cuh"
+#include "simt_device.cuh"
+
+namespace {
+using namespace ladder;
+
+// ------------------------------------------------------------------------------------------------------------- one mma
+
+/// d = A B + c of whole matrices, by fragments that are read out of tiles.
+__global__ void mma_kernel(const uint32_t* a, const uint32_t* b, float* d) {
+  __shared__ uint32_t points[16 * tile_words], centroids[16 * tile_words];  // the second 8 of these: the first again
+  const int lane = threadIdx.x;
+  for (int e = lane; e < 16 * 8; e += 32) {
+    const int row = e / 8, chunk = e % 8 / 4, word = e % 4;
+    points[tile_place(row, chunk) + word] = a[row * 8 + e % 8];
+    centroids[tile_place(row, chunk) + word] = b[row % 8 * 8 + e % 8];
+  }
+  __syncwarp();
+  FragmentB columns[2];
+  load_b(columns, centroids, 0, 0);
+  float sum[4];
+  for (int e = 0; e < 4; ++e) sum[e] = d[(lane / 4 + e / 2 * 8) * 8 + lane % 4 * 2 + e % 2];
+  mma(sum, load_a(points, 0, 0), columns[lane % 2]);  // both are the same
+  for (int e = 0; e < 4; ++e) d[(lane / 4 + e / 2 * 8) * 8 + lane % 4 * 2 + e % 2] = sum[e];
+}
+
+/// A (16 x 16), B by columns (8 x 16) and C (16 x 8), from functions of the indices.
+template <class A, class B, class C>
+std::vector<float> product(const A& a, const B& b, const C& c) {
+  std::vector<uint32_t> rows(16 * 8), columns(8 * 8);
+  const auto half = [](float value) { return uint32_t(__half_as_ushort(__float2half_rn(value))); };
+  for (int r = 0; r < 16; ++r)
+    for (int w = 0; w < 8; ++w) rows[r * 8 + w] = half(a(r, 2 * w)) | half(a(r, 2 * w + 1)) << 16;
+  for (int n = 0; n < 8; ++n)
+    for (int w = 0; w < 8; ++w) columns[n * 8 + w] = half(b(2 * w, n)) | half(b(2 * w + 1, n)) << 16;
+  std::vector<float> d(16 * 8);
+  for (int e = 0; e < 16 * 8; ++e) d[e] = c(e / 8, e % 8);
+  OnDevice<uint32_t> left(rows), right(columns);
+  OnDevice<float> out(d);
+  launch(mma_kernel, 1, 32, 0, nullptr, left, right, out);
+  return out.values();
+}
+
+TEST(SimtTensor, EveryElementIsWhereTheLayoutSaysItIs) {
+  const auto a = [](int r, int k) { return float(r * 3 - k); };
+  const auto b = [](int k, int n) { return float(k + 5 * n - 20); };
+  const auto d = product(a, b, [](int r, int n) { return float(1000 * r + n); });
+  for (int r = 0; r < 16; ++r)
+    for (int n = 0; n < 8; ++n) {
+      float exact = float(1000 * r + n);  // whole numbers below 2^24
+      for (int k = 0; k < 16; ++k) exact += a(r, k) * b(k, n);
+      EXPECT_EQ(d[r * 8 + n], exact) << r << ", " << n;
+    }
+}
+
+TEST(SimtTensor, ASumIsOffByNoMoreThanTheCertificateAllows) {
+  std::mt19937 random(1);
+  double worst = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    // Magnitudes of one size, of all sizes, subnormal ones; signs that cancel.
+    const int spread = trial % 3 == 0 ? 1 : trial % 3 == 1 ? 28 : 10, least = trial % 3 == 2 ? -24 : -14;
+    const auto value = [&] {
+      const int power = least + int(random() % unsigned(spread));
+      return float(std::ldexp(1 + double(random() % 1024) / 1024, power) * (random() % 2 ? 1 : -1));
+    };
+    std::vector<float> a(256), b(128), c(128);
+    for (auto* values : {&a, &b}) {
+      for (float& v : *values) v = __half2float(__float2half_rn(value()));
+    }
+    for (float& v : c) v = trial % 2 ? value() : 0.0f;
+    const auto d = product([&](int r, int k) { return a[r * 16 + k]; }, [&](int k, int n) { return b[n * 16 + k]; },
+                           [&](int r, int n) { return c[r * 8 + n]; });
+    for (int e = 0; e < 128; ++e) {
+      long double exact = c[e], size = std::fabs(c[e]);
+      for (int k = 0; k < 16; ++k) {
+        const long double one = static_cast<long double>(a[e / 8 * 16 + k]) * b[e % 8 * 16 + k];
+        exact += one, size += std::fabs(one);
+      }
+      worst = std::max(worst, double(std::fabs(exact - d[e]) / (size * 0x1p-23L)));
+    }
+  }
+  EXPECT_LE(worst, cut_units);
+  EXPECT_GT(worst, 1) << "cuts nothing: no stand-in for a tensor core";
+}
+
+TEST(SimtTensor, SumsAreCutTowardsZero) {
+  // Beside a 1 all that is below 2^-23 is cut off, eight times; of the sum's own last bits nothing is rounded up.
+  const auto one = [](int, int k) { return k == 0 ? 1.0f : 0x1p-12f; };
+  const auto small = [](int k, int) { return k == 0 ? 1.0f : k < 8 ? 0x1.ffcp-12f : 0.0f; };
+  const auto zero = [](int, int) { return 0.0f; };
+  EXPECT_EQ(product(one, small, zero)[0], 1.0f);
+  const auto enough = [](int k, int) { return k == 0 ? 1.0f : k == 1 ? 0x1p-11f : 0.0f; };
+  EXPECT_EQ(product(one, enough, zero)[0], 1.0f + 0x1p-23f);
+  EXPECT_EQ(product(one, enough, [](int, int) { return -2.0f; })[0], -1.0f);  // 2^-22 is its unit
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(product(one, enough, [&](int, int) { return -infinity; })[0], -infinity);
+}
+
+TEST(SimtTensor, TheProbeComesNearToWhatIsAllowed) {
+  const float ratio = probe_accumulator(16 * probe_kinds);
+  EXPECT_LE(ratio, 1);
+  EXPECT_GT(ratio, 0.125) << "a core that cuts three bits earlier would pass";
+}
+
+// --------------------------------------------------------------------------------------------------------- certificate
+
+constexpr int n = 128, k = 256, d = 40;
+
+__global__ void certify_kernel(const float* x, const float* c, View<float> view, HalfRows rows, HalfRows columns,
+                               CertainPoint* point, CertainCentroid* centroid) {
+  const int i = int(blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  if (i < n) {
+    const Rounded row = halve_row<1>(rows, i, d, [&](int f) { return view(x, i, f, d); });
+    if (threadIdx.x % 32 == 0) point[i] = certain_point(row);
+  }
+  const Rounded row = halve_row<1>(columns, i, d, [&](int f) { return view(c, i, f, d); });
+  if (threadIdx.x % 32 == 0) centroid[i] = certain_centroid(row, d);
+}
+
+struct Bounds {
+  float lower, upper, product;
+};
+
+__global__ void bounds_kernel(HalfRows x, HalfRows c, const CertainPoint* point, const CertainCentroid* centroid,
+                              Bounds* bounds) {
+  const TensorTile<1> tile;
+  tile.multiply(x, c, n, k, d, [&](int first, TensorTile<1>::Products& product) {
+    for (int f = 0; f < tile.column_fragments; ++f)
+      for (int e = 0; e < 2; ++e)
+        for (int r = 0; r < tile.own_rows; ++r) {
+          const int i = tile.row(r), j = first + tile.column(f, e);
+          const float here = product[r / 2][f][r % 2 * 2 + e], upper = upper_bound(here, point[i], centroid[j]);
+          bounds[i * k + j] = {lower_bound(upper, point[i], centroid[j]), upper,
+                               here * point[i].factor * centroid[j].factor};
+        }
+  });
+}
+
+/// The largest share of its allowance, weight x slack, that a product used up; fails where a bound does not hold.
+double used_up(const std::vector<float>& points, const std::vector<float>& centroids, float middle) {
+  OnDevice<float> x(points), c(centroids), centre(std::vector<float>(d, middle));
+  OnDevice<int> top(std::vector<int>{-2000});
+  const View<float> view{centre, top};
+  launch(top_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
+  HalfRows rows, columns;
+  rows.pitch = columns.pitch = half_pitch(d);
+  OnDevice<uint4> left(size_t(n) * rows.pitch), right(size_t(k) * rows.pitch);
+  rows.part[0] = left, columns.part[0] = right;
+  OnDevice<CertainPoint> point(n);
+  OnDevice<CertainCentroid> centroid(k);
+  OnDevice<Bounds> bounds(size_t(n) * k);
+  launch(certify_kernel, k * 32 / 256, 256, 0, nullptr, x, c, view, rows, columns, point, centroid);
+  launch(bounds_kernel, 1, TensorTile<1>::block, TensorTile<1>::bytes, nullptr, rows, columns, point, centroid, bounds);
+  const auto found = bounds.values();
+  const auto of_points = point.values();
+  const auto of_centroids = centroid.values();
+  const int exponent = std::max(top.values()[0], -1000);
+  double most = 0;
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < k; ++j) {
+      long double product = 0, square = 0;
+      for (int f = 0; f < d; ++f) {
+        const auto seen = [&](float value) {
+          return std::ldexp(static_cast<long double>(value) - static_cast<long double>(middle), -1 - exponent);
+        };
+        product += seen(points[i * d + f]) * seen(centroids[j * d + f]);
+        square += seen(centroids[j * d + f]) * seen(centroids[j * d + f]);
+      }
+      const long double score = product - square / 2;
+      const Bounds& b = found[i * k + j];
+      if (!(b.lower <= score && score <= b.upper)) {
+        ADD_FAILURE() << "row " << i << ", centroid " << j << ": " << double(score) << " is not in [" << b.lower << ", "
+                      << b.upper << "]";
+        return most;
+      }
+      if (of_centroids[j].factor == 0) continue;  // far away: there is no product
+      most = std::max(most, double(std::fabs(b.product - product) / (of_points[i].weight * of_centroids[j].slack)));
+    }
+  return most;
+}
+
+TEST(Certificate, BoundsHoldAtEveryScale) {
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal;
+  const auto fill = [&](size_t rows, auto scale) {
+    std::vector<float> values(rows * d);
+    for (size_t e = 0; e < values.size(); ++e) values[e] = scale(int(e / d)) * normal(random);
+    return values;
+  };
+  const auto one = [](int) { return 1.0f; };
+  const auto spread = [](int row) { return std::ldexp(1.0f, row % 100 - 50); };
+  const auto denormal = [](int) { return 0x1p-140f; };
+  const auto large = [](int) { return 0x1p120f; };
+  used_up(fill(n, one), fill(k, one), 0);
+  used_up(fill(n, spread), fill(k, spread), 0);
+  used_up(fill(n, denormal), fill(k, denormal), 0);
+  used_up(fill(n, large), fill(k, large), 0x1p119f);
+  used_up(fill(n, denormal), fill(k, spread), 0);  // all centroids far away, or nearly
+  std::vector<float> points = fill(n, one), centroids = fill(k, one);
+  for (auto* values : {&points, &centroids}) {
+    for (float& v : *values) v += 1e6f;
+  }
+  used_up(points, centroids, 1e6f);
+  used_up(points, centroids, 0);
+  used_up(std::vector<float>(n * d, 3), std::vector<float>(k * d, 3), 3);  // nothing but zeros
+}
+
+TEST(Certificate, ABoundHalfAsWideWouldNotHold) {
+  // Every value lies a little less than half a unit above a half, so all that is lost adds up.
+  const float value = 1 + 0x1p-11f - 0x1p-20f;
+  EXPECT_GT(used_up(std::vector<float>(n * d, value), std::vector<float>(k * d, value), 0), 0.5);
+}
+
+TEST(Certificate, LeadersKnowWhenARowIsProven) {
+  Leaders row;
+  const auto see = [&](float upper, int j, float lower) {
+    row.see(upper, j);
+    row.least = std::max(row.least, lower);
+  };
+  see(-5, 3, -6);
+  EXPECT_TRUE(row.proven());
+  see(-2, 1, -3);
+  EXPECT_TRUE(row.proven()) << "the upper bound of 3 is below the lower one of 1";
+  see(-2.5f, 7, -3.5f);
+  EXPECT_FALSE(row.proven());
+  EXPECT_TRUE(row.pair());
+  EXPECT_EQ(row.first_at + row.second_at, 8);
+  Leaders other;
+  other.see(-3, 2);
+  other.least = -4;
+  row.merge(other);  // an upper bound that equals the lower one: it may be as near
+  EXPECT_FALSE(row.pair());
+}
+
+// --------------------------------------------------------------------------------------------------------------- exact
+
+__global__ void nearer_kernel(const float* x, const float* c, int* first_wins, int features) {
+  const auto exact = [&](int j) { return Exact{exact_distance(x, c + j * features, features, 0, 1), j}; };
+  const auto shared = [&](int j) {
+    return Exact{exact_sum_of_warp(exact_distance(x, c + j * features, features, int(threadIdx.x), 32)), j};
+  };
+  const bool alone = nearer(exact(0), exact(1)), together = nearer(shared(0), shared(1));
+  if (threadIdx.x == 0) *first_wins = alone == together ? alone : -1;
+}
+
+bool first_wins(const std::vector<float>& point, std::vector<float> first, const std::vector<float>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  OnDevice<float> x(point), c(first);
+  OnDevice<int> out(1);
+  launch(nearer_kernel, 1, 32, 0, nullptr, x, c, out, int(point.size()));
+  EXPECT_GE(out.values()[0], 0) << "a warp and a thread disagree";
+  return out.values()[0] == 1;
+}
+
+TEST(Exact, TellsApartWhatDoublesCannot) {
+  EXPECT_TRUE(first_wins({0, 0, 0}, {1, 2, 3}, {3, 1, 2})) << "a tie goes to the lower index";
+  EXPECT_TRUE(first_wins({0.1f, 7, -3}, {1, 2, 3}, {1, 2, 3}));
+  EXPECT_FALSE(first_wins({0, 0}, {1, 0x1p-40f}, {1, 0}));  // 2^-80 more
+  EXPECT_TRUE(first_wins({0, 0}, {1, 0}, {1, 0x1p-40f}));
+  EXPECT_FALSE(first_wins({1e8f, 0, 1}, {-1e8f, 0x1p-18f, 1}, {-1e8f, 0, 1}));
+}
+
+}  // namespace

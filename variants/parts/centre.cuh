@@ -1,0 +1,55 @@
+// Where points are looked at from, and in which unit. The nearest centroid is the same from anywhere; from the middle
+// of the points their coordinates are smallest, and so is what rounding takes. v23_certified introduces it.
+#pragma once
+#include "phases.cuh"
+
+namespace ladder {
+
+template <class T>
+struct View {
+  T* centre = nullptr;  // d
+  int* top = nullptr;   // the exponent of the largest coordinate, from the centre
+
+  /// A coordinate as it is seen: below 1 for every point.
+  __device__ double operator()(const T* rows, int64_t row, int f, int d) const {
+    const int exponent = max(*top, -1000);  // points that are all at the centre have none
+    return (double(rows[row * d + f]) - double(centre[f])) * scalbn(1.0, -1 - exponent);
+  }
+};
+
+constexpr int looked_at = 1024;  // points: any centre is right, theirs is good enough
+
+/// One thread per feature: the mean of points that are `apart` rows apart, in their order.
+template <class T>
+__global__ void centre_kernel(const T* rows, T* centre, int count, int apart, int d) {
+  const int f = blockIdx.x * blockDim.x + threadIdx.x;
+  if (f >= d) return;
+  double sum = 0;
+#pragma unroll 8
+  for (int i = 0; i < count; ++i) sum += double(rows[int64_t(i) * apart * d + f]);
+  centre[f] = T(sum / count);
+}
+
+template <class T>
+__global__ void top_kernel(const T* rows, View<T> view, int64_t count, int d) {
+  double largest = 0;
+  const int64_t threads = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < count; e += threads) {
+    largest = max(largest, fabs(double(rows[e]) - double(view.centre[e % d])));
+  }
+  for (int half = 16; half > 0; half /= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, half));
+  if (threadIdx.x % 32 == 0 && largest > 0) atomicMax(view.top, ilogb(largest));
+}
+
+/// Finds centre and unit of the points, row-major on the device.
+template <class T>
+void look(State<T>& s, const T* rows, const View<T>& view) {
+  const int count = std::min(s.n, looked_at);
+  const int64_t values = int64_t(s.n) * s.d;
+  launch(centre_kernel<T>, blocks(s.d, 64), 64, 0, s.stream, rows, view.centre, count, s.n / count, s.d);
+  check(cudaMemsetAsync(view.top, 0x80, sizeof(int), s.stream), "clearing the exponent");  // far below all
+  launch(top_kernel<T>, int(std::min<int64_t>(blocks(values, 256), 8 * s.device_info.multiprocessors)), 256, 0,
+         s.stream, rows, view, values, s.d);
+}
+
+}  // namespace ladder

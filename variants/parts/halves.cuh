@@ -1,0 +1,66 @@
+// Rows as tensor cores take them: halves, each row scaled by the power of two that brings its largest value below 2^14
+// (exact, and undone in the result), padded with zeros to whole tiles. One half keeps 11 bits of a value; what it loses
+// may follow in a second one, 11 bits further down. v22_tensor_split introduces it; v23_certified keeps it.
+#pragma once
+#include "mma.cuh"
+
+namespace ladder {
+
+/// `parts` arrays of rows, each row `pitch` times 16 bytes.
+struct HalfRows {
+  uint4* part[2] = {};  // high; low, times 2^11
+  int pitch = 0;
+};
+
+/// 16 bytes that a row of d features takes: whole steps of a tile.
+inline int half_pitch(int d) { return blocks(d, tile_depth) * tile_chunks; }
+
+/// Room for `rows` rows; the first `parts` parts.
+inline HalfRows take_half_rows(Resources& s, int parts, int64_t rows, int d) {
+  HalfRows halves;
+  halves.pitch = half_pitch(d);
+  for (int p = 0; p < parts; ++p) halves.part[p] = s.device<uint4>(size_t(rows) * halves.pitch);
+  return halves;
+}
+
+/// What a row lost, in the units of its halves: the exponent of their scale, and squares of lengths.
+struct Rounded {
+  int exponent;              // halves are values times 2^exponent
+  double whole, kept, lost;  // of the row, of its high halves, and of the difference
+};
+
+constexpr int half_top = 13;       // the exponent of a row's largest half: sums of 4096 squares stay below 2^40
+constexpr int most_exponent = 70;  // smaller rows keep fewer bits, so that what undoes two scales is a float
+
+__device__ inline double sum_of_warp(double value) {
+  for (int half = 16; half > 0; half /= 2) value += __shfl_xor_sync(0xffffffffu, value, half);
+  return value;
+}
+
+/// One row to halves, by a warp: `value(f)`, a double, is its feature f. Every lane gets what was lost.
+template <int parts, class Value>
+__device__ Rounded halve_row(const HalfRows& to, int64_t row, int d, const Value& value) {
+  const int lane = threadIdx.x % 32;
+  double largest = 0;
+  for (int f = lane; f < d; f += 32) largest = max(largest, fabs(value(f)));
+  for (int half = 16; half > 0; half /= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, half));
+  const int exponent = largest > 0 ? min(half_top - ilogb(largest), most_exponent) : 0;
+  const double scale = scalbn(1.0, exponent);
+  double whole = 0, kept = 0, lost = 0;
+  const auto place = [&](int part) { return reinterpret_cast<__half2*>(to.part[part] + row * to.pitch); };
+  for (int word = lane; word < to.pitch * 4; word += 32) {
+    __half high[2], low[2];
+    for (int e = 0; e < 2; ++e) {
+      const double here = 2 * word + e < d ? value(2 * word + e) * scale : 0.0;
+      high[e] = __double2half(here);
+      const double rounded = double(__half2float(high[e])), rest = here - rounded;  // exact
+      low[e] = __double2half(rest * 0x1p11);
+      whole += here * here, kept += rounded * rounded, lost += rest * rest;
+    }
+    place(0)[word] = __halves2half2(high[0], high[1]);
+    if constexpr (parts == 2) place(1)[word] = __halves2half2(low[0], low[1]);
+  }
+  return {exponent, sum_of_warp(whole), sum_of_warp(kept), sum_of_warp(lost)};
+}
+
+}  // namespace ladder

@@ -1,0 +1,134 @@
+// All products of a block's points with all centroids, by tensor cores, tile by tile, none of them written to memory.
+// 8 warps: 4 share out the points, 2 the centroids; each multiplies 32 points with 128 centroids, or with 64 where rows
+// come in two parts. 32 features of points and centroids at a time are copied to shared memory, while earlier ones are
+// multiplied: also across the end of a tile, so that the next one's are there when the last products of this one have
+// been looked at. v22_tensor_split introduces it; v23_certified keeps it.
+#pragma once
+#include "copy_async.cuh"
+#include "halves.cuh"
+
+namespace ladder {
+
+template <int parts>
+struct TensorTile {
+  static constexpr int block = 256;
+  static constexpr int rows = 128;                        // points
+  static constexpr int columns = parts == 1 ? 256 : 128;  // centroids; twice as many would take all registers
+  static constexpr int stages = parts == 1 ? 4 : 3;       // of features, in shared memory
+  static constexpr int stage_words = parts * (rows + columns) * tile_words;
+  static constexpr size_t bytes = size_t(stages) * stage_words * sizeof(uint32_t);
+  static constexpr int down = 4, across = 2;  // warps: few rows for each, for what is kept of a row takes registers
+  static constexpr int warp_rows = rows / down, warp_columns = columns / across;
+  static constexpr int row_fragments = warp_rows / mma_rows, column_fragments = warp_columns / mma_columns;
+  static constexpr int own_rows = 2 * row_fragments;  // rows of the tile in which a lane has products
+  static constexpr int sharers = 4 * across;          // lanes that have products of the same row
+
+  /// A lane's products: element 2 h + e of [m][f] is that of own row 2 m + h and of the column (f, e).
+  using Products = float[row_fragments][column_fragments][4];
+
+  static int64_t padded_rows(int n) { return int64_t(blocks(n, rows)) * rows; }
+  static int64_t padded_columns(int k) { return int64_t(blocks(k, columns)) * columns; }
+
+  int first_row, first_column, lane;  // of the warp
+  __device__ TensorTile()
+      : first_row(threadIdx.x / 32 / across * warp_rows),
+        first_column(threadIdx.x / 32 % across * warp_columns),
+        lane(threadIdx.x % 32) {}
+  __device__ int row(int own) const { return first_row + own * 8 + lane / 4; }
+  __device__ int column(int f, int e) const { return first_column + f * mma_columns + lane % 4 * 2 + e; }
+  /// Which of a row's sharers this lane is.
+  __device__ int sharer() const { return threadIdx.x / 32 % across * 4 + lane % 4; }
+
+  /// Calls look(first, products) for each tile of centroids first .. first + columns - 1, 0 first. x and c have as many
+  /// rows as whole tiles need, padded_rows(n) and padded_columns(k). Dynamic shared memory: `bytes`; it is free again
+  /// at the end.
+  template <class Look>
+  __device__ void multiply(const HalfRows& x, const HalfRows& c, int n, int k, int d, const Look& look) const {
+    uint32_t* const shared = dynamic_shared<uint32_t>();  // stages x parts x (rows + columns) x tile_words
+    const int steps = x.pitch / tile_chunks, tiles = (k + columns - 1) / columns, begin = blockIdx.x * rows;
+    int next_tile = 0, next_step = 0;  // what is copied next
+    const auto fetch = [&](int to) {
+      if (next_tile < tiles) {
+        uint32_t* const stage = shared + to * stage_words;
+        for (int p = 0; p < parts; ++p) {
+#pragma unroll
+          for (int e = 0; e < (rows + columns) * tile_chunks / block; ++e) {
+            const int place = e * block + int(threadIdx.x), line = place / tile_chunks, chunk = place % tile_chunks;
+            const bool is_point = e < rows * tile_chunks / block;
+            const int64_t from = is_point ? begin + line : next_tile * columns + line - rows;
+            copy_async(stage + p * (rows + columns) * tile_words + tile_place(line, chunk),
+                       (is_point ? x : c).part[p] + from * x.pitch + next_step * tile_chunks + chunk);
+          }
+        }
+        if (++next_step == steps) next_step = 0, ++next_tile;
+      }
+      close_group();  // an empty one at the end, so that the number of groups tells which have come
+    };
+
+    for (int s = 0; s < stages - 1; ++s) fetch(s);
+    int stage = 0;
+    for (int tile = 0; tile < tiles; ++tile) {
+      // A warp none of whose points, or centroids, exist goes along to the barriers alone.
+      const bool busy = begin + first_row < n && tile * columns + first_column < k;
+      Products sum = {}, rest = {};
+      for (int step = 0; step < steps; ++step) {
+        wait_groups<stages - 2>();
+        __syncthreads();                       // this stage is there for all, and nobody reads the one before any more
+        fetch((stage + stages - 1) % stages);  // into the one before
+        const uint32_t* const here = shared + stage * stage_words;
+        stage = (stage + 1) % stages;
+        if (!busy) continue;
+        for (int chunk = 0; chunk < tile_chunks; chunk += 2) {
+          if (step * tile_depth + chunk * 8 < d) add(sum, rest, here, chunk);  // beyond, there are only zeros
+        }
+      }
+      if (busy) {
+        if constexpr (parts == 2) {
+          for (int m = 0; m < row_fragments; ++m)
+            for (int f = 0; f < column_fragments; ++f)
+              for (int e = 0; e < 4; ++e) sum[m][f][e] += rest[m][f][e] * 0x1p-11f;
+        }
+        look(tile * columns, sum);
+      }
+    }
+    __syncthreads();
+  }
+
+ private:
+  /// 16 features from chunk `chunk` on. `rest` gets what a low half is part of.
+  __device__ void add(Products& sum, Products& rest, const uint32_t* stage, int chunk) const {
+    constexpr int part_words = (rows + columns) * tile_words;
+    FragmentA a[parts][row_fragments];
+    for (int p = 0; p < parts; ++p) {
+      for (int m = 0; m < row_fragments; ++m) a[p][m] = load_a(stage + p * part_words, first_row + mma_rows * m, chunk);
+    }
+    for (int f = 0; f < column_fragments; f += 2) {
+      FragmentB b[parts][2];
+      for (int p = 0; p < parts; ++p)
+        load_b(b[p], stage + p * part_words, rows + first_column + mma_columns * f, chunk);
+      for (int m = 0; m < row_fragments; ++m) {
+        for (int e = 0; e < 2; ++e) {
+          mma(sum[m][f + e], a[0][m], b[0][e]);
+          if constexpr (parts == 2) {
+            mma(rest[m][f + e], a[0][m], b[1][e]);
+            mma(rest[m][f + e], a[1][m], b[0][e]);
+          }
+        }
+      }
+    }
+  }
+};
+
+/// Why this device cannot run such a kernel; empty where it can.
+template <int parts>
+std::string refuse_tensor_tiles(const Device& device) {
+  if (device.kind == DeviceKind::cuda && device.compute_capability < 80)
+    return "the tensor cores' products used here need a GPU of compute capability 8.0 or more, this one has " +
+           std::to_string(device.compute_capability / 10) + "." + std::to_string(device.compute_capability % 10);
+  if (device.shared_bytes_optin < TensorTile<parts>::bytes)
+    return "its tiles need " + std::to_string(TensorTile<parts>::bytes) +
+           " bytes of shared memory in a block, the device has " + std::to_string(device.shared_bytes_optin);
+  return "";
+}
+
+}  // namespace ladder

@@ -1,0 +1,173 @@
+// New centroids out of sums that stay from iteration to iteration: only points whose label changed touch them. The sums
+// are exact (fixed_point.cuh), so that what was added can be taken away again, and centroids come out the same to the
+// last bit in whatever order, and by whichever way, the points came. v25_delta_update introduces it.
+#pragma once
+#include "features.cuh"
+#include "fixed_point.cuh"
+
+namespace ladder {
+
+/// A point that is in the sums of another cluster than that of its label, and which; -1: in none.
+struct Moved {
+  int32_t point, from;
+};
+
+/// Of one iteration.
+struct Moves {
+  unsigned long long points;  ///< whose label is not that of the cluster that has them
+};
+constexpr int counted_moves = 1024;  ///< iterations of a solve whose moves are kept
+
+struct MovedSums {
+  Extremes* extremes = nullptr;       // 1: the range of the points
+  FixedPoint format;                  // chosen at upload
+  unsigned long long* sum = nullptr;  // words x k x d
+  int* count = nullptr;               // k
+  int32_t* holds = nullptr;           // n: the cluster whose sums have the point, or -1. Labels of the iteration
+                                      // before would do in a solve, but an assignment can be made twice
+  Moved* moved = nullptr;             // n: a list of them, in no order
+  Moves *moves = nullptr, *moves_host = nullptr;  // counted_moves: those of iteration i since the restart are at i
+  int done = 0;                                   // updates since the restart
+  int told = 0;                                   // how many of them State::counters has
+};
+
+/// Is it less work to add up all n points anew than to move these? A move takes a point away, and adds it.
+__host__ __device__ inline bool moves_are_many(unsigned long long moved, int n) { return 2 * moved > unsigned(n); }
+
+template <class T>
+void prepare_moved(State<T>& s) {
+  auto& m = s.template own<MovedSums>();
+  m.extremes = s.template device<Extremes>(1);
+  m.sum = s.template device<unsigned long long>(size_t(FixedPoint::most_words) * s.k * s.d);
+  m.count = s.template device<int>(s.k);
+  m.holds = s.template device<int32_t>(s.n);
+  m.moved = s.template device<Moved>(s.n);
+  m.moves = s.template device<Moves>(counted_moves);
+  m.moves_host = s.template pinned<Moves>(counted_moves);
+}
+
+/// Chooses the format of the sums by a look at all points, `rows` (n x d) on the device. Refuses what has none.
+template <class T>
+void choose_format(State<T>& s, const T* rows) {
+  auto& m = s.template own<MovedSums>();
+  Extremes extremes;
+  to_device(s, m.extremes, &extremes, 1, "clearing the range of the points");
+  const int64_t count = int64_t(s.n) * s.d;
+  const int grid = std::min(blocks(count, 256), 16 * s.device_info.multiprocessors);
+  launch(extremes_kernel<T>, grid, 256, 0, s.stream, rows, m.extremes, count);
+  check(cudaMemcpyAsync(&extremes, m.extremes, sizeof extremes, cudaMemcpyDeviceToHost, s.stream),
+        "downloading the range of the points");
+  check(cudaStreamSynchronize(s.stream), "looking for the range of the points");
+  m.format = fixed_point(extremes, s.points, s.n, s.d);
+}
+
+/// No sums have any points.
+template <class T>
+void restart_moved(State<T>& s) {
+  auto& m = s.template own<MovedSums>();
+  m.done = m.told = 0;
+  const size_t words = size_t(m.format.words) * s.k * s.d;
+  check(cudaMemsetAsync(m.sum, 0, words * sizeof *m.sum, s.stream), "clearing the sums");
+  check(cudaMemsetAsync(m.count, 0, s.k * sizeof *m.count, s.stream), "clearing the counts");
+  check(cudaMemsetAsync(m.holds, -1, s.n * sizeof *m.holds, s.stream), "clearing who holds the points");
+}
+
+/// Lists the points that have moved. One atomic a block on their number.
+__global__ void list_moved_kernel(const int32_t* label, int32_t* holds, Moved* moved, Moves* moves, int n) {
+  __shared__ int listed;
+  __shared__ unsigned long long first;
+  if (threadIdx.x == 0) listed = 0;
+  __syncthreads();
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  const int32_t from = i < n ? holds[i] : 0, to = i < n ? label[i] : 0;
+  const int rank = from != to ? atomicAdd(&listed, 1) : 0;
+  __syncthreads();  // all are listed
+  if (threadIdx.x == 0 && listed > 0) first = atomicAdd(&moves->points, static_cast<unsigned long long>(listed));
+  __syncthreads();  // the block knows its place
+  if (from == to) return;
+  moved[first + rank] = {int32_t(i), from};
+  holds[i] = to;
+}
+
+/// Where many have moved, the sums begin anew.
+__global__ void clear_if_many_kernel(const Moves* moves, unsigned long long* sum, int* count, int words, int n, int k,
+                                     int d) {
+  if (!moves_are_many(moves->points, n)) return;
+  const size_t size = size_t(words) * k * d, all = size_t(gridDim.x) * blockDim.x;
+  for (size_t e = blockIdx.x * size_t(blockDim.x) + threadIdx.x; e < size; e += all) {
+    sum[e] = 0;
+    if (e < size_t(k)) count[e] = 0;
+  }
+}
+
+/// A thread per moved point and feature takes the value from one cluster's sums and adds it to another's; where many
+/// have moved, one per point and feature adds it to its cluster's. Neighbouring threads have neighbouring features, and
+/// so neighbouring sums.
+template <class T>
+__global__ void move_kernel(const T* rows, const int32_t* label, const Moved* moved, const Moves* moves,
+                            unsigned long long* sum, int* count, FixedPoint format, int n, int k, int d) {
+  const bool all = moves_are_many(moves->points, n);
+  const auto work = int64_t(all ? n : moves->points);
+  const int64_t begin = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, threads = int64_t(gridDim.x) * blockDim.x;
+  // A step by as many elements as there are threads is one by points and features: nothing is divided in the loop.
+  const int64_t points = threads / d;
+  const int features = int(threads % d);
+  int64_t at = begin / d;
+  for (int f = int(begin % d); at < work; at += points, f += features) {
+    if (f >= d) {
+      f -= d;
+      if (++at >= work) break;
+    }
+    const Moved move = all ? Moved{int32_t(at), -1} : moved[at];
+    const int to = label[move.point];
+    for_digits(double(rows[size_t(move.point) * d + f]), format, [&](int w, long long digit) {
+      unsigned long long* const word = sum + size_t(w) * k * d + f;
+      if (move.from >= 0) atomicAdd(word + size_t(move.from) * d, static_cast<unsigned long long>(-digit));
+      atomicAdd(word + size_t(to) * d, static_cast<unsigned long long>(digit));
+    });
+    if (f > 0) continue;
+    if (move.from >= 0) atomicAdd(&count[move.from], -1);
+    atomicAdd(&count[to], 1);
+  }
+}
+
+template <class T>
+__global__ void exact_means_kernel(const unsigned long long* sum, const int* count, T* c, FixedPoint format, int k,
+                                   int d) {
+  const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (e >= int64_t(k) * d || count[e / d] == 0) return;  // a centroid without points stays
+  c[e] = mean_of<T>(sum + e, size_t(k) * d, count[e / d], format);
+}
+
+/// `rows`: the points, n x d. Which way is taken is decided where the points are counted: the host waits for nothing.
+template <class T>
+void update_moved(State<T>& s, const T* rows) {
+  auto& m = s.template own<MovedSums>();
+  Moves* const moves = m.moves + std::min(m.done++, counted_moves - 1);
+  check(cudaMemsetAsync(moves, 0, sizeof *moves, s.stream), "clearing the moves");
+  const auto grid = [&](int64_t work) { return std::min(blocks(work, 256), 32 * s.device_info.multiprocessors); };
+  const int words = m.format.words;
+  launch(list_moved_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, m.holds, m.moved, moves, s.n);
+  launch(clear_if_many_kernel, grid(int64_t(words) * s.k * s.d), 256, 0, s.stream, moves, m.sum, m.count, words, s.n,
+         s.k, s.d);
+  launch(move_kernel<T>, grid(int64_t(s.n) * s.d), 256, 0, s.stream, rows, s.label, m.moved, moves, m.sum, m.count,
+         m.format, s.n, s.k, s.d);
+  launch(exact_means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, m.sum, m.count, s.c, m.format, s.k,
+         s.d);
+}
+
+/// What the iterations since the last download counted comes down with their result: no iteration waits for it.
+template <class T>
+void download_moved(State<T>& s) {
+  auto& m = s.template own<MovedSums>();
+  check(cudaMemcpyAsync(m.moves_host, m.moves, counted_moves * sizeof *m.moves, cudaMemcpyDeviceToHost, s.stream),
+        "downloading the moves");
+  download_rows(s);
+  for (; m.told < std::min(m.done, counted_moves); ++m.told) {
+    const auto moved = m.moves_host[m.told].points;
+    s.counters["points moved"].push_back(int64_t(moved));
+    s.counters["points added anew"].push_back(moves_are_many(moved, s.n) ? s.n : 0);
+  }
+}
+
+}  // namespace ladder
