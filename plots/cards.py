@@ -25,6 +25,7 @@ class Card:
     idea: str = ""
     expect: str = ""
     shows: str = ""
+    counter: str = ""
     source: str = ""
 
 

@@ -29,6 +29,8 @@ TUNED_SCHEMA = SCHEMA.with_name("tuned.schema.json")
 RELATIVE_TOLERANCE = 1e-6
 # With fewer samples a quartile is one of them, or nearly.
 QUARTILES_FROM = 5
+# So many standard errors may quartiles of all samples lie off those of the kept ones, which depend on their neighbours.
+CHANCE = 5
 # Records of the schema's first version, which had fewer fields: they are read as they are.
 OLDER_VERSIONS = (1,)
 
@@ -77,6 +79,21 @@ def schema_violations(document: dict[str, Any]) -> list[str]:
     return found
 
 
+def quartiles_far_from_kept(name: str, row: dict[str, Any], stated: dict[str, float]) -> list[str]:
+    """Where only some samples are kept: quartiles of all lie where chance lets them, among the kept ones in order."""
+    found = []
+    kept = np.sort(row["samples_ms"])
+    for (key, value), share in zip(stated.items(), (0.25, 0.5, 0.75), strict=True):
+        reach = CHANCE * math.sqrt(share * (1 - share) / len(kept))
+        low, high = np.quantile(kept, [max(0, share - reach), min(1, share + reach)])
+        if not low * (1 - RELATIVE_TOLERANCE) <= value <= high * (1 + RELATIVE_TOLERANCE):
+            found.append(
+                f"{name}: {key} is {value:.9g} of {row['samples_taken']} samples, but the {len(kept)} that are kept "
+                f"have it between {low:.9g} and {high:.9g}."
+            )
+    return found
+
+
 def quartile_violations(name: str, row: dict[str, Any]) -> list[str]:
     stated = {key: row[key] for key in ("q1_ms", "median_ms", "q3_ms")}
     count = len(row["samples_ms"])
@@ -87,6 +104,10 @@ def quartile_violations(name: str, row: dict[str, Any]) -> list[str]:
     for key in ("q1_ms", "q3_ms"):
         if (stated[key] is None) != (count < QUARTILES_FROM):
             found.append(f"{name}: {key} is {stated[key]} with {count} samples; quartiles begin at {QUARTILES_FROM}.")
+    if row.get("samples_taken", count) < count:
+        return [f"{name}: samples_taken is {row['samples_taken']}, but {count} are kept."]
+    if "samples_taken" in row:
+        return found + quartiles_far_from_kept(name, row, stated)
     computed = np.percentile(row["samples_ms"], [25, 50, 75], method="linear")
     return found + [
         f"{name}: {key} is {value:.9g}, but its {count} samples give {right:.9g}."

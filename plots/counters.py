@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -46,11 +46,6 @@ class Profile:
         longest = max(entry["kernels"], key=lambda k: (k["metrics"].get("time_ms") or 0) * k["launches"])
         return longest, entry["workload"]
 
-    def metric(self, variant: str, scope: str, name: str) -> float | None:
-        found = self.kernel(variant, scope)
-        value = found[0]["metrics"].get(name) if found else None
-        return None if value is None else float(value)
-
 
 def beside(record: Record) -> Profile | None:
     """That of the folder of the record; None where there is none."""
@@ -68,6 +63,14 @@ def beside(record: Record) -> Profile | None:
     return None
 
 
+def kernels(profile: Profile | None, spec: FigureSpec) -> tuple[dict[Method, dict[str, Any]], str]:
+    """Each method's kernel on the figure's workloads, and a sentence that names these."""
+    met = {m: profile.kernel(m.rung, spec.scope or "assign", spec.workloads or ("*",)) for m in spec.methods if profile}
+    found = {m: kernel for m, kernel in met.items() if kernel}
+    where = ", ".join(dict.fromkeys(workload for _, workload in found.values()))
+    return {m: kernel for m, (kernel, _) in found.items()}, f"Counted on {where}."
+
+
 def absent(record: Record, methods: Sequence[Method]) -> str:
     where = record.sources[0].path.parent / NAME
     shown = where.resolve().relative_to(ROOT).as_posix() if where.resolve().is_relative_to(ROOT) else where.name
@@ -80,17 +83,18 @@ def draw_panels(
     stem: str,
 ) -> tuple[bool, list[str]]:  # fmt: skip
     found: dict[str, dict[Method, float]] = {}
+    of, where = kernels(profile, spec)
     for panel in spec.panels:
-        for m in spec.methods:
-            value = profile.metric(m.rung, spec.scope or "assign", panel["metric"]) if profile else None
+        for m, kernel in of.items():
+            value = kernel["metrics"].get(panel["metric"])
             if value is not None:
-                found.setdefault(panel["metric"], {})[m] = value
+                found.setdefault(panel["metric"], {})[m] = float(value)
     lacking = [m for m in spec.methods if not any(m in values for values in found.values())]
     missing = [absent(record, lacking)] if lacking else []
     if not found:
         return False, missing
     counted = [(panel, found.get(panel["metric"], {})) for panel in spec.panels]
-    drawn, _ = bars.draw(record, spec, title, signature, folder, stem, counted)
+    drawn, _ = bars.draw(record, replace(spec, note=where), title, signature, folder, stem, counted)
     return drawn, missing
 
 
@@ -99,11 +103,10 @@ def draw_stalls(
     stem: str,
 ) -> tuple[bool, list[str]]:  # fmt: skip
     """Shares of the reasons for which warps wait, stacked, the largest by name."""
-    shares: dict[Method, list[tuple[str, float]]] = {}
-    for m in spec.methods:
-        kernel = profile.kernel(m.rung, spec.scope or "assign") if profile else None
-        if kernel and kernel[0]["stalls"]:
-            shares[m] = [(s["reason"], 100 * s["share"]) for s in kernel[0]["stalls"]]
+    of, where = kernels(profile, spec)
+    shares = {
+        m: [(s["reason"], 100 * s["share"]) for s in kernel["stalls"]] for m, kernel in of.items() if kernel["stalls"]
+    }
     lacking = [m for m in spec.methods if m not in shares]
     missing = [absent(record, lacking)] if lacking else []
     if not shares:
@@ -115,7 +118,7 @@ def draw_stalls(
     named = sorted(totals, key=lambda reason: -totals[reason])[: len(COLOURS)]
     colours = dict(zip(named, COLOURS, strict=False))
     names = max(text_width(m.name) for m in spec.methods) + 0.3
-    page = Page(title, "share of the time that warps wait, by reason; grey: reasons that are few", [], signature,
+    page = Page(title, "share of the time that warps wait, by reason; grey: reasons that are few", [where], signature,
                 body=0.8 * len(spec.methods) + 1.6)  # fmt: skip
     left, bottom = 0.35 + names, page.bottom + 0.85
     height = min(page.top - 0.6 - bottom, 1.1 * len(spec.methods))

@@ -87,7 +87,7 @@ def draw_page(
     if any(cell.unstable for cell in every):
         remarks.append("* unstable: the samples are not to be trusted.")
     if any(square.text == NONE for row in squares.values() for square in row):
-        remarks.append(f"{NONE}: the record has no such row.")
+        remarks.append(f"{NONE}: the record has no such row, or not of all files.")
     title = f"The ladder, {DEVICES[device].title}: speedup, {SCOPE_TITLES[scope]}"
     foot = choice.signature(record, "overview", device, scope, over=True)
     numbered = notes.lines(MOST_NOTES)

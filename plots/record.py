@@ -477,6 +477,8 @@ class Record:
         """Medians over the column's workloads, or why one of them has no time."""
         results = [self.speedup(rung, w.name, scope, over) for w in column.workloads]
         missing = [r for r in results if isinstance(r, Gap) and r.status != "no base"]
+        if absent := next((gap for gap in missing if gap.status == "not run"), None):
+            return absent
         if missing:
             count = f" on {len(missing)} of {len(results)}" if len(results) > 1 else ""
             return Gap(missing[0].status + count, missing[0].reason)

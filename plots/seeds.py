@@ -250,10 +250,18 @@ def main(argv: list[str] | None = None) -> int:
         records = together([check.load(path) for path in arguments.records or committed()])
         folders = draw.folder_names([record.sources[0].path for record in records])
         found = sources.load_all()
+        lacking: dict[str, str] = {}
+        drawn: set[str] = set()
         for record, folder in zip(records, folders, strict=True):
             for figure in draw_all(record, arguments.out / folder, found):
-                print(f"{'drew' if figure.drawn else 'cannot draw yet'} {figure.stem}: {figure.title}")
+                if figure.drawn:
+                    drawn.add(figure.stem)
+                    print(f"drew {figure.stem}: {figure.title}")
+                else:
+                    lacking[figure.stem] = figure.title
             print(f"look at {arguments.out / folder / 'index.html'}: {record.machine()}")
+        for stem in [stem for stem in lacking if stem not in drawn]:
+            print(f"no record here has what {stem} needs ({lacking[stem]}): its page says how to measure it")
         if len(records) > 1:
             links = [
                 f'<p><a href="{folder}/index.html">{escaped(record.machine())}</a></p>'

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import html
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -131,32 +130,33 @@ def measured_text(record: Record, rung: Rung, scope: str) -> tuple[str, str]:
     return text + ".", " ".join(part for part in parts if part)
 
 
-SKIPPED = ("time_ms", "waves")  # no lesson: times under a profiler, sizes of a grid
+def counted(value: float, unit: str) -> str:
+    """73.9 GB, 38.2 billion, 16.5, 12.4 %."""
+    scales = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if unit == "byte" else ((1e9, "billion"), (1e6, "million"))
+    for scale, name in scales:
+        if value >= scale:
+            return f"{number(value / scale)} {name}"
+    return f"{number(value)} {unit}".rstrip()
 
 
 def counter_text(profile: counters.Profile | None, card: Card) -> str:
-    """The counter that changed most from the base to the rung, in the scope in which the change should show."""
-    if not profile or not card.base:
+    """The counter that its card names, from the base to the rung, in the scope in which the change should show."""
+    if not profile or not card.counter:
         return ""
+    if card.counter not in profile.meanings:
+        raise RecordError(
+            f"{cards.path_of(card.id)}: .counter is {card.counter}, which {profile.shown} has not: name one of "
+            f"{', '.join(profile.meanings)}."
+        )
     mine = profile.kernel(card.id, card.shows)
-    if not mine:
+    other = profile.kernel(card.base, card.shows, (mine[1],)) if mine else None
+    if not mine or not other:
         return ""
-    other = profile.kernel(card.base, card.shows, (mine[1],))
-    if not other:
+    name, unit = card.counter, profile.units[card.counter]
+    theirs, ours = (kernel["metrics"].get(name) for kernel in (other[0], mine[0]))
+    if theirs is None or ours is None:
         return ""
-    best: tuple[float, str] = (math.log(1.1), "")  # a tenth at least
-    ours, theirs = mine[0]["metrics"], other[0]["metrics"]
-    for name in profile.meanings:
-        a, b = theirs.get(name), ours.get(name)
-        if name in SKIPPED or a is None or b is None or max(a, b) <= 0:
-            continue
-        change = abs(math.log((b or 1e-3) / (a or 1e-3)))
-        best = max(best, (change, name))
-    if not best[1]:
-        return ""
-    name, unit = best[1], profile.units[best[1]]
-    unit = f" {unit}" if unit else ""
-    values = f"{number(theirs[name])}{unit} → {number(ours[name])}{unit}"
+    values = f" {ARROW} ".join(counted(value, unit) for value in (theirs, ours))
     return f"`{name}` on `{mine[1]}`: {values} ({profile.meanings[name]})."
 
 

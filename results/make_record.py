@@ -1,8 +1,8 @@
 """The record of a whole machine, from a plan: which variants on which workloads, in the order of their importance.
 
 Each job of the plan is a `ladder run` of its own into a record of its own; a GPU that is done takes the next. At the
-end `ladder join` makes one record of the pieces. A piece that is there already is resumed, so that the command may be
-repeated.
+end `ladder join` makes one record of the pieces, with at most 100 samples of each row. A piece that is there already is
+resumed, so that the command may be repeated.
 
     python results/make_record.py results/nvidia-h200/plan.toml --gpus 0,1 --out results/nvidia-h200/record.json
 
@@ -174,7 +174,8 @@ def main() -> int:
     if len(parts) < 2:
         sys.exit(f"{len(parts)} pieces in {folder}: there is nothing to join")
     o.out.parent.mkdir(parents=True, exist_ok=True)
-    return subprocess.run([ladder, "join", str(o.out), *parts], check=False).returncode or int(bool(bad))
+    joined = subprocess.run([ladder, "join", str(o.out), *parts, "--samples", "100"], check=False)
+    return joined.returncode or int(bool(bad))
 
 
 if __name__ == "__main__":

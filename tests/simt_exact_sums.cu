@@ -289,7 +289,7 @@ template <class T>
 std::string refused(std::vector<T> rows) {
   rows.resize(size_t(n) * d, T(1));
   try {
-    updated<T>(rows, std::vector<T>(k * d), {});
+    updated<T>(rows, std::vector<T>(k * d), {std::vector<int32_t>(n)});
   } catch (const Error& error) {
     return error.what();
   }

@@ -340,14 +340,33 @@ TEST_F(SimtFaults, ConstantMemoryIsReadOnly) {
 
 __global__ void uninitialised_kernel(float* y) {
   __shared__ float tile[32];
-  y[threadIdx.x] = tile[threadIdx.x];
-  y[threadIdx.x + 32] = ladder::dynamic_shared<float>()[threadIdx.x];
+  y[threadIdx.x] = isnan(tile[threadIdx.x]);
+  y[threadIdx.x + 32] = isnan(ladder::dynamic_shared<float>()[threadIdx.x]);
 }
 
 TEST_F(SimtFaults, SharedMemoryStartsAsNonsense) {
   OnDevice<float> y(64);
   ladder::launch(uninitialised_kernel, 1, 32, 128, nullptr, y);
-  for (const float value : y.values()) EXPECT_NE(value, value) << "not a NaN";
+  EXPECT_EQ(y.values(), std::vector<float>(64, 1)) << "not all are NaNs";
+}
+
+__global__ void all_but_one_pair_kernel(float2* y, unsigned but) {
+  if (threadIdx.x != but) y[threadIdx.x] = {1, 2};
+}
+
+TEST_F(SimtFaults, WhatNobodyHasWrittenIsNotCopiedToTheHost) {
+  float2* y = nullptr;
+  ASSERT_EQ(cudaMalloc(&y, 64 * sizeof(float2)), cudaSuccess);
+  ladder::launch(all_but_one_pair_kernel, 1, 64, 0, nullptr, y, 40);
+  std::vector<float2> host(64);
+  EXPECT_EQ(cudaMemcpy(host.data(), y, 40 * sizeof(float2), cudaMemcpyDefault), cudaSuccess);
+  float2* copy = nullptr;
+  ASSERT_EQ(cudaMalloc(&copy, 64 * sizeof(float2)), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(copy, y, 64 * sizeof(float2), cudaMemcpyDeviceToDevice), cudaSuccess) << "as on a GPU";
+  EXPECT_EQ(cudaMemcpy2D(host.data(), 16, copy, 16, 8, 32, cudaMemcpyDeviceToHost), cudaErrorIllegalAddress);
+  const std::string where = "a device allocation of 512 bytes (from its byte 320 on)";
+  EXPECT_EQ(simt_last_fault(), "a copy of 8 bytes to the host takes what nobody has written: " + where);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress) << "late or not, no call succeeds any more";
 }
 
 TEST(SimtFaultsDeathTest, HostCodeMayNotTouchDeviceMemory) {

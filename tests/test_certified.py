@@ -74,6 +74,15 @@ def aligned() -> Data:
     return points, np.outer([2 * value - 2.0**-16, 0, -2 * value + 2.0**-16], np.ones(64))
 
 
+def mostly_zeros() -> Data:
+    """Zeros times large halves, which a tensor core lines up as if they were something; rows of nothing but zeros."""
+    rng = np.random.default_rng(7)
+    points = rng.standard_normal((400, 40)) * (rng.random((400, 40)) < 0.1)
+    centroids = rng.standard_normal((50, 40)) * (rng.random((50, 40)) < 0.1) * 2.0 ** rng.integers(-30, 10, (50, 1))
+    points[::40], centroids[20] = 0, 0
+    return points, centroids
+
+
 ADVERSARIAL: list[Callable[[], Data]] = [
     near_ties,
     far_from_the_origin,
@@ -83,6 +92,7 @@ ADVERSARIAL: list[Callable[[], Data]] = [
     denormals,
     one_direction,
     aligned,
+    mostly_zeros,
 ]
 
 
@@ -122,6 +132,12 @@ def test_doubles_are_refused_by_who_has_too_few_bits_and_taken_by_who_rechecks(l
     reason = rows["v22_tensor_split"]["reason"]
     assert reason == "has no f64 form: two halves hold 22 bits of a value, a double has 53"
     assert rows[PLANTED]["status"] == "checked"
+
+
+def test_more_features_than_the_bounds_are_proven_for_are_refused(ladder: Ladder) -> None:
+    (row, *_) = run(ladder, lambda: (np.eye(4, 65537), np.eye(2, 65537)), PLANTED, status=2)
+    assert row["status"] == "refused"
+    assert row["reason"] == "its bounds are proven for up to 65536 features, these points have 65537"
 
 
 def faulty_copy(folder: Path, faults: list[tuple[str, str, str]], planted: str = PLANTED) -> Path:

@@ -582,6 +582,37 @@ def test_joined_records_join_again(ladder: Ladder) -> None:
     assert len(again["rows"]) == 3
 
 
+def with_samples(record: dict[str, Any], samples: list[float]) -> dict[str, Any]:
+    """A piece whose row has these, and a clock and an iteration count that tell them apart."""
+    q1, median, q3 = np.percentile(samples, [25, 50, 75])
+    (row,) = record["rows"]
+    row |= {"samples_ms": samples, "q1_ms": q1, "median_ms": median, "q3_ms": q3, "gflops": None, "gbs": None}
+    row |= {"sm_mhz": [1000 + ms for ms in samples], "solve_iterations": [], "floor_ms": None, "roof_percent": None}
+    return record
+
+
+def test_a_joined_record_may_keep_some_samples_of_many(ladder: Ladder) -> None:
+    many = with_samples(piece("one", ["a"]), [1 + (37 * i) % 1001 / 1001 for i in range(1001)])
+    few = with_samples(piece("one", ["b"]), [1 + i / 7 for i in range(7)])
+    names = [sample_record.write(document, ladder.folder / f"{i}.json") for i, document in enumerate([many, few])]
+    assert ladder("join", ladder.folder / "all.json", *names, "--samples", 50).returncode == 0
+    record = json.loads((ladder.folder / "all.json").read_text())
+    assert check.violations(record) == []
+    (of_many, of_few) = record["rows"]
+    assert of_few == few["rows"][0]
+    assert of_many["samples_taken"] == 1001 and len(of_many["samples_ms"]) == 50
+    assert of_many["median_ms"] == many["rows"][0]["median_ms"]
+    places = [many["rows"][0]["samples_ms"].index(ms) for ms in of_many["samples_ms"]]
+    assert all(i * 1001 // 50 <= place <= (i + 1) * 1001 // 50 for i, place in enumerate(places))
+    assert len({place % 20 for place in places}) > 15  # not always the same phase of what has a period
+    assert of_many["sm_mhz"] == [1000 + ms for ms in of_many["samples_ms"]]
+
+    of_many["median_ms"] += 0.4
+    assert "but the 50 that are kept have it between" in " ".join(check.violations(record))
+    of_many |= {"median_ms": of_many["median_ms"] - 0.4, "samples_taken": 20}
+    assert "samples_taken is 20, but 50 are kept" in " ".join(check.violations(record))
+
+
 def test_a_dump_is_found_from_the_joined_record(ladder: Ladder) -> None:
     first = piece("one", ["a"])
     first["rows"][0]["dump"] = "dump/one/a"

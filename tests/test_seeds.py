@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from conftest import Ladder
 from gain import Gain
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from record import Gap, Record, Rung, from_document
+from record import Gap, Record, RecordError, Rung, from_document
 
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = json.loads((ROOT / "datasets" / "catalogue.json").read_text())
@@ -96,7 +97,7 @@ def profile_of(variants: list[str]) -> dict[str, Any]:
     metrics = dict.fromkeys(wanted, 40.0) | {"time_ms": 1.0}
     stalls = [{"reason": "long_scoreboard", "share": 0.7}, {"reason": "wait", "share": 0.3}]
     kernel = {"name": "k", "launches": 1, "limited_by": ["registers"], "stalls": stalls, "metrics": metrics}
-    entry = {"workload": "w", "n": 10, "d": 2, "k": 3, "scope": "assign"}
+    entry = {"workload": "points2d_k_100", "n": 10, "d": 2, "k": 3, "scope": "assign"}
     profiles = [
         entry | {"variant": v, "kernels": [kernel | {"metrics": metrics | {"registers": 20.0 + 9 * i}}]}
         for i, v in enumerate(variants)
@@ -219,8 +220,18 @@ def test_cards_are_read_as_the_compiler_reads_them(ladder: Ladder) -> None:
     for name, said in listed.items():
         if name in mine:
             card = mine[name]
-            for key in ("base", "idea", "expect", "shows", "source"):
+            for key in ("base", "idea", "expect", "shows", "counter", "source"):
                 assert getattr(card, key) == said[key], (name, key)
+
+
+def test_cards_name_counters_that_are_kept() -> None:
+    kept = {
+        metric["name"]
+        for metric in json.loads((ROOT / "results" / "nvidia-h200" / "profile.json").read_text())["metrics"]
+    }
+    named = {card.id: card.counter for card in cards.load().values() if card.counter}
+    assert len(named) > 20
+    assert {rung: counter for rung, counter in named.items() if counter not in kept} == {}
 
 
 # ------------------------------------------------------------------------------------------------------------ verdicts
@@ -299,13 +310,27 @@ def test_a_number_typed_by_hand_is_found(tmp_path: Path, capsys: pytest.CaptureF
     assert "plots/story.py" in capsys.readouterr().err
 
 
-def test_the_counter_that_changed_most_is_stated(drawn: Drawn) -> None:
+def test_the_counter_that_a_card_names_is_stated(drawn: Drawn) -> None:
     profile = counters.beside(drawn.record)
     known = cards.load()
-    told = {name: story.counter_text(profile, known[name]) for name in drawn.variants if known[name].shows == "assign"}
-    said = [text for text in told.values() if text]
-    assert said and all(text.startswith("`registers` on `w`: ") and "what registers teaches" in text for text in said)
-    assert story.counter_text(None, next(iter(known.values()))) == ""
+    shown = [replace(known[name], counter="registers") for name in drawn.variants if known[name].shows == "assign"]
+    said = [text for card in shown if (text := story.counter_text(profile, card))]
+    assert said and all(
+        text.startswith("`registers` on `points2d_k_100`: ") and "what registers teaches" in text for text in said
+    )
+    assert {story.counter_text(profile, replace(card, counter="")) for card in shown} == {""}
+    assert story.counter_text(None, shown[0]) == ""
+    with pytest.raises(RecordError, match=r"\.counter is warmth, which .* has not: name one of "):
+        story.counter_text(profile, replace(shown[0], counter="warmth"))
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [(16.5, "", "16.5"), (12.43, "%", "12.4 %"), (73_862_600_000, "byte", "73.9 GB"), (31_250, "", "31,250"),
+     (6_250_000, "", "6.25 million"), (0, "byte", "0 byte")],
+)  # fmt: skip
+def test_large_counts_are_said_short(value: float, unit: str, text: str) -> None:
+    assert story.counted(value, unit) == text
 
 
 # -------------------------------------------------------------------------------------------- machines without a GPU

@@ -112,3 +112,19 @@ def test_a_brief_table_counts_what_says_little(ladder: Ladder, tmp_path: Path) -
     assert (
         "2 lines are left out: a GPU's source on the CPU, right" in table and "2 lines are left out: refused" in table
     )
+
+
+def test_the_rung_that_gained_most_is_named_with_what_shows_it(ladder: Ladder, tmp_path: Path) -> None:
+    record = of_three()
+    (workload,) = record["workloads"]
+    chain = (("r", "", 8.0), ("s", "r", 4.0), ("t", "s", 0.8), ("u", "t", 0.7))
+    record["rows"] = [sample_record.row(v, base, workload, "cuda", "iteration", ms) for v, base, ms in chain]
+    record["rows"][2]["counter"] = "sectors_per_load"
+    told = shown(ladder, tmp_path, record)
+    assert re.search(r"^grapes on cuda: t gained most over its base, 5\.?\d*x: ", told, re.MULTILINE)
+    assert "sectors_per_load, by `build/ladder profile s t --workload grapes`" in told
+    for row in record["rows"]:
+        row["device"] = "simt"
+    assert "gained most" not in shown(ladder, tmp_path, record)
+    record["rows"] = [row | {"device": "cuda"} for row in record["rows"][:3]]
+    assert "gained most" not in shown(ladder, tmp_path, record)  # of two there is no choice

@@ -52,5 +52,5 @@ LADDER_VARIANT(.id = "i2_kmeanspp", .base = "i1_random", .idea = "k-means++: far
                    "K passes over the points, each bound by memory: what an assignment with one centroid costs, K "
                    "times; fewer iterations afterwards, and a lower inertia. A new algorithm: distances, their sums "
                    "and a draw by weight are all new",
-               .shows = "initialise", .source = "000; Arthur and Vassilvitskii, SODA 2007", .draws = Draws::kmeanspp,
-               .f32 = phases<float>, .f64 = phases<double>)
+               .shows = "initialise", .counter = "dram_bytes", .source = "000; Arthur and Vassilvitskii, SODA 2007",
+               .draws = Draws::kmeanspp, .f32 = phases<float>, .f64 = phases<double>)

@@ -155,5 +155,6 @@ LADDER_VARIANT(.id = "i3_afkmc2", .base = "i2_kmeanspp",
                    "200 t distances for row t instead of N: at N = 100 000 and K = 5000 5 times more of them, so a "
                    "loss there, a gain where K is well below N / 100; five launches per row set the least time. "
                    "A new algorithm: nearly every line is new",
-               .shows = "initialise", .source = "000; Bachem, Lucic, Hassani and Krause, NIPS 2016",
-               .draws = Draws::afkmc2, .f32 = phases<float>, .f64 = phases<double>)
+               .shows = "initialise", .counter = "load_requests",
+               .source = "000; Bachem, Lucic, Hassani and Krause, NIPS 2016", .draws = Draws::afkmc2,
+               .f32 = phases<float>, .f64 = phases<double>)

@@ -62,5 +62,5 @@ LADDER_VARIANT(.id = "m2_distance_matrix_shared", .base = "m1_distance_matrix",
                .expect =
                    "the paper: 30 % faster than m1; since then L1 caches global loads too, so less, and at D = 408 "
                    "52 KB a block leave few blocks per multiprocessor",
-               .shows = "iteration", .source = "003, algorithm 3", .refuse = refuse, .f32 = phases<float>,
-               .f64 = phases<double>)
+               .shows = "iteration", .counter = "load_requests", .source = "003, algorithm 3", .refuse = refuse,
+               .f32 = phases<float>, .f64 = phases<double>)

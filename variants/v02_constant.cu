@@ -52,4 +52,5 @@ constexpr Phases<T> phases{.prepare = prepare_device<T>,
 
 LADDER_VARIANT(.id = "v02_constant", .base = "v01_global", .idea = "centroids in constant memory",
                .expect = "centroid loads leave L1: assign faster where K x D fits 64 KB", .shows = "assign",
-               .source = "001, 002 r1.1", .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+               .counter = "load_requests", .source = "001, 002 r1.1", .refuse = refuse, .f32 = phases<float>,
+               .f64 = phases<double>)

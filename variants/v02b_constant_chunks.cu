@@ -74,5 +74,6 @@ LADDER_VARIANT(.id = "v02b_constant_chunks", .base = "v02_constant",
                .expect =
                    "any K; as fast as v02 where one chunk is enough, and 12 bytes of global traffic per point and "
                    "chunk more where not: little beside D coordinates per centroid",
-               .shows = "assign", .source = "001's open limit (80 KB of centroids at D = 2000 did not compile)",
-               .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+               .shows = "assign", .counter = "constant_hit_percent",
+               .source = "001's open limit (80 KB of centroids at D = 2000 did not compile)", .refuse = refuse,
+               .f32 = phases<float>, .f64 = phases<double>)

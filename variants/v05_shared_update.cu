@@ -18,5 +18,5 @@ constexpr Phases<T> phases{.prepare = prepare_sums<T>,
 
 LADDER_VARIANT(.id = "v05_shared_update", .base = "v04_device_update", .idea = "per-block sums in shared memory",
                .expect = "global atomics fall by points per block / K; a gain where K is small, none where it is large",
-               .shows = "update", .source = "001 ii", .refuse = refuse_update_shared, .f32 = phases<float>,
-               .f64 = phases<double>)
+               .shows = "update", .counter = "global_atomics", .source = "001 ii", .refuse = refuse_update_shared,
+               .f32 = phases<float>, .f64 = phases<double>)

@@ -18,5 +18,5 @@ constexpr Phases<T> phases{.prepare = prepare_features<T>,
 
 LADDER_VARIANT(.id = "v06_soa", .base = "v05_shared_update", .idea = "points stored feature by feature",
                .expect = "sectors per request 32 -> 4; assign bound by arithmetic, not by L1", .shows = "assign",
-               .source = "001 iii, 002 r1.3", .refuse = refuse_update_shared, .f32 = phases<float>,
-               .f64 = phases<double>)
+               .counter = "sectors_per_load", .source = "001 iii, 002 r1.3", .refuse = refuse_update_shared,
+               .f32 = phases<float>, .f64 = phases<double>)

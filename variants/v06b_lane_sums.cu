@@ -22,5 +22,6 @@ LADDER_VARIANT(.id = "v06b_lane_sums", .base = "v06_soa", .idea = "sums of its o
                    "update at K = 10 bound by reading the points once, not by compare-and-swap: 5 to 10 times faster; "
                    "nothing changes for K between 65 and some 19 000. A larger step: sums per lane are a kernel of "
                    "their own, and so are v04's atomics for points stored by feature",
-               .shows = "update", .source = "the privatisation of histograms (Gomez-Luna and others, 2013)",
-               .f32 = phases<float>, .f64 = phases<double>)
+               .shows = "update", .counter = "shared_atomics",
+               .source = "the privatisation of histograms (Gomez-Luna and others, 2013)", .f32 = phases<float>,
+               .f64 = phases<double>)

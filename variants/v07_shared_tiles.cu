@@ -57,6 +57,6 @@ LADDER_VARIANT(.id = "v07_shared_tiles", .base = "v06b_lane_sums", .idea = "cent
                    "Titan X: 48 -> 20 minutes; today L1 and L2 catch most of what shared memory caught then, so a "
                    "gain only where K x D words exceed L1; percent of L1 given to shared memory: little effect, "
                    "for the tile is small",
-               .shows = "assign", .source = "000, 002 r1.2",
+               .shows = "assign", .counter = "load_requests", .source = "000, 002 r1.2",
                .axes = {{"tile", {4, 8, 16}, 16}, {"carveout", {-1, 0, 25, 50, 75, 100}, -1}}, .f32 = phases<float>,
                .f64 = phases<double>)

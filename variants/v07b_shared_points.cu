@@ -68,5 +68,6 @@ LADDER_VARIANT(.id = "v07b_shared_points", .base = "v02_constant",
                .expect =
                    "C2075: +27.5 %, memory use -20 %; at D = 2 today's L1 holds a block's points anyway, so a few "
                    "per cent; at D = 100 a block takes 100 KB and occupancy falls to two blocks",
-               .shows = "assign", .source = "002 r1.2", .axes = {{"carveout", {-1, 0, 25, 50, 75, 100}, -1}},
-               .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+               .shows = "assign", .counter = "load_requests", .source = "002 r1.2",
+               .axes = {{"carveout", {-1, 0, 25, 50, 75, 100}, -1}}, .refuse = refuse, .f32 = phases<float>,
+               .f64 = phases<double>)

@@ -57,5 +57,5 @@ LADDER_VARIANT(.id = "v07c_own_coordinate", .base = "v07_shared_tiles",
                .expect =
                    "C2075: +1.5 %, with v08's step; loads from global memory per multiply-add fall from 1 to 1 / tile, "
                    "those from shared memory stay 1: faster where K x D is large, and a larger tile is better",
-               .shows = "assign", .source = "002 r1.3", .axes = {{"tile", {4, 8, 16}, 16}}, .f32 = phases<float>,
-               .f64 = phases<double>)
+               .shows = "assign", .counter = "load_requests", .source = "002 r1.3", .axes = {{"tile", {4, 8, 16}, 16}},
+               .f32 = phases<float>, .f64 = phases<double>)

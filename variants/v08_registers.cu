@@ -71,5 +71,5 @@ LADDER_VARIANT(.id = "v08_registers", .base = "v07c_own_coordinate",
                    "C2075: +1.5 %, for want of registers; with 255 per thread, loads per multiply-add fall from 1 to "
                    "1/4 in shared memory and from 1/16 to 1/32 in global memory: up to 4 times faster where K x D is "
                    "large",
-               .shows = "assign", .source = "002 r1.3", .axes = {{"points", {1, 2, 4}, 4}}, .f32 = phases<float>,
-               .f64 = phases<double>)
+               .shows = "assign", .counter = "load_requests", .source = "002 r1.3", .axes = {{"points", {1, 2, 4}, 4}},
+               .f32 = phases<float>, .f64 = phases<double>)

@@ -72,6 +72,6 @@ LADDER_VARIANT(.id = "v09_unroll", .base = "v08_registers", .idea = "the loop ov
                .expect =
                    "Titan X: 20 -> 17 minutes, 4 was best; here a step already holds up to 128 multiply-adds "
                    "(points x tile), so little is left to save, and 16 may overflow the instruction cache",
-               .shows = "assign", .source = "000",
+               .shows = "assign", .counter = "instructions_per_cycle", .source = "000",
                .axes = {{"points", {1, 2, 4}, 4}, {"unroll", {1, 2, 4, 8, 16}, 4, {4}}}, .f32 = phases<float>,
                .f64 = phases<double>)

@@ -71,5 +71,5 @@ LADDER_VARIANT(.id = "v10_restrict", .base = "v09_unroll", .idea = "const __rest
                .expect =
                    "Titan X: 17 -> 13 minutes, through the texture cache; since Volta all global loads share one L1, "
                    "so nothing but earlier loads is left to gain: equal within the noise",
-               .shows = "assign", .source = "000", .axes = {{"points", {1, 2, 4}, 4}}, .f32 = phases<float>,
-               .f64 = phases<double>)
+               .shows = "assign", .counter = "registers", .source = "000", .axes = {{"points", {1, 2, 4}, 4}},
+               .f32 = phases<float>, .f64 = phases<double>)

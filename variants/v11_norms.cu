@@ -74,5 +74,6 @@ LADDER_VARIANT(.id = "v11_norms", .base = "v10_restrict", .idea = "norms once, o
                .expect =
                    "Titan X: 13 -> 12 minutes, bound by memory; with coordinates in registers arithmetic is the "
                    "limit, and half of it goes: up to twice as fast where D is large",
-               .shows = "assign", .source = "000, 001", .arithmetic = {.form = Arithmetic::Form::expanded},
-               .axes = {{"points", {1, 2, 4}, 4}}, .f32 = phases<float>, .f64 = phases<double>)
+               .shows = "assign", .counter = "fadd", .source = "000, 001",
+               .arithmetic = {.form = Arithmetic::Form::expanded}, .axes = {{"points", {1, 2, 4}, 4}},
+               .f32 = phases<float>, .f64 = phases<double>)

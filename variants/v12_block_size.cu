@@ -80,6 +80,7 @@ LADDER_VARIANT(.id = "v12_block_size", .base = "v11_norms", .idea = "the block s
                .expect =
                    "Titan X: 12 -> 7.3 minutes, from blocks of 1024 to 256 or 512; with some 200 registers per "
                    "thread, 64 to 128 should be best, and beyond 256 fewer points per thread cost more loads",
-               .shows = "assign", .source = "000", .arithmetic = {.form = Arithmetic::Form::expanded},
+               .shows = "assign", .counter = "occupancy_achieved_percent", .source = "000",
+               .arithmetic = {.form = Arithmetic::Form::expanded},
                .axes = {{"points", {1, 2, 4}, 4}, {"block", range(32, 1024, 32), 128, {256, 512}}},
                .f32 = phases<float>, .f64 = phases<double>)

@@ -107,6 +107,6 @@ LADDER_VARIANT(.id = "v12b_both_tiles", .base = "v12_block_size",
                    "how matrix products are written; v12's wait for coordinates goes, and with it half the time or "
                    "more where K and D are large; where K or D is small, much of each tile is empty. "
                    "A larger step: to share two tiles, each thread needs other points and other centroids",
-               .shows = "assign",
+               .shows = "assign", .counter = "dram_bytes",
                .source = "V. Volkov and J. Demmel, Benchmarking GPUs to tune dense linear algebra, SC08",
                .arithmetic = {.form = Arithmetic::Form::expanded}, .f32 = phases<float>, .f64 = phases<double>)

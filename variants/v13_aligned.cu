@@ -95,6 +95,7 @@ LADDER_VARIANT(.id = "v13_aligned", .base = "v12_block_size", .idea = "D padded 
                .expect =
                    "the article left it out to save memory; 2 % more of it at D = 408, 16 times as much at D = 2; "
                    "points stored by features are aligned anyway, so only the remainder's bounds are saved",
-               .shows = "assign", .source = "000 (named, not done)", .arithmetic = {.form = Arithmetic::Form::expanded},
+               .shows = "assign", .counter = "sectors_per_load", .source = "000 (named, not done)",
+               .arithmetic = {.form = Arithmetic::Form::expanded},
                .axes = {{"points", {1, 2, 4}, 4}, {"block", range(32, 1024, 32), 128}}, .f32 = phases<float>,
                .f64 = phases<double>)

@@ -231,6 +231,7 @@ LADDER_VARIANT(.id = "v14_csr", .base = "v05_shared_update", .idea = "zeros are 
                    "at 90 % zeros a fifth of the bytes and a tenth of the multiplications; a loss below some 60 % "
                    "zeros, where the dense way is taken; counting and building cost one more pass each in "
                    "end_to_end. A larger step: another format has kernels of its own, to build it and to read it",
-               .shows = "assign", .source = "001 iv", .arithmetic = {.form = Arithmetic::Form::expanded},
+               .shows = "assign", .counter = "load_requests", .source = "001 iv",
+               .arithmetic = {.form = Arithmetic::Form::expanded},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .refuse = refuse_update_shared,
                .f32 = phases<float>, .f64 = phases<double>)

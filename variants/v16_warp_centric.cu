@@ -54,5 +54,5 @@ LADDER_VARIANT(.id = "v16_warp_centric", .base = "v11_norms", .idea = "a warp pe
                    "two loads per multiply-add and 10 instructions to add up each distance: several times slower "
                    "than v11 on large K x D, useless below D = 32; it stands where threads of a warp would part. "
                    "A larger step by what goes: v11's tiles, and its several points per thread",
-               .shows = "assign", .source = "Cordeiro and Zola, ICPADS 2024 (cited by 001)",
+               .shows = "assign", .counter = "load_requests", .source = "Cordeiro and Zola, ICPADS 2024 (cited by 001)",
                .arithmetic = {.form = Arithmetic::Form::expanded}, .f32 = phases<float>, .f64 = phases<double>)

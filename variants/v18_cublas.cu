@@ -99,6 +99,6 @@ LADDER_VARIANT(.id = "v18_cublas", .base = "v11_norms", .idea = "products by cuB
                    "what a user of libraries writes: at K x D = 5000 x 408 near fp32's 49.5 TFLOP/s, 25 ms and 3 for "
                    "the products' way through memory; below K = 100 the products' traffic exceeds the points'. "
                    "A larger step: most of the lines that change are v11's kernel and its tiles, which go",
-               .shows = "assign", .source = "what cuVS, FAISS and KMeansRex do",
+               .shows = "assign", .counter = "instructions_per_cycle", .source = "what cuVS, FAISS and KMeansRex do",
                .arithmetic = {.form = Arithmetic::Form::expanded}, .devices = {DeviceKind::cuda}, .f32 = phases<float>,
                .f64 = phases<double>)

@@ -92,7 +92,7 @@ LADDER_VARIANT(.id = "v18b_tf32", .base = "v18_cublas", .idea = "products on the
                .expect =
                    "295 TFLOP/s instead of 49.5: products 5 times faster, the whole 3 times, for the way of the "
                    "products through memory stays; labels wrong wherever two centroids are 0.1 % apart",
-               .shows = "assign", .source = "what PyTorch does when allowed to",
+               .shows = "assign", .counter = "tensor_percent", .source = "what PyTorch does when allowed to",
                .arithmetic = {.form = Arithmetic::Form::expanded,
                               .distance_roundoff = 0x1p-22,
                               .input_roundoff = 0x1p-10},

@@ -145,7 +145,7 @@ LADDER_VARIANT(.id = "v19_half", .base = "v12_block_size", .idea = "distances fr
                    "nothing at K = 5000, where multiply-adds are. Labels differ wherever two centroids are 0.05 % "
                    "apart; the upload takes two more passes. A larger step, for the sake of those: the range of a half "
                    "asks for a scale, and a scale for the largest value",
-               .shows = "assign", .source = "000",
+               .shows = "assign", .counter = "dram_bytes", .source = "000",
                .arithmetic = {.form = Arithmetic::Form::expanded, .input_roundoff = 0x1p-11},
                .axes = {{"points", {1, 2, 4}, 4}, {"block", range(32, 1024, 32), 128}}, .f32 = phases<float>,
                .f64 = phases<double>)

@@ -3,7 +3,8 @@
 //   x.c = high.high + (high.low + low.high) 2^-11 + something below 2^-22 |x| |c|, which is left out:
 // three products for one, with an error like float's. Tensor cores cut their sums where float units round them; the two
 // small products are therefore added up by themselves. Halves end at 65504 and lose bits below 2^-14: each point and
-// each centroid is scaled by a power of two of its own, exact, and undone in the distance.
+// each centroid is scaled by a power of two of its own, exact, and undone in the distance. (Below 2^-57, where a
+// float's squares are about to vanish, too, rows keep fewer bits: parts/halves.cuh.)
 #include "parts/features.cuh"
 #include "parts/norms.cuh"
 #include "parts/tensor_tiles.cuh"
@@ -110,8 +111,9 @@ constexpr Phases<float> phases{.prepare = prepare,
                                .download = download_rows<float>};
 }  // namespace
 
-// Of a value, 22 bits are kept. A step of 16 features cuts a sum by at most 20 units of 2^-23 (certificate.cuh): the
-// roundoff allows for 64.
+// Of a row's largest value, 22 bits are kept, and of others what lies above its last one. A step of 16 features cuts a
+// sum by at most 20 units of 2^-23 (certificate.cuh), the roundoff allows for 64; that a zero or a subnormal half
+// counts as 2^-14 there is nothing beside a row's largest half, 2^13 or more.
 LADDER_VARIANT(.id = "v22_tensor_split", .base = "v12b_both_tiles",
                .idea = "products on the tensor cores, a float as two halves",
                .expect =

@@ -47,7 +47,7 @@ __global__ void halve_points_kernel(const T* rows, View<T> view, HalfRows halves
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= padded) return;  // a whole warp at a time
   const Rounded row = halve_row<1>(halves, i, d, [&](int f) { return i < n ? view(rows, i, f, d) : 0.0; });
-  if (threadIdx.x % 32 == 0) point[i] = certain_point(row);
+  if (threadIdx.x % 32 == 0) point[i] = certain_point(row, d);
 }
 
 /// One warp per centroid, and per row of the last tile that has none. The first thread clears the counts.
@@ -230,7 +230,10 @@ void download(State<T>& s) {
   }
 }
 
-std::string refuse(const Shape&, const Device& device, const Axes&) {
+std::string refuse(const Shape& p, const Device& device, const Axes&) {
+  if (p.d > most_features)
+    return "its bounds are proven for up to " + std::to_string(most_features) + " features, these points have " +
+           std::to_string(p.d);
   const std::string why = refuse_tensor_tiles<1>(device);
   return why.empty() ? refuse_accumulator(device) : why;
 }

@@ -134,6 +134,7 @@ LADDER_VARIANT(
             "v12b's update takes 2.8 of its 33.8 ms at kmcuda on an H200; one in which 1 % of the points move "
             "touches a fiftieth of the sums: 0.05, and a solve gains 8 %, more where labels cost less. The first "
             "update, the one that is timed by itself, adds all points up: some 1 ms, as neighbouring threads add "
-            "to neighbouring sums; but where K is small many atomics meet there, and it is slower than the base",
+            "to neighbouring sums; but where K is small many atomics meet there, and it is slower than the base. A new "
+            "algorithm: sums are kept, not made",
         .shows = "solve", .source = "U. Kulisch and W. Miranker, exact sums in fixed point, 1981",
         .arithmetic = {.form = Arithmetic::Form::expanded}, .f32 = phases<float>, .f64 = phases<double>)

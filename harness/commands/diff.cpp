@@ -136,8 +136,9 @@ std::string without_python_comments(const std::string& code) {
 }
 
 struct Source {
-  std::string base;   ///< as its card has it
-  std::string lines;  ///< that do something
+  std::string base;            ///< as its card has it
+  std::string lines;           ///< that do something
+  bool new_algorithm = false;  ///< its card says "A new algorithm": it is no step from its base
 };
 
 Source read_source(const std::string& id) {
@@ -147,7 +148,10 @@ Source read_source(const std::string& id) {
         fmt::format("there is no variant '{}' in {}: `ladder list` shows them all", id, variants_folder().string()));
   const bool python = file.extension() == ".py";
   std::string code = python ? without_python_comments(read_whole(file)) : without_comments(read_whole(file));
-  Source source{.base = base_in(take_card(code)), .lines = ""};
+  const std::string card = take_card(code);
+  Source source{.base = base_in(card), .lines = ""};
+  source.new_algorithm =
+      std::regex_replace(card, std::regex("\"\\s*\""), "").find("A new algorithm") != std::string::npos;
   std::set<fs::path> seen;
   add_lines(file, code, seen, source.lines);
   return source;
@@ -225,16 +229,22 @@ int show_table(const std::string& patterns) {
       choose(all_ids(), patterns, "variant", [](const std::string& id) { return std::vector<std::string>{id}; });
   const Comparer comparer;
   std::vector<double> sizes;
+  int algorithms = 0;
   fmt::print("{:<28} {:<28} {:>8} {:>6} {:>8}\n", "variant", "base", "changed", "added", "removed");
   for (const std::string& id : chosen) {
     const Source variant = read_source(id);
     if (variant.base.empty()) continue;
     const Step step = comparer.step(read_source(variant.base), variant);
-    sizes.push_back(step.changed);
-    fmt::print("{:<28} {:<28} {:>8} {:>6} {:>8}\n", id, variant.base, step.changed, step.added, step.removed);
+    if (variant.new_algorithm)
+      ++algorithms;
+    else
+      sizes.push_back(step.changed);
+    fmt::print("{:<28} {:<28} {:>8} {:>6} {:>8}{}\n", id, variant.base, step.changed, step.added, step.removed,
+               variant.new_algorithm ? "  a new algorithm" : "");
   }
-  if (sizes.empty()) throw Error(fmt::format("none of '{}' has a base: there is no step to measure", patterns));
-  fmt::print("median of {}: {:g} lines changed\n", sizes.size(), summarise(sizes).median);
+  if (sizes.empty() && algorithms == 0)
+    throw Error(fmt::format("none of '{}' has a base: there is no step to measure", patterns));
+  if (!sizes.empty()) fmt::print("median of {}: {:g} lines changed\n", sizes.size(), summarise(sizes).median);
   return 0;
 }
 
@@ -249,7 +259,9 @@ Command diff_command(CLI::App& app) {
   auto* diff = app.add_subcommand("diff", "Show what a revision changes of its base, and in how many lines");
   auto* id = diff->add_option("id", o->id, "The variant; with --stat globs, and all where none is given");
   auto* over = diff->add_option("--over", o->over, "Against this variant, instead of the base");
-  diff->add_flag("--stat", o->as_table, "A table of the steps, and their median")->excludes(over);
+  diff->add_flag("--stat", o->as_table,
+                 "A table of the steps, and their median: new algorithms, as their cards say, are none")
+      ->excludes(over);
   diff->footer(
       "Comments, blank lines, white space, namespaces and cards are no change; parts count as if they stood in the\n"
       "file. A line that was rewritten counts once.");

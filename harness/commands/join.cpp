@@ -14,6 +14,7 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
   struct Options {
     fs::path out;
     std::vector<fs::path> pieces;
+    int samples = 0;
   };
   const auto o = std::make_shared<Options>();
   auto* join = app.add_subcommand("join", "Make one record of the pieces of a run, side by side on several GPUs, say");
@@ -22,6 +23,8 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
                    "Records of one commit on one machine; of a row that several have the last one's counts")
       ->required()
       ->expected(2, 1000);
+  join->add_option("--samples", o->samples, "Keep so many samples of each row, to keep the file small (default: all)")
+      ->check(CLI::Range(10, 1000000));
   return {join, [o, argv] {
             std::string holder;
             const auto alone = FileLock::take(o->out, holder);
@@ -30,7 +33,9 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
                                       holder));
             std::vector<Piece> pieces;
             for (const fs::path& file : o->pieces) pieces.push_back({file, read_record(file)});
-            const nlohmann::json record = joined(pieces, argv, o->out);
+            nlohmann::json record = joined(pieces, argv, o->out);
+            if (o->samples > 0)
+              for (nlohmann::json& row : record["rows"]) keep_samples(row, size_t(o->samples));
             write_record(record, o->out);
             fmt::print("{}: {} rows of {} workloads from {} records\n", o->out.string(), record["rows"].size(),
                        record["workloads"].size(), pieces.size());

@@ -245,6 +245,7 @@ struct Card {
   std::string idea = "";     ///< that idea, in a line
   std::string expect = "";   ///< what should change, and by how much, before anybody measures
   std::string shows = "";    ///< the scope in which the change shows: assign, update, iteration, solve, end_to_end
+  std::string counter = "";  ///< the counter of `ladder profile` that shows why (sectors_per_load)
   std::string source = "";   ///< where the idea is from
   std::string library = "";  ///< of a peer: what it calls, with versions ("scikit-learn 1.9.1, Python 3.11.7")
   Arithmetic arithmetic = {};

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numbers>
 
 #include "base/error.hpp"
 #include "records/record.hpp"
@@ -97,6 +99,27 @@ json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& ar
     for (const json& tuned : piece.record.value("tuning", json::array())) put_tuning(record, tuned);
   }
   return record;
+}
+
+void keep_samples(json& row, size_t most) {
+  const size_t taken = row.at("samples_ms").size();
+  if (taken <= most) return;
+  // One of each stretch of time, at a place in it that the golden ratio moves on: what returns with a period, as
+  // batches do, is met at all of its phases.
+  std::vector<size_t> places;
+  for (size_t i = 0; i < most; ++i) {
+    double whole = 0;
+    const double within = std::modf(double(i) * std::numbers::phi, &whole);
+    places.push_back(std::min(taken - 1, size_t((double(i) + within) * double(taken) / double(most))));
+  }
+  for (const char* beside : {"samples_ms", "sm_mhz", "solve_iterations"}) {
+    json& all = row.at(beside);
+    if (all.size() != taken) continue;  // none at all: what it says was not asked for
+    json kept = json::array();
+    for (const size_t place : places) kept.push_back(all[place]);
+    all = std::move(kept);
+  }
+  if (!row.contains("samples_taken")) row["samples_taken"] = taken;
 }
 
 }  // namespace ladder

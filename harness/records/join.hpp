@@ -18,4 +18,8 @@ struct Piece {
 nlohmann::json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& argv,
                       const std::filesystem::path& out);
 
+/// Keeps `most` samples of a row that has more, spread over the time they were taken in, and what stands beside each of
+/// them; the row's `samples_taken` says how many there were. Median and quartiles stay those of all.
+void keep_samples(nlohmann::json& row, size_t most);
+
 }  // namespace ladder

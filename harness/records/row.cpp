@@ -47,6 +47,7 @@ json new_row(const Variant& v, const Workload& w, const std::string& scope, cons
               {"base", v.base},
               {"idea", v.idea},
               {"shows", v.card.is_object() ? v.card.value("shows", "") : ""},
+              {"counter", v.card.is_object() ? v.card.value("counter", "") : ""},
               {"workload", w.name},
               {"metric", w.metric},
               {"device", s.device},

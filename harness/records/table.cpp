@@ -52,6 +52,8 @@ class Table {
       place.rows[row.at("scope")] = &row;
       place.tuned = place.tuned || row.value("tuned", false);
       base_[row.at("variant")] = row.at("base");
+      idea_[row.at("variant")] = row.at("idea");
+      if (const std::string counter = row.value("counter", ""); !counter.empty()) counter_[row.at("variant")] = counter;
       with_roof_ = with_roof_ || row.value("roof_percent", json()).is_number();
       with_right_ = with_right_ || (row.at("device") == "simt" && row.at("median_ms").is_number());
     }
@@ -75,6 +77,7 @@ class Table {
       else
         ++(timed ? right : refused);
     }
+    text += most_gained();
     if (right) text += fmt::format("{} lines are left out: a GPU's source on the CPU, right\n", right);
     if (refused) text += fmt::format("{} lines are left out: refused; without --brief this table says why\n", refused);
     return text;
@@ -236,9 +239,36 @@ class Table {
     return text;
   }
 
+  /// For each workload and device, the rung whose iteration gained most over its base, where there are three to choose
+  /// from; and where to see why.
+  std::string most_gained() const {
+    // Workload and device -> how many rungs have a gain, and the best of them.
+    std::map<std::pair<std::string, std::string>, std::pair<int, const Line*>> best;
+    for (const Line& line : lines_) {
+      const auto gain = over_base(line, "iteration");
+      if (!gain) continue;
+      auto& [count, most] = best[{line.workload, line.device}];
+      ++count;
+      if (!most || *gain > *over_base(*most, "iteration")) most = &line;
+    }
+    std::string text;
+    for (const auto& [where, found] : best) {
+      const auto& [workload, device] = where;
+      const auto& [count, line] = found;
+      const double gain = *over_base(*line, "iteration");
+      if (count < 3 || gain < 1.1) continue;
+      text += fmt::format("{} on {}: {} gained most over its base, {}: {}\n", workload, device, line->variant,
+                          times(gain), idea_.at(line->variant));
+      if (const auto counter = counter_.find(line->variant); counter != counter_.end())
+        text += fmt::format("    what shows it: {}, by `build/ladder profile {} {} --workload {}`\n", counter->second,
+                            base_.at(line->variant), line->variant, workload);
+    }
+    return text;
+  }
+
   const TableOptions& options_;
   std::vector<Line> lines_;
-  std::map<std::string, std::string> base_;
+  std::map<std::string, std::string> base_, idea_, counter_;  // of a variant, from its card
   std::vector<std::string> scopes_;
   bool with_base_ = false, with_root_ = false, with_roof_ = false;  ///< columns of each scope
   bool with_right_ = false;                                         ///< where the CPU device says "right"

@@ -84,8 +84,18 @@ struct Copy {
   size_t from_bytes() const { return from_pitch * (height - 1) + width; }
   cudaError_t run() const {
     if (lost_context() != cudaSuccess) return lost_context();
-    for (size_t row = 0; row < height; ++row)
-      std::memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);
+    for (size_t row = 0; row < height; ++row) {
+      const char* const source = static_cast<const char*>(from) + row * from_pitch;
+#ifdef SIMT_CHECKED
+      if (const void* unwritten = memory::is_device(to) ? nullptr : memory::unwritten(source, width)) {
+        simt::record_fault(cudaErrorIllegalAddress, "a copy of " + std::to_string(width) +
+                                                        " bytes to the host takes what nobody has written: " +
+                                                        memory::describe_allocation(unwritten));
+        return lost_context();
+      }
+#endif
+      std::memmove(static_cast<char*>(to) + row * to_pitch, source, width);
+    }
     return cudaSuccess;
   }
 };

@@ -265,6 +265,19 @@ void fill_with_nonsense(void* address, size_t bytes) {
   std::memcpy(a, &word, bytes);
 }
 
+const void* unwritten(const void* address, size_t bytes) {
+  if (!is_device(address)) return nullptr;
+  const char* const end = static_cast<const char*>(address) + bytes;
+  unsigned last = 0;
+  for (const char* a = static_cast<const char*>(address) + -uintptr_t(address) % 4; end - a >= 4; a += 4) {
+    unsigned word = 0;
+    std::memcpy(&word, a, sizeof word);
+    if (word == nonsense && last == nonsense) return a - 4;
+    last = word;
+  }
+  return nullptr;
+}
+
 void* allocate(size_t bytes, int device) {
   void* address = arena().allocate(bytes, device);
   if (address) fill_with_nonsense(address, bytes);

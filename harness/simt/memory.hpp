@@ -15,6 +15,10 @@ inline constexpr unsigned nonsense = 0x7ff4dead;
 /// Fills with `nonsense`; 4-byte aligned.
 void fill_with_nonsense(void* address, size_t bytes);
 
+/// The first of these bytes of device memory that still hold it, two words of it in a row; null where none do, and of
+/// other memory. A single word may be somebody's number.
+const void* unwritten(const void* address, size_t bytes);
+
 /// Null where the memory of the device is used up.
 void* allocate(size_t bytes, int device);
 /// False where no allocation starts at `address`.

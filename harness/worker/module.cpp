@@ -70,6 +70,7 @@ nlohmann::json to_json(const Card& card, DeviceKind home) {
           {"idea", card.idea},
           {"expect", card.expect},
           {"shows", card.shows},
+          {"counter", card.counter},
           {"source", card.source},
           {"library", card.library},
           {"device", to_string(home)},

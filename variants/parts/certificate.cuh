@@ -11,14 +11,21 @@ namespace ladder {
 
 // ---- what is assumed of a tensor core, and tried on the one at hand (probe.cuh)
 
-/// One mma differs from C + sum a_k b_k by at most so many units of 2^-23 (|C| + sum |a_k b_k|): two steps, each of
-/// which cuts nine addends and their sum.
+/// One mma differs from C + sum a_k b_k by at most so many units of 2^-23 (|C| + sum |a_k|' |b_k|'), where |x|' is the
+/// nominal size of a half, max(|x|, least_nominal): two steps, each of which cuts nine addends and their sum.
 constexpr double cut_units = 20;
+constexpr int most_features = 1 << 16;  // so that all steps' cuts together stay below a hundredth
 
-/// By how much, relative to |yh| |zh|, a product over d features may be off: the assumption, step after step.
+/// By how much, relative to |yh|' |zh|', a product over d features may be off: the assumption, step after step.
 __host__ __device__ inline double accumulation(int d) {
   const double all = cut_units * 0x1p-23 * ((d + mma_depth - 1) / mma_depth);
   return all / (1 - all);
+}
+
+/// What |yh|' may exceed |yh| by, in the units of halves: each of a row's features, and each zero up to the next step
+/// of the product, may count for least_nominal more.
+__host__ __device__ inline double nominal_excess(int d) {
+  return least_nominal * sqrt(double((d + mma_depth - 1) / mma_depth * mma_depth));
 }
 
 // ---- what is kept of a row, once
@@ -32,14 +39,14 @@ constexpr double least_weight = 0x1p-50;
 /// More than what double arithmetic does to a length, relative.
 constexpr double of_doubles = 0x1p-40;
 
-/// A point: y is about factor times its halves; |yh| <= weight, |yl| <= usual_loss weight.
+/// A point: y is about factor times its halves; |yh|' <= weight, |yl| <= usual_loss weight.
 struct CertainPoint {
   float factor, weight;
 };
 
-__host__ __device__ inline CertainPoint certain_point(const Rounded& row) {
+__host__ __device__ inline CertainPoint certain_point(const Rounded& row, int d) {
   const double unit = scalbn(1.0, -row.exponent);
-  const double kept = sqrt(row.kept) * unit, whole = sqrt(row.whole) * unit;
+  const double kept = (sqrt(row.kept) + nominal_excess(d)) * unit, whole = sqrt(row.whole) * unit;
   const double lost = sqrt(row.lost) * unit + of_doubles * whole;
   const double weight = kept > lost / usual_loss ? kept : lost / usual_loss;
   return {float(unit), float((weight > least_weight ? weight : least_weight) * (1 + 0x1p-20))};
@@ -58,7 +65,7 @@ constexpr float far_square = 0x1p70f;
 
 __host__ __device__ inline CertainCentroid certain_centroid(const Rounded& row, int d) {
   const double unit = scalbn(1.0, -row.exponent);
-  const double kept = sqrt(row.kept) * unit, whole = sqrt(row.whole) * unit;
+  const double kept = (sqrt(row.kept) + nominal_excess(d)) * unit, whole = sqrt(row.whole) * unit;
   const double lost = sqrt(row.lost) * unit + of_doubles * whole;
   if (!(whole < far_away)) return {0, float(least_weight), far_square, 0};
   const double slack = usual_loss * whole + lost + (accumulation(d) + 0x1p-21) * kept;

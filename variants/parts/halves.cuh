@@ -44,7 +44,7 @@ __device__ Rounded halve_row(const HalfRows& to, int64_t row, int d, const Value
   double largest = 0;
   for (int f = lane; f < d; f += 32) largest = max(largest, fabs(value(f)));
   for (int half = 16; half > 0; half /= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, half));
-  const int exponent = largest > 0 ? min(half_top - ilogb(largest), most_exponent) : 0;
+  const int exponent = largest > 0 ? min(half_top - ilogb(largest), most_exponent) : most_exponent;
   const double scale = scalbn(1.0, exponent);
   double whole = 0, kept = 0, lost = 0;
   const auto place = [&](int part) { return reinterpret_cast<__half2*>(to.part[part] + row * to.pitch); };

@@ -20,6 +20,14 @@ namespace ladder {
 
 constexpr int mma_rows = 16, mma_columns = 8, mma_depth = 16;
 
+/// The least size that the exponent of a half tells. Smaller halves, and zeros, have the same exponent: a tensor core
+/// that lines up products by their operands' exponents takes each of these to be so large.
+constexpr float least_nominal = 0x1p-14f;
+__host__ __device__ inline float nominal(float half) {
+  const float size = fabsf(half);
+  return size < least_nominal ? least_nominal : size;
+}
+
 struct FragmentA {
   uint32_t r[4];
 };
@@ -30,19 +38,19 @@ struct FragmentB {
 #ifndef __CUDACC__
 
 /// The sum of a float and 8 products of halves as the certificate fears it: every addend is cut towards zero to a
-/// multiple of 2^-23 of the power of two that the largest one has reached, the sum of these is cut to 24 bits.
+/// multiple of 2^-23 of the power of two that the largest one has reached, the sum of these is cut to 24 bits. Of a
+/// product that power of two is told by its operands' nominal sizes, whatever it comes to: `size` has their products.
 /// Tensor cores have been seen to cut so (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor
 /// cores", 2021), with none (V100) to two (A100 and later) bits more.
-inline float cut_sum(float c, const float* product) {
+inline float cut_sum(float c, const float* product, const float* size) {
   // Products of halves are floats without a rounding. As whole numbers, the bits of magnitudes are in their order.
   uint32_t most = std::bit_cast<uint32_t>(c) & 0x7fffffffu;
-  for (int p = 0; p < 8; ++p) most = std::max(most, std::bit_cast<uint32_t>(product[p]) & 0x7fffffffu);
+  for (int p = 0; p < 8; ++p) most = std::max(most, std::bit_cast<uint32_t>(size[p]));
   const int exponent = int(most >> 23);  // biased
   if (exponent == 255) {                 // infinite, or no number
     for (int p = 0; p < 8; ++p) c += product[p];
     return c;
   }
-  if (exponent < 24) return c;                                               // below 2^-103 there are no products but 0
   const float units = std::bit_cast<float>(uint32_t(277 - exponent) << 23);  // 2^23 / the power of two
   int32_t sum = int32_t(c * units);
   for (int p = 0; p < 8; ++p) sum += int32_t(product[p] * units);
@@ -87,9 +95,12 @@ __device__ inline void mma(float (&d)[4], const FragmentA& a, const FragmentB& b
   }
   __syncwarp();  // nobody reads them any more: the next product may bring its own
   for (int e = 0; e < 4; ++e) {
-    float product[mma_depth];
-    for (int k = 0; k < mma_depth; ++k) product[k] = row[e / 2][k] * column[e % 2][k];
-    d[e] = cut_sum(cut_sum(d[e], product), product + 8);
+    float product[mma_depth], size[mma_depth];
+    for (int k = 0; k < mma_depth; ++k) {
+      product[k] = row[e / 2][k] * column[e % 2][k];
+      size[k] = nominal(row[e / 2][k]) * nominal(column[e % 2][k]);
+    }
+    d[e] = cut_sum(cut_sum(d[e], product, size), product + 8, size + 8);
   }
 #endif
 }

@@ -3,7 +3,8 @@
 // them on their way, by asynchronous copies. 8 warps with 32 points each, which multiply with 64 centroids at a time
 // (32 where rows are wider: registers), so that two blocks fit on a multiprocessor. v26_projected introduces it.
 #pragma once
-#include "copy_async.cuh"
+#include <cuda_pipeline.h>
+
 #include "mma.cuh"
 
 namespace ladder {
@@ -74,16 +75,16 @@ struct NarrowTile {
         const uint4* const from = c + int64_t(tile) * columns * chunks;
         for (int e = 0; e < columns * chunks / block; ++e) {
           const int place = e * block + int(threadIdx.x), line = place / chunks, chunk = place % chunks;
-          copy_async(shared + to * stage_words + (line * pitch + chunk) * 4, from + place);
+          __pipeline_memcpy_async(shared + to * stage_words + (line * pitch + chunk) * 4, from + place, 16);
         }
       }
-      close_group();  // an empty one at the end, so that the number of groups tells which have come
+      __pipeline_commit();  // an empty one at the end, so that the number of groups tells which have come
     };
 
     for (int s = 0; s < stages - 1; ++s) fetch(s, s);
     int stage = 0;
     for (int tile = 0; tile < tiles; ++tile) {
-      wait_groups<stages - 2>();
+      __pipeline_wait_prior(stages - 2);
       __syncthreads();  // this stage is there for all, and nobody reads the one before any more
       fetch(tile + stages - 1, (stage + stages - 1) % stages);  // into the one before
       const uint32_t* const here = shared + stage * stage_words;

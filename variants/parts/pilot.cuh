@@ -116,7 +116,7 @@ inline double short_cost(int k, int d, int width, double candidates, double left
 
 /// Whether any number of directions could pay.
 inline bool worth_a_pilot(int k, int d) {
-  return d <= most_features && short_cost(k, d, narrowest, 0, 0) < full_cost(k, d);
+  return d <= most_projected && short_cost(k, d, narrowest, 0, 0) < full_cost(k, d);
 }
 
 /// The width of short rows that is cheapest; 0: none is. Waits for the device.

@@ -11,11 +11,11 @@
 
 namespace ladder {
 
-constexpr int sought = 128;          // vectors of the iteration
-constexpr int sampled = 4096;        // points whose covariance it is
-constexpr int rounds = 4;            // of the iteration
-constexpr int most_features = 4096;  // of which the defect is known well enough
-constexpr double no_news = 0x1p-40;  // a vector of which the earlier ones leave less (of its square) is none
+constexpr int sought = 128;           // vectors of the iteration
+constexpr int sampled = 4096;         // points whose covariance it is
+constexpr int rounds = 4;             // of the iteration
+constexpr int most_projected = 4096;  // features of which the defect is known well enough
+constexpr double no_news = 0x1p-40;   // a vector of which the earlier ones leave less (of its square) is none
 
 struct Directions {
   double* at = nullptr;      // d x sought: feature f of direction k is at[f * sought + k]; all 0 where there is none

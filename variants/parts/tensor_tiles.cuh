@@ -4,7 +4,8 @@
 // multiplied: also across the end of a tile, so that the next one's are there when the last products of this one have
 // been looked at. v22_tensor_split introduces it; v23_certified keeps it.
 #pragma once
-#include "copy_async.cuh"
+#include <cuda_pipeline.h>
+
 #include "halves.cuh"
 
 namespace ladder {
@@ -67,13 +68,13 @@ struct TensorTile {
             const int place = e * block + int(threadIdx.x), line = place / tile_chunks, chunk = place % tile_chunks;
             const bool is_point = e < own_points;
             const int64_t from = is_point ? own_point[e % own_points] : next_tile * columns + line - rows;
-            copy_async(stage + p * (rows + columns) * tile_words + tile_place(line, chunk),
-                       (is_point ? x : c).part[p] + from * x.pitch + next_step * tile_chunks + chunk);
+            __pipeline_memcpy_async(stage + p * (rows + columns) * tile_words + tile_place(line, chunk),
+                                    (is_point ? x : c).part[p] + from * x.pitch + next_step * tile_chunks + chunk, 16);
           }
         }
         if (++next_step == steps) next_step = 0, ++next_tile;
       }
-      close_group();  // an empty one at the end, so that the number of groups tells which have come
+      __pipeline_commit();  // an empty one at the end, so that the number of groups tells which have come
     };
 
     for (int s = 0; s < stages - 1; ++s) fetch(s);
@@ -83,7 +84,7 @@ struct TensorTile {
       const bool busy = begin + first_row < n && tile * columns + first_column < k;
       Products sum = {}, rest = {};
       for (int step = 0; step < steps; ++step) {
-        wait_groups<stages - 2>();
+        __pipeline_wait_prior(stages - 2);
         __syncthreads();                       // this stage is there for all, and nobody reads the one before any more
         fetch((stage + stages - 1) % stages);  // into the one before
         const uint32_t* const here = shared + stage * stage_words;

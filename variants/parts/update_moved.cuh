@@ -160,10 +160,11 @@ void update_moved(State<T>& s, const T* rows) {
 template <class T>
 void download_moved(State<T>& s) {
   auto& m = s.template own<MovedSums>();
-  check(cudaMemcpyAsync(m.moves_host, m.moves, counted_moves * sizeof *m.moves, cudaMemcpyDeviceToHost, s.stream),
+  const int written = std::min(m.done, counted_moves);
+  check(cudaMemcpyAsync(m.moves_host, m.moves, written * sizeof *m.moves, cudaMemcpyDeviceToHost, s.stream),
         "downloading the moves");
   download_rows(s);
-  for (; m.told < std::min(m.done, counted_moves); ++m.told) {
+  for (; m.told < written; ++m.told) {
     const auto moved = m.moves_host[m.told].points;
     s.counters["points moved"].push_back(int64_t(moved));
     s.counters["points added anew"].push_back(moves_are_many(moved, s.n) ? s.n : 0);
