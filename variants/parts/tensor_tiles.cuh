@@ -48,17 +48,21 @@ struct TensorTile {
     uint32_t* const shared = dynamic_shared<uint32_t>();  // stages x parts x (rows + columns) x tile_words
     const int steps = x.pitch / tile_chunks, tiles = (k + columns - 1) / columns, begin = blockIdx.x * rows;
     int next_tile = 0, next_step = 0;  // what is copied next
+    // A thread copies the same chunk of every 64th row: what differs between these is the same for all threads.
+    constexpr int copied = block / tile_chunks;
+    const int own_line = int(threadIdx.x) / tile_chunks, own_chunk = int(threadIdx.x) % tile_chunks;
+    const int own_place = tile_place(own_line, own_chunk);
     const auto fetch = [&](int to) {
       if (next_tile < tiles) {
         uint32_t* const stage = shared + to * stage_words;
         for (int p = 0; p < parts; ++p) {
 #pragma unroll
-          for (int e = 0; e < (rows + columns) * tile_chunks / block; ++e) {
-            const int place = e * block + int(threadIdx.x), line = place / tile_chunks, chunk = place % tile_chunks;
-            const bool is_point = e < rows * tile_chunks / block;
-            const int64_t from = is_point ? begin + line : next_tile * columns + line - rows;
-            __pipeline_memcpy_async(stage + p * (rows + columns) * tile_words + tile_place(line, chunk),
-                                    (is_point ? x : c).part[p] + from * x.pitch + next_step * tile_chunks + chunk, 16);
+          for (int e = 0; e < rows + columns; e += copied) {
+            const HalfRows& from = e < rows ? x : c;
+            const int64_t line = e < rows ? begin + e : next_tile * columns + e - rows;
+            const uint4* const lines = from.part[p] + line * from.pitch + next_step * tile_chunks;  // of all threads
+            __pipeline_memcpy_async(stage + (p * (rows + columns) + e) * tile_words + own_place,
+                                    lines + own_line * from.pitch + own_chunk, 16);
           }
         }
         if (++next_step == steps) next_step = 0, ++next_tile;
