@@ -177,7 +177,7 @@ def faulty_copy(folder: Path, file: str, right: str, wrong: str) -> Path:
         ),
         pytest.param(
             near_ties,
-            "faulty.cu",
+            "parts/recheck.cuh",
             "at < doubts->pairs;",
             "at < doubts->pairs - 1;",
             id="a_list_without_its_last_row",
