@@ -2,6 +2,7 @@
 // as they are written there. The instructions themselves are for a GPU: cuda_wgmma.cu.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <vector>
@@ -176,8 +177,9 @@ struct Barrier {
   }
 };
 
-/// Two blocks, of each a producer and two readers, in an order that is drawn; copies come when they like.
-void go_round(int slots, int pieces, uint32_t seed) {
+/// Two blocks, of each a producer and two readers, in an order that is drawn; copies come when they like. The readers
+/// take turns of `window` pieces, and give a slot back when they have read the next one, as warpgroups do. Does it end?
+bool go_round(int slots, int window, int pieces, uint32_t seed) {
   constexpr int readers = 2, half = 16;
   std::mt19937 random(seed);
   struct Copy {
@@ -187,7 +189,9 @@ void go_round(int slots, int pieces, uint32_t seed) {
     RingPlace at;
     int piece = 0;
     bool reading = false;
+    int held = -1;  // the slot that was read last
   };
+  std::array<int, ring_blocks> turn{};  // of the readers of a block: 0, 1, 0, ...
   std::vector<std::vector<Barrier>> full(ring_blocks, std::vector<Barrier>(slots, Barrier(1)));
   std::vector<std::vector<Barrier>> empty(ring_blocks, std::vector<Barrier>(slots, Barrier(ring_blocks * readers)));
   std::vector<std::array<int, ring_blocks>> memory(ring_blocks * slots, {-1, -1});
@@ -202,10 +206,17 @@ void go_round(int slots, int pieces, uint32_t seed) {
       full[block][slot].arrive(ring_blocks * half);
       for (int to = 0; to < ring_blocks; ++to) copies.push_back({to, slot, block, agent.piece});
     } else {
+      const auto release = [&](int which) {
+        for (int to = 0; to < ring_blocks; ++to) empty[to][which].arrive();
+      };
+      if (agent.piece % window == 0 && turn[block] % readers != who / ring_blocks - 1) return false;
       if (!agent.reading) return agent.reading = full[block][slot].ended(agent.at.filled());
       for (const int part : memory[block * slots + slot]) EXPECT_EQ(part, agent.piece);
-      for (int to = 0; to < ring_blocks; ++to) empty[to][slot].arrive();
+      if (agent.held >= 0) release(agent.held);
+      agent.held = slot;
       agent.reading = false;
+      if (agent.piece % window == window - 1) ++turn[block];
+      if (agent.piece + 1 == pieces) release(slot);
     }
     ++agent.piece;
     agent.at.advance(slots);
@@ -223,16 +234,21 @@ void go_round(int slots, int pieces, uint32_t seed) {
       full[copy.block][copy.slot].come(half);
       idle = 0;
     }
-    if (testing::Test::HasFailure()) return;
+    if (testing::Test::HasFailure()) return true;
   }
-  for (const Agent& agent : agents) EXPECT_EQ(agent.piece, pieces) << "waits for ever";
+  return std::all_of(agents.begin(), agents.end(), [&](const Agent& agent) { return agent.piece == pieces; });
 }
 
 TEST(BulkRing, EveryPieceIsReadByAllBeforeItsSlotIsFilledAgain) {
-  for (uint32_t seed = 0; seed < 50; ++seed) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
-    go_round(1 + int(seed % 4), 23, seed);
+    const int window = 1 + int(seed % 3);
+    EXPECT_TRUE(go_round(window + 1 + int(seed % 4), window, 24, seed)) << "waits for ever";
   }
+}
+
+TEST(BulkRing, ARingThatHoldsNoMoreThanATurnIsNeverFreeAgain) {
+  for (uint32_t seed = 0; seed < 10; ++seed) EXPECT_FALSE(go_round(3, 3, 24, seed)) << seed;
 }
 
 }  // namespace

@@ -82,6 +82,10 @@ struct WarpgroupTile {
   template <int window, bool streamed, class Begin, class Look, class End>
   __device__ static void multiply(const uint4* __restrict__ x, const unsigned char* __restrict__ c, int n, int k,
                                   int steps, const Begin& begin, const Look& look, const End& end) {
+    // A turn is a window. A group that waits for it may still have the last slot of its window before, and the facts
+    // behind that; in the meantime the other one reads a window, and facts. A ring that does not hold all these is
+    // never free again: both would wait for ever.
+    static_assert(slots >= window + 3);
     const Ring ring(dynamic_shared<unsigned char>());
     ring.begin();
     // Clusters deal out the rows by bundles. Both blocks of one go along with all of its bundles, for each fetches half
@@ -129,13 +133,13 @@ struct WarpgroupTile {
         for (int tile = 0; tile < tiles; ++tile) {
           // Whose points come next.
           const int then = tile + 1 == tiles && bundle + clusters < bundles ? bundle + clusters : bundle;
-          turns.take();
           int before = 0;  // the slot that was multiplied last
           const uint4* here = streamed ? fragments(bundle) : nullptr;
           for (int done = 0; done < (streamed ? steps : 1); done += window * stage_steps) {
             const uint4* ahead = nullptr;
             if constexpr (streamed)
               ahead = done + window * stage_steps < steps ? here + window * stage_pitch : fragments(then);
+            turns.take();
 #pragma unroll
             for (int i = 0; i < window; ++i) {
               ring.wait_for(at);
@@ -155,9 +159,9 @@ struct WarpgroupTile {
               before = at.slot;
               at.advance(slots);
             }
+            turns.pass();  // all are asked for: the other's go behind them
             here = ahead;
           }
-          turns.pass();  // all are asked for: the other's go behind them
           finish_products(product);
           ring.release(before);
           if constexpr (streamed) {
