@@ -34,7 +34,7 @@ __global__ void halve_points_kernel(const T* rows, View<T> view, uint4* halves, 
   };
   const Rounded row =
       halve_words<1>(place, steps * mma_depth / 2, d, [&](int f) { return i < n ? view(rows, i, f, d) : 0.0; });
-  if (threadIdx.x % 32 == 0) point[i] = certain_point(row);
+  if (threadIdx.x % 32 == 0) point[i] = certain_point(row, steps * mma_depth);
 }
 
 /// One warp per centroid, and per row of the last tile that has none. The first thread clears the counts. Steps that
@@ -198,7 +198,10 @@ void assign(State<T>& s) {
   recheck(s, doubts);
 }
 
-std::string refuse(const Shape&, const Device& device, const Axes&) {
+std::string refuse(const Shape& p, const Device& device, const Axes&) {
+  if (p.d > most_features)
+    return "its bounds are proven for up to " + std::to_string(most_features) + " features, these points have " +
+           std::to_string(p.d);
   const std::string why = refuse_warpgroups(device);
   return why.empty() ? refuse_group_accumulator() : why;
 }

@@ -16,9 +16,9 @@ __global__ void __launch_bounds__(group_threads) group_probe_kernel(unsigned* wo
   unsigned char* const b = dynamic_shared<unsigned char>();               // a step's B
   float* const sums = reinterpret_cast<float*>(b + step_bytes<columns>);  // group_rows x columns
   const int probe = blockIdx.x, thread = threadIdx.x;
-  const auto two = [&](int link, int side, int line, int word) {
-    return __halves2half2(probe_operand(probe, link, side, line, 2 * word),
-                          probe_operand(probe, link, side, line, 2 * word + 1));
+  const auto two = [&](int link, int matrix, int line, int word) {
+    return __halves2half2(probe_operand(probe, link, matrix, line, 2 * word),
+                          probe_operand(probe, link, matrix, line, 2 * word + 1));
   };
   float d[columns / 2] = {}, largest = 0;
   for (int link = 0; link < probe_chain; ++link) {
@@ -44,50 +44,44 @@ __global__ void __launch_bounds__(group_threads) group_probe_kernel(unsigned* wo
       DoubleDouble exact;
       double size = 0;
       for (int k = 0; k < (link + 1) * mma_depth; ++k) {
-        const auto operand = [&](int side, int line) {
-          return double(__half2float(probe_operand(probe, k / mma_depth, side, line, k % mma_depth)));
-        };
-        const double product = operand(0, at / columns) * operand(1, at % columns);
-        exact = add(exact, {product, 0});
-        size += fabs(product);
+        const float row = __half2float(probe_operand(probe, k / mma_depth, 0, at / columns, k % mma_depth));
+        const float column = __half2float(probe_operand(probe, k / mma_depth, 1, at % columns, k % mma_depth));
+        exact = add(exact, {double(row) * double(column), 0});
+        size += double(nominal(row)) * double(nominal(column));
       }
       const double error = fabs(add(exact, {-double(sums[at]), 0}).high);
       const double allowed = accumulation((link + 1) * mma_depth) * size;
       // Not `>`: an error that is no number is none that is allowed.
-      largest = fmaxf(largest, error <= 1e6 * allowed ? float(error / (allowed > 0 ? allowed : 1)) : 1e6f);
+      largest = fmaxf(largest, error <= 1e6 * allowed ? float(error / allowed) : 1e6f);
     }
     __syncthreads();  // all have read the sums
   }
-  atomicMax(worst, __float_as_uint(largest));
+  atomicMax(&worst[probe % kinds_of_probes], __float_as_uint(largest));
 }
 
 /// As probe_accumulator().
 template <int columns>
-float probe_group_accumulator(int probes) {
+ProbeRatios probe_group_accumulator(int of_each) {
   unsigned* worst = nullptr;
-  check(cudaMalloc(&worst, sizeof *worst), "taking memory for the probe of the tensor cores");
+  ProbeRatios ratios;
+  check(cudaMalloc(&worst, sizeof ratios), "taking memory for the probe of the tensor cores");
   std::shared_ptr<void> given_back(worst, [](void* p) { cudaFree(p); });
-  check(cudaMemset(worst, 0, sizeof *worst), "clearing the probe's result");
-  launch(group_probe_kernel<columns>, probes, group_threads, group_probe_bytes<columns>, nullptr, worst);
-  float ratio = 0;
-  check(cudaMemcpy(&ratio, worst, sizeof ratio, cudaMemcpyDeviceToHost), "probing the tensor cores");
-  return ratio;
-}
-#else
-/// The CPU device has no such products.
-template <int columns>
-float probe_group_accumulator(int) {
-  return std::numeric_limits<float>::infinity();
+  check(cudaMemset(worst, 0, sizeof ratios), "clearing the probe's results");
+  launch(group_probe_kernel<columns>, of_each * kinds_of_probes, group_threads, group_probe_bytes<columns>, nullptr,
+         worst);
+  check(cudaMemcpy(ratios.data(), worst, sizeof ratios, cudaMemcpyDeviceToHost), "probing the tensor cores");
+  return ratios;
 }
 #endif
 
-/// Why the certificate does not hold for a warpgroup's products on the current device; empty where it does.
+/// Why the certificate does not hold for a warpgroup's products on the current device, which has them; empty where it
+/// does.
 inline std::string refuse_group_accumulator() {
-  // 64 x 168 sums for each: as many as probe.cuh tries with 1000 of each kind take 10.
-  const float ratio = probe_group_accumulator<168>(40 * probe_kinds);
-  if (ratio <= 1) return "";
-  return "this device's tensor cores cut sums of a warpgroup by up to " + std::to_string(ratio) +
-         " times what the certificate allows for: labels would not be certain";
+#ifdef __CUDACC__
+  return refuse_ratios(probe_group_accumulator<168>(40));  // 64 x 168 sums each: 3 times those of probe.cuh's 1000
+#else
+  return "";
+#endif
 }
 
 }  // namespace ladder
