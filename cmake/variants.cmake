@@ -1,7 +1,9 @@
 # add_variants(FOLDER OUT [LINE]): every FOLDER/*.cu and *.cpp becomes a loadable module of its own, with its card
 # beside it as JSON: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is there), OUT/cpu/ID.so. A new file needs no edit
 # anywhere; one that does not compile takes nothing else with it (build with --keep-going). A line `// link: NAME` in a
-# file links it; `// link on HOME: NAME` does so in the module for that home alone, which other homes do without.
+# file links it; `// link on HOME: NAME` does so in the module for that home alone, which other homes do without. A line
+# `// for cuda: 90a` compiles the file's GPU code for that architecture alone, whatever the build's are: for
+# instructions that no other one has.
 # LINE is a regular expression: a file without a line like it is built by its target's name alone.
 # precompile_contract(NAME) before it: what is compiled for the CPU reads the contract's header in the form that the
 # compiler made of it once. The ladder's own modules do so in the sanitized build alone: the other one shows that each
@@ -60,6 +62,11 @@ function(add_variant file home out)
                                              CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
   if(home STREQUAL "cuda")
     target_link_libraries(${target} PRIVATE CUDA::cudart)
+    file(STRINGS ${file} alone REGEX "^// for cuda: *[0-9]+[a-z]?$" LIMIT_COUNT 1)
+    if(alone)
+      string(REGEX REPLACE "^// for cuda: *" "" alone "${alone}")
+      set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES ${alone}-real)
+    endif()
   else()
     target_link_libraries(${target} PRIVATE simt)
     file(STRINGS ${file} linked REGEX "^// link" LIMIT_COUNT 1)  # a library may bring options with it

@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("LADDER_BUILD", ROOT / "build"))
 LADDER = BUILD / "ladder"
 
+# Revisions by instructions that the CPU device does not have: refused there.
+GPU_ONLY = {"v24_wgmma"}
 QUICK = ["--min-time", "0", "--max-time", "0.05"]
 
 

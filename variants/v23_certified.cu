@@ -5,8 +5,8 @@
 // go to a list; a second kernel compares their last two candidates to 100 bits, or, where there are three or more, all
 // centroids in double. Points are seen from their middle, where coordinates, and with them the bounds, are smallest.
 #include "parts/centre.cuh"
-#include "parts/features.cuh"
 #include "parts/probe.cuh"
+#include "parts/recheck.cuh"
 #include "parts/tensor_tiles.cuh"
 #include "parts/update_lanes.cuh"
 
@@ -15,29 +15,12 @@ using namespace ladder;
 
 using Tile = TensorTile<1>;
 
-/// A row whose label is not proven, and its two candidates.
-struct Doubtful {
-  int row, first, second;
-};
-
-/// Of one iteration.
-struct Doubts {
-  int pairs;  ///< rows with two candidates: doubtful[0 .. pairs)
-  int scans;  ///< rows with more: the last ones of the list
-};
-constexpr int counted = 1024;  ///< iterations of a solve whose counts are kept
-
 template <class T>
 struct Certified {
   HalfRows x, c;
   View<T> view;
   CertainPoint* point = nullptr;        // n, padded to whole tiles
   CertainCentroid* centroid = nullptr;  // k, padded to whole tiles
-  Doubtful* doubtful = nullptr;         // n: pairs from the front, scans from the back
-  Doubts* doubts = nullptr;             // counted: those of iteration i since the restart are at i
-  Doubts* doubts_host = nullptr;        // page-locked
-  int done = 0;                         // iterations since the restart
-  int told = 0;                         // how many of them State::counters has
 };
 
 /// One warp per point, and per row of the last tile that has none.
@@ -119,59 +102,13 @@ __global__ void __launch_bounds__(Tile::block, 1)
   if (row >= Tile::rows || i >= n) return;
   Leaders all = heard[row];
   for (int e = 1; e < Tile::sharers; ++e) all.merge(heard[e * Tile::rows + row]);
-  if (all.proven()) {
-    label[i] = all.first_at;
-  } else if (all.pair()) {
-    doubtful[atomicAdd(&doubts->pairs, 1)] = {i, all.first_at, all.second_at};
-  } else {
-    doubtful[n - 1 - atomicAdd(&doubts->scans, 1)] = {i, 0, 0};
-  }
-}
-
-/// The exact labels of the rows in the list: a warp compares the two candidates of a row; where there are more, a
-/// block goes through all centroids.
-template <class T>
-__global__ void recheck_kernel(const T* __restrict__ x, const T* __restrict__ c, int32_t* __restrict__ label,
-                               const Doubtful* doubtful, const Doubts* doubts, int n, int k, int d) {
-  const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
-  for (int at = blockIdx.x * warps + threadIdx.x / 32; at < doubts->pairs; at += gridDim.x * warps) {
-    const Doubtful it = doubtful[at];
-    const auto exact = [&](int j) {
-      return Exact{exact_sum_of_warp(exact_distance(x + size_t(it.row) * d, c + size_t(j) * d, d, lane, 32)), j};
-    };
-    const Exact first = exact(it.first), second = exact(it.second);
-    if (lane == 0) label[it.row] = nearer(first, second) ? it.first : it.second;
-  }
-  __shared__ Exact found[256];
-  for (int at = blockIdx.x; at < doubts->scans; at += gridDim.x) {
-    const int row = doubtful[n - 1 - at].row;
-    const T* const own = x + size_t(row) * d;
-    Exact best;
-    for (int j = threadIdx.x; j < k; j += blockDim.x) {
-      double distance = 0;
-      for (int f = 0; f < d; ++f) {
-        const double diff = double(own[f]) - double(c[size_t(j) * d + f]);
-        distance += diff * diff;
-      }
-      // A sum of d squares is off by less than d + 8 roundings: what is farther by more than twice that is farther.
-      if (distance * (1 - (d + 8) * 0x1p-51) > best.distance.high) continue;
-      const Exact here{exact_distance(own, c + size_t(j) * d, d, 0, 1), j};
-      if (nearer(here, best)) best = here;
-    }
-    found[threadIdx.x] = best;
-    for (int half = blockDim.x / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (int(threadIdx.x) < half && nearer(found[threadIdx.x + half], found[threadIdx.x]))
-        found[threadIdx.x] = found[threadIdx.x + half];
-    }
-    if (threadIdx.x == 0) label[row] = found[0].centroid;
-    __syncthreads();  // the next row's may come
-  }
+  decide(i, all, label, doubtful, doubts, n);
 }
 
 template <class T>
 void prepare(State<T>& s) {
   prepare_features(s);
+  prepare_recheck(s);
   auto& own = s.template own<Certified<T>>();
   const int64_t points = Tile::padded_rows(s.n), centroids = Tile::padded_columns(s.k);
   own.x = take_half_rows(s, 1, points, s.d);
@@ -179,9 +116,6 @@ void prepare(State<T>& s) {
   own.view = {s.template device<T>(s.d), s.template device<int>(1)};
   own.point = s.template device<CertainPoint>(points);
   own.centroid = s.template device<CertainCentroid>(centroids);
-  own.doubtful = s.template device<Doubtful>(s.n);
-  own.doubts = s.template device<Doubts>(counted);
-  own.doubts_host = s.template pinned<Doubts>(counted);
 }
 
 template <class T>
@@ -196,38 +130,15 @@ void upload(State<T>& s) {
 }
 
 template <class T>
-void restart(State<T>& s) {
-  restart_rows(s);
-  auto& own = s.template own<Certified<T>>();
-  own.done = own.told = 0;
-}
-
-template <class T>
 void assign(State<T>& s) {
-  auto& own = s.template own<Certified<T>>();
-  Doubts* doubts = own.doubts + std::min(own.done++, counted - 1);
+  const auto& own = s.template own<Certified<T>>();
+  Doubts* doubts = next_doubts(s);
   const int64_t padded = Tile::padded_columns(s.k);
   launch(halve_centroids_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, own.view, own.c, own.centroid,
          doubts, s.k, padded, s.d);
   launch(assign_kernel, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, own.x, own.c, own.point,
-         own.centroid, s.label, own.doubtful, doubts, s.n, s.k, s.d);
-  launch(recheck_kernel<T>, std::min(blocks(s.n, 8), 4 * s.device_info.multiprocessors), 256, 0, s.stream,
-         s.template own<Rows<T>>().points, s.c, s.label, own.doubtful, doubts, s.n, s.k, s.d);
-}
-
-/// What the iterations since the last download counted comes down with their result: no iteration waits for it.
-template <class T>
-void download(State<T>& s) {
-  auto& own = s.template own<Certified<T>>();
-  check(cudaMemcpyAsync(own.doubts_host, own.doubts, std::min(own.done, counted) * sizeof(Doubts),
-                        cudaMemcpyDeviceToHost, s.stream),
-        "downloading the counts");
-  download_rows(s);
-  for (; own.told < std::min(own.done, counted); ++own.told) {
-    const Doubts& doubts = own.doubts_host[own.told];
-    s.counters["rows rechecked"].push_back(doubts.pairs + doubts.scans);
-    s.counters["rows rechecked against all"].push_back(doubts.scans);
-  }
+         own.centroid, s.label, s.template own<Recheck>().doubtful, doubts, s.n, s.k, s.d);
+  recheck(s, doubts);
 }
 
 std::string refuse(const Shape& p, const Device& device, const Axes&) {
@@ -241,10 +152,10 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
 template <class T>
 constexpr Phases<T> phases{.prepare = prepare<T>,
                            .upload = upload<T>,
-                           .restart = restart<T>,
+                           .restart = restart_recheck<T>,
                            .assign = assign<T>,
                            .update = update_any<T, Layout::features>,
-                           .download = download<T>};
+                           .download = download_recheck<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v23_certified", .base = "v22_tensor_split",

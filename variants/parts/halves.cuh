@@ -37,9 +37,10 @@ __device__ inline double sum_of_warp(double value) {
   return value;
 }
 
-/// One row to halves, by a warp: `value(f)`, a double, is its feature f. Every lane gets what was lost.
-template <int parts, class Value>
-__device__ Rounded halve_row(const HalfRows& to, int64_t row, int d, const Value& value) {
+/// One row to halves, by a warp: `value(f)`, a double, is its feature f. Two neighbours, features 2 w and 2 w + 1, go
+/// to place(part, w), a __half2&; from feature d on, up to word `words`, they are zeros. Every lane gets what was lost.
+template <int parts, class Place, class Value>
+__device__ Rounded halve_words(const Place& place, int words, int d, const Value& value) {
   const int lane = threadIdx.x % 32;
   double largest = 0;
   for (int f = lane; f < d; f += 32) largest = max(largest, fabs(value(f)));
@@ -47,8 +48,7 @@ __device__ Rounded halve_row(const HalfRows& to, int64_t row, int d, const Value
   const int exponent = largest > 0 ? min(half_top - ilogb(largest), most_exponent) : most_exponent;
   const double scale = scalbn(1.0, exponent);
   double whole = 0, kept = 0, lost = 0;
-  const auto place = [&](int part) { return reinterpret_cast<__half2*>(to.part[part] + row * to.pitch); };
-  for (int word = lane; word < to.pitch * 4; word += 32) {
+  for (int word = lane; word < words; word += 32) {
     __half high[2], low[2];
     for (int e = 0; e < 2; ++e) {
       const double here = 2 * word + e < d ? value(2 * word + e) * scale : 0.0;
@@ -57,10 +57,19 @@ __device__ Rounded halve_row(const HalfRows& to, int64_t row, int d, const Value
       low[e] = __double2half(rest * 0x1p11);
       whole += here * here, kept += rounded * rounded, lost += rest * rest;
     }
-    place(0)[word] = __halves2half2(high[0], high[1]);
-    if constexpr (parts == 2) place(1)[word] = __halves2half2(low[0], low[1]);
+    place(0, word) = __halves2half2(high[0], high[1]);
+    if constexpr (parts == 2) place(1, word) = __halves2half2(low[0], low[1]);
   }
   return {exponent, sum_of_warp(whole), sum_of_warp(kept), sum_of_warp(lost)};
+}
+
+/// The same, to row `row` of whole rows.
+template <int parts, class Value>
+__device__ Rounded halve_row(const HalfRows& to, int64_t row, int d, const Value& value) {
+  const auto place = [&](int part, int word) -> __half2& {
+    return reinterpret_cast<__half2*>(to.part[part] + row * to.pitch)[word];
+  };
+  return halve_words<parts>(place, to.pitch * 4, d, value);
 }
 
 }  // namespace ladder

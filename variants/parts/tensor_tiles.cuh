@@ -45,9 +45,11 @@ struct TensorTile {
   /// at the end.
   template <class Look>
   __device__ void multiply(const HalfRows& x, const HalfRows& c, int n, int k, int d, const Look& look) const {
-    multiply(
-        int(blockIdx.x) * rows, [](int i) { return i; }, x, c, n, k, d, look);
+    multiply(int(blockIdx.x) * rows, InOrder(), x, c, n, k, d, look);
   }
+  struct InOrder {  // the list of all points
+    __device__ int operator()(int i) const { return i; }
+  };
   /// The same for a list of n points: of those from `begin` on, the i-th of the list is row point(i) of x; beyond the
   /// list's end, any row.
   template <class Point, class Look>
@@ -55,21 +57,33 @@ struct TensorTile {
                            const Look& look) const {
     uint32_t* const shared = dynamic_shared<uint32_t>();  // stages x parts x (rows + columns) x tile_words
     const int steps = x.pitch / tile_chunks, tiles = (k + columns - 1) / columns;
-    constexpr int own_points = rows * tile_chunks / block;
-    int own_point[own_points];  // whose features this thread copies
-    for (int e = 0; e < own_points; ++e) own_point[e] = point(begin + (e * block + int(threadIdx.x)) / tile_chunks);
     int next_tile = 0, next_step = 0;  // what is copied next
+    // A thread copies the same chunk of every 64th row: what differs between these is the same for all threads.
+    constexpr int copied = block / tile_chunks;
+    const int own_line = int(threadIdx.x) / tile_chunks, own_chunk = int(threadIdx.x) % tile_chunks;
+    const int own_place = tile_place(own_line, own_chunk);
+    constexpr int own_points = rows / copied;
+    int own_point[own_points];  // of a list: the rows that this thread copies from
+    for (int e = 0; e < own_points; ++e) own_point[e] = point(begin + e * copied + own_line);
     const auto fetch = [&](int to) {
       if (next_tile < tiles) {
         uint32_t* const stage = shared + to * stage_words;
         for (int p = 0; p < parts; ++p) {
 #pragma unroll
-          for (int e = 0; e < (rows + columns) * tile_chunks / block; ++e) {
-            const int place = e * block + int(threadIdx.x), line = place / tile_chunks, chunk = place % tile_chunks;
-            const bool is_point = e < own_points;
-            const int64_t from = is_point ? own_point[e % own_points] : next_tile * columns + line - rows;
-            __pipeline_memcpy_async(stage + p * (rows + columns) * tile_words + tile_place(line, chunk),
-                                    (is_point ? x : c).part[p] + from * x.pitch + next_step * tile_chunks + chunk, 16);
+          for (int e = 0; e < rows + columns; e += copied) {
+            uint32_t* const line_place = stage + (p * (rows + columns) + e) * tile_words + own_place;
+            if constexpr (!std::is_same_v<Point, InOrder>) {
+              if (e < rows) {
+                const int64_t line = own_point[e / copied % own_points];
+                __pipeline_memcpy_async(line_place, x.part[p] + line * x.pitch + next_step * tile_chunks + own_chunk,
+                                        16);
+                continue;
+              }
+            }
+            const HalfRows& from = e < rows ? x : c;
+            const int64_t line = e < rows ? begin + e : next_tile * columns + e - rows;
+            const uint4* const lines = from.part[p] + line * from.pitch + next_step * tile_chunks;  // of all threads
+            __pipeline_memcpy_async(line_place, lines + own_line * from.pitch + own_chunk, 16);
           }
         }
         if (++next_step == steps) next_step = 0, ++next_tile;

@@ -1,0 +1,128 @@
+// The rows that bounds did not prove, decided exactly: a list that the assignment fills, and the kernel that goes
+// through it. v23_certified introduces it; v24_wgmma keeps it.
+#pragma once
+#include "certificate.cuh"
+#include "exact.cuh"
+#include "features.cuh"
+
+namespace ladder {
+
+/// A row whose label is not proven, and its two candidates.
+struct Doubtful {
+  int row, first, second;
+};
+
+/// Of one iteration.
+struct Doubts {
+  int pairs;  ///< rows with two candidates: doubtful[0 .. pairs)
+  int scans;  ///< rows with more: the last ones of the list
+};
+constexpr int counted = 1024;  ///< iterations of a solve whose counts are kept
+
+struct Recheck {
+  Doubtful* doubtful = nullptr;   // n: pairs from the front, scans from the back
+  Doubts* doubts = nullptr;       // counted: those of iteration i since the restart are at i
+  Doubts* doubts_host = nullptr;  // page-locked
+  int done = 0;                   // iterations since the restart
+  int told = 0;                   // how many of them State::counters has
+};
+
+/// Gives row i its label where `leaders`, which have heard of all centroids, prove it; else puts it on the list.
+__device__ inline void decide(int i, const Leaders& leaders, int32_t* label, Doubtful* doubtful, Doubts* doubts,
+                              int n) {
+  if (leaders.proven()) {
+    label[i] = leaders.first_at;
+  } else if (leaders.pair()) {
+    doubtful[atomicAdd(&doubts->pairs, 1)] = {i, leaders.first_at, leaders.second_at};
+  } else {
+    doubtful[n - 1 - atomicAdd(&doubts->scans, 1)] = {i, 0, 0};
+  }
+}
+
+/// The exact labels of the rows in the list: a warp compares the two candidates of a row; where there are more, a
+/// block goes through all centroids.
+template <class T>
+__global__ void recheck_kernel(const T* __restrict__ x, const T* __restrict__ c, int32_t* __restrict__ label,
+                               const Doubtful* doubtful, const Doubts* doubts, int n, int k, int d) {
+  const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  for (int at = blockIdx.x * warps + threadIdx.x / 32; at < doubts->pairs; at += gridDim.x * warps) {
+    const Doubtful it = doubtful[at];
+    const auto exact = [&](int j) {
+      return Exact{exact_sum_of_warp(exact_distance(x + size_t(it.row) * d, c + size_t(j) * d, d, lane, 32)), j};
+    };
+    const Exact first = exact(it.first), second = exact(it.second);
+    if (lane == 0) label[it.row] = nearer(first, second) ? it.first : it.second;
+  }
+  __shared__ Exact found[256];
+  for (int at = blockIdx.x; at < doubts->scans; at += gridDim.x) {
+    const int row = doubtful[n - 1 - at].row;
+    const T* const own = x + size_t(row) * d;
+    Exact best;
+    for (int j = threadIdx.x; j < k; j += blockDim.x) {
+      double distance = 0;
+      for (int f = 0; f < d; ++f) {
+        const double diff = double(own[f]) - double(c[size_t(j) * d + f]);
+        distance += diff * diff;
+      }
+      // A sum of d squares is off by less than d + 8 roundings: what is farther by more than twice that is farther.
+      if (distance * (1 - (d + 8) * 0x1p-51) > best.distance.high) continue;
+      const Exact here{exact_distance(own, c + size_t(j) * d, d, 0, 1), j};
+      if (nearer(here, best)) best = here;
+    }
+    found[threadIdx.x] = best;
+    for (int half = blockDim.x / 2; half > 0; half /= 2) {
+      __syncthreads();
+      if (int(threadIdx.x) < half && nearer(found[threadIdx.x + half], found[threadIdx.x]))
+        found[threadIdx.x] = found[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) label[row] = found[0].centroid;
+    __syncthreads();  // the next row's may come
+  }
+}
+
+// ---- the host's side: what each phase does for it
+
+template <class T>
+void prepare_recheck(State<T>& s) {
+  auto& own = s.template own<Recheck>();
+  own.doubtful = s.template device<Doubtful>(s.n);
+  own.doubts = s.template device<Doubts>(counted);
+  own.doubts_host = s.template pinned<Doubts>(counted);
+}
+
+template <class T>
+void restart_recheck(State<T>& s) {
+  restart_rows(s);
+  auto& own = s.template own<Recheck>();
+  own.done = own.told = 0;
+}
+
+/// Where the assignment that begins now counts; it clears the counts first.
+template <class T>
+Doubts* next_doubts(State<T>& s) {
+  auto& own = s.template own<Recheck>();
+  return own.doubts + std::min(own.done++, counted - 1);
+}
+
+template <class T>
+void recheck(State<T>& s, const Doubts* doubts) {
+  launch(recheck_kernel<T>, std::min(blocks(s.n, 8), 4 * s.device_info.multiprocessors), 256, 0, s.stream,
+         s.template own<Rows<T>>().points, s.c, s.label, s.template own<Recheck>().doubtful, doubts, s.n, s.k, s.d);
+}
+
+/// What the iterations since the last download counted comes down with their result: no iteration waits for it.
+template <class T>
+void download_recheck(State<T>& s) {
+  auto& own = s.template own<Recheck>();
+  check(cudaMemcpyAsync(own.doubts_host, own.doubts, std::min(own.done, counted) * sizeof(Doubts),
+                        cudaMemcpyDeviceToHost, s.stream),
+        "downloading the counts");
+  download_rows(s);
+  for (; own.told < std::min(own.done, counted); ++own.told) {
+    const Doubts& doubts = own.doubts_host[own.told];
+    s.counters["rows rechecked"].push_back(doubts.pairs + doubts.scans);
+    s.counters["rows rechecked against all"].push_back(doubts.scans);
+  }
+}
+
+}  // namespace ladder
