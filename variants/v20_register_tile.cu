@@ -136,6 +136,7 @@ LADDER_VARIANT(
             "waits and tests, most goes: 26.5 ms, ahead of v18_cublas, which takes 27.5. Where K is below 128 or "
             "D below 8, zeros are multiplied. "
             "A larger step: how data lie, and who multiplies what, change together",
-        .shows = "assign", .source = "NVIDIA's CUTLASS, Efficient GEMM; S. Gray, maxas SGEMM, 2014",
+        .shows = "assign", .counter = "load_requests",
+        .source = "NVIDIA's CUTLASS, Efficient GEMM; S. Gray, maxas SGEMM, 2014",
         .arithmetic = {.form = Arithmetic::Form::expanded},
         .axes = {{"points", {8, 16}, 16}, {"block", {128, 256}, 128}}, .f32 = phases<float>, .f64 = phases<double>)

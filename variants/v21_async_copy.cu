@@ -138,7 +138,8 @@ LADDER_VARIANT(.id = "v21_async_copy", .base = "v20_register_tile",
                .expect =
                    "v20 waits for loads where half a step is shorter than global memory takes; registers that held "
                    "them hold numbers fetched ahead: some percent, more where tiles are small and D is large",
-               .shows = "assign", .source = "NVIDIA, CUDA C++ Programming Guide, Asynchronous Data Copies",
+               .shows = "assign", .counter = "instructions_per_cycle",
+               .source = "NVIDIA, CUDA C++ Programming Guide, Asynchronous Data Copies",
                .arithmetic = {.form = Arithmetic::Form::expanded},
                .axes = {{"points", {8, 16}, 16}, {"block", {128, 256}, 128}}, .f32 = phases<float>,
                .f64 = phases<double>)

@@ -120,7 +120,7 @@ LADDER_VARIANT(.id = "v22_tensor_split", .base = "v12b_both_tiles",
                    "three products at some 600 TFLOP/s (mma.sync) instead of one at 50: 4 times as fast where K and D "
                    "are large, and an error like float's; nothing where K or D is small, for tiles are 128 x 128 x 16. "
                    "A larger step: tensor cores have their own layout of operands, and halves their own range",
-               .shows = "assign",
+               .shows = "assign", .counter = "tensor_percent",
                .source = "H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores, 2022",
                .arithmetic = {.form = Arithmetic::Form::expanded,
                               .distance_roundoff = 0x1p-21,

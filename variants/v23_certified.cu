@@ -165,6 +165,6 @@ LADDER_VARIANT(.id = "v23_certified", .base = "v22_tensor_split",
                    "is rechecked, more where clusters overlap in few dimensions. Where many centroids are equally near "
                    "(duplicates), rechecks cost more than products. A new algorithm: bounds, list and recheck have no "
                    "counterpart in v22",
-               .shows = "assign", .source = "this project: docs/certificate.md",
+               .shows = "assign", .counter = "tensor_percent", .source = "this project: docs/certificate.md",
                .arithmetic = {.form = Arithmetic::Form::exact}, .refuse = refuse, .f32 = phases<float>,
                .f64 = phases<double>)

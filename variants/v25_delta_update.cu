@@ -136,5 +136,6 @@ LADDER_VARIANT(
             "update, the one that is timed by itself, adds all points up: some 1 ms, as neighbouring threads add "
             "to neighbouring sums; but where K is small many atomics meet there, and it is slower than the base. A new "
             "algorithm: sums are kept, not made",
-        .shows = "solve", .source = "U. Kulisch and W. Miranker, exact sums in fixed point, 1981",
+        .shows = "solve", .counter = "global_atomics",
+        .source = "U. Kulisch and W. Miranker, exact sums in fixed point, 1981",
         .arithmetic = {.form = Arithmetic::Form::expanded}, .f32 = phases<float>, .f64 = phases<double>)
