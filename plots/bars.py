@@ -62,9 +62,9 @@ def draw_panel(
     part = max(inches - room, 0.25 * inches) / inches
     linear = unit == "%"
     if linear:
-        low, high = 0.0, max(every) / part
+        low, high = 0.0, 100 / part  # of the whole: what is little looks little
         ax.set_xlim(low, high)
-        ax.set_xticks([tick for tick in (0, 25, 50, 75, 100) if tick <= high])
+        ax.set_xticks([0, 25, 50, 75, 100])
     else:
         ax.set_xscale("log")
         low = min(every) / 1.6
