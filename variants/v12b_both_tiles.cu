@@ -3,8 +3,12 @@
 // 8 x 8 of them: 16 numbers from shared memory serve 64 multiply-adds, and a coordinate is read once for every 128
 // centroids. While 8 features are multiplied, the next 8 are on their way: loaded to registers before the
 // multiplications, stored to the other of two buffers after them.
-#include "parts/assign_both_tiles.cuh"
+#include "parts/features.cuh"
+#include "parts/norms.cuh"
 #include "parts/update_lanes.cuh"
+
+// After them, as in the base: so that ladder diff shows what changed, not what moved.
+#include "parts/assign_both_tiles.cuh"
 
 namespace {
 using namespace ladder;

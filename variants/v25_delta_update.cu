@@ -4,8 +4,12 @@
 // (parts/fixed_point.cuh), in which nothing is rounded. So what comes out is the same to the last bit whatever way each
 // iteration takes, in any order of the points' atomics, and on any GPU; and where most points move, which the device
 // finds out by itself, all are added up anew.
-#include "parts/assign_both_tiles.cuh"
+#include "parts/features.cuh"
+#include "parts/norms.cuh"
 #include "parts/update_moved.cuh"
+
+// After them, as in the base: so that ladder diff shows what changed, not what moved.
+#include "parts/assign_both_tiles.cuh"
 
 namespace {
 using namespace ladder;
