@@ -105,7 +105,7 @@ def quartile_violations(name: str, row: dict[str, Any]) -> list[str]:
         if (stated[key] is None) != (count < QUARTILES_FROM):
             found.append(f"{name}: {key} is {stated[key]} with {count} samples; quartiles begin at {QUARTILES_FROM}.")
     if row.get("samples_taken", count) < count:
-        return [f"{name}: samples_taken is {row['samples_taken']}, but {count} are kept."]
+        return [*found, f"{name}: samples_taken is {row['samples_taken']}, but {count} are kept."]
     if "samples_taken" in row:
         return found + quartiles_far_from_kept(name, row, stated)
     computed = np.percentile(row["samples_ms"], [25, 50, 75], method="linear")

@@ -52,8 +52,6 @@ class Table {
       place.rows[row.at("scope")] = &row;
       place.tuned = place.tuned || row.value("tuned", false);
       base_[row.at("variant")] = row.at("base");
-      idea_[row.at("variant")] = row.at("idea");
-      if (const std::string counter = row.value("counter", ""); !counter.empty()) counter_[row.at("variant")] = counter;
       with_roof_ = with_roof_ || row.value("roof_percent", json()).is_number();
       with_right_ = with_right_ || (row.at("device") == "simt" && row.at("median_ms").is_number());
     }
@@ -242,33 +240,36 @@ class Table {
   /// For each workload and device, the rung whose iteration gained most over its base, where there are three to choose
   /// from; and where to see why.
   std::string most_gained() const {
-    // Workload and device -> how many rungs have a gain, and the best of them.
-    std::map<std::pair<std::string, std::string>, std::pair<int, const Line*>> best;
+    struct Most {
+      int rungs = 0;  // that have a gain
+      double gain = 0;
+      const json* row = nullptr;
+    };
+    std::map<std::pair<std::string, std::string>, Most> found;  // by workload and device
     for (const Line& line : lines_) {
       const auto gain = over_base(line, "iteration");
       if (!gain) continue;
-      auto& [count, most] = best[{line.workload, line.device}];
-      ++count;
-      if (!most || *gain > *over_base(*most, "iteration")) most = &line;
+      Most& most = found[{line.workload, line.device}];
+      ++most.rungs;
+      if (*gain > most.gain) most.gain = *gain, most.row = line.rows.at("iteration");
     }
     std::string text;
-    for (const auto& [where, found] : best) {
+    for (const auto& [where, most] : found) {
+      if (most.rungs < 3 || most.gain < 1.1) continue;
       const auto& [workload, device] = where;
-      const auto& [count, line] = found;
-      const double gain = *over_base(*line, "iteration");
-      if (count < 3 || gain < 1.1) continue;
-      text += fmt::format("{} on {}: {} gained most over its base, {}: {}\n", workload, device, line->variant,
-                          times(gain), idea_.at(line->variant));
-      if (const auto counter = counter_.find(line->variant); counter != counter_.end())
-        text += fmt::format("    what shows it: {}, by `build/ladder profile {} {} --workload {}`\n", counter->second,
-                            base_.at(line->variant), line->variant, workload);
+      const auto said = [&](const char* key) { return most.row->value(key, ""); };
+      text += fmt::format("{} on {}: {} gained most over its base, {}: {}\n", workload, device, said("variant"),
+                          times(most.gain), said("idea"));
+      if (!said("counter").empty())
+        text += fmt::format("    what shows it: {}, by `build/ladder profile {} {} --workload {}`\n", said("counter"),
+                            said("base"), said("variant"), workload);
     }
     return text;
   }
 
   const TableOptions& options_;
   std::vector<Line> lines_;
-  std::map<std::string, std::string> base_, idea_, counter_;  // of a variant, from its card
+  std::map<std::string, std::string> base_;
   std::vector<std::string> scopes_;
   bool with_base_ = false, with_root_ = false, with_roof_ = false;  ///< columns of each scope
   bool with_right_ = false;                                         ///< where the CPU device says "right"
