@@ -72,17 +72,30 @@ __device__ inline void put_point(__half* row, int width, const Parted& parted) {
 }
 
 /// The last columns of a centroid, by one thread; nothing of a centroid that is far away, or not there, may remain in
-/// the others. `square` is that of its length, infinite for one that is not there.
-__device__ inline void put_centroid(__half* row, int width, double square, const Parted& parted) {
-  __half* const last = row + width - bound_columns;
+/// the others. `square` is that of its length, infinite for one that is not there. Its half f goes to half(f), a
+/// __half&.
+template <class Half>
+__device__ void put_centroid(const Half& half, int width, double square, const Parted& parted) {
+  const auto last = [&](int e) -> __half& { return half(width - bound_columns + e); };
   const double k = accumulation(width);
   const bool far = !(square < far_length * far_length);
-  last[0] = half_up(far ? 0 : parted.kept * (1 + 2 * k));
-  last[1] = half_up(far ? 0 : parted.lost * (1 + 2 * k) + 2 * k * parted.kept);
-  last[2] = half_up(far ? 0 : parted.rest * (1 + 2 * k));
+  last(0) = half_up(far ? 0 : parted.kept * (1 + 2 * k));
+  last(1) = half_up(far ? 0 : parted.lost * (1 + 2 * k) + 2 * k * parted.kept);
+  last(2) = half_up(far ? 0 : parted.rest * (1 + 2 * k));
   const double score = (far ? far_score : -square / 2 * (1 - 2 * k) * (1 - 4 * of_doubles)) * 0x1p-12;
   const __half high = __hneg(half_up(-score));
-  last[3] = high, last[4] = half_up(score - double(__half2float(high)));
+  last(3) = high, last(4) = half_up(score - double(__half2float(high)));
+}
+
+/// The short row of a centroid, by a warp: as part_row() and put_centroid().
+template <class Half>
+__device__ void keep_centroid(const Half& half, int width, double square, double defect, const double* coordinates,
+                              int d) {
+  const bool far = !(square < far_length * far_length);
+  const Parted parted = part_row(
+      width - bound_columns, d, far ? 0 : square, defect, [&](int k) { return far ? 0 : coordinates[k]; },
+      [&](int k, __half value) { half(k) = value; });
+  if (threadIdx.x % 32 == 0) put_centroid(half, width, square, parted);
 }
 
 /// What a point's products begin with: with it, none is below 0 of a centroid that is not farther than `distance`, a
@@ -187,12 +200,8 @@ struct KeepCentroids {
   __device__ void operator()(int64_t j, const double* coordinates, double length) const {
     if (j >= padded) return;
     __half* const row = reinterpret_cast<__half*>(rows) + j * width;
-    const bool far = j >= count || !(length < far_length * far_length);
-    const Parted parted = part_row(
-        width - bound_columns, d, far ? 0 : length, *defect, [&](int k) { return far ? 0 : coordinates[k]; },
-        [&](int k, __half half) { row[k] = half; });
-    if (threadIdx.x % 32 != 0) return;
-    put_centroid(row, width, far ? std::numeric_limits<double>::infinity() : length, parted);
+    keep_centroid([&](int f) -> __half& { return row[f]; }, width,
+                  j < count ? length : std::numeric_limits<double>::infinity(), *defect, coordinates, d);
   }
 };
 

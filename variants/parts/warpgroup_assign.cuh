@@ -1,0 +1,195 @@
+// The certified assignment by the products of warpgroups (warpgroup_tiles.cuh): every product's bounds, the rows that
+// they prove, and a list of the others. v24_wgmma introduces it.
+#pragma once
+#include "centre.cuh"
+#include "recheck.cuh"
+#include "warpgroup_tiles.cuh"
+
+namespace ladder {
+
+/// Points and centroids as the products take them.
+struct WarpgroupRows {
+  WarpgroupPlan plan;
+  uint4* x = nullptr;             // point_place(); n, padded to whole tiles
+  CertainPoint* point = nullptr;  // likewise
+  unsigned char* c = nullptr;     // tile by tile: centroid_place(), and behind it the tile's CertainCentroids
+};
+
+/// One warp per point, and per row of the last tile that has none.
+template <class T>
+__global__ void halve_group_points_kernel(const T* rows, View<T> view, uint4* halves, CertainPoint* point, int n,
+                                          int64_t padded, int steps, int d) {
+  const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
+  if (i >= padded) return;  // a whole warp at a time
+  const auto place = [&](int, int word) -> __half2& {
+    return reinterpret_cast<__half2*>(halves)[point_place(i, word, steps)];
+  };
+  const Rounded row =
+      halve_words<1>(place, steps * mma_depth / 2, d, [&](int f) { return i < n ? view(rows, i, f, d) : 0.0; });
+  if (threadIdx.x % 32 == 0) point[i] = certain_point(row, steps * mma_depth);
+}
+
+/// One warp per centroid, and per row of the last tile that has none. Steps that hold nothing but zeros are multiplied,
+/// too: the bounds allow for them. The first thread clears the counts. Where the `number` of points is told and 0,
+/// nobody needs the centroids.
+template <class T, int columns>
+__global__ void halve_group_centroids_kernel(const T* c, View<T> view, unsigned char* tiles, Doubts* doubts,
+                                             const int* number, int k, int64_t padded, int steps, int d) {
+  const int64_t j = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
+  if (j == 0 && threadIdx.x == 0) *doubts = {};
+  if (j >= padded || (number && *number == 0)) return;  // a whole warp at a time
+  const int column = int(j % columns);
+  unsigned char* const tile = tiles + j / columns * WarpgroupTile<columns>::tile_bytes(steps);
+  const auto place = [&](int, int word) -> __half2& {
+    return reinterpret_cast<__half2*>(tile)[centroid_place<columns>(column, word)];
+  };
+  const Rounded row =
+      halve_words<1>(place, steps * mma_depth / 2, d, [&](int f) { return j < k ? view(c, j, f, d) : 0.0; });
+  if (threadIdx.x % 32 == 0) {
+    auto* const centroids = reinterpret_cast<CertainCentroid*>(tile + steps * step_bytes<columns>);
+    centroids[column] = j < k ? certain_centroid(row, steps * mma_depth) : no_centroid();
+  }
+}
+
+/// Of the points, those of a list: rows[0 .. *number). nullptr: the first *number.
+struct SomeRows {
+  const int *rows = nullptr, *number = nullptr;
+};
+
+#ifdef __CUDACC__
+/// What a thread keeps in shared memory of one of its two rows: hardly a tile after the first few asks for it.
+struct alignas(16) Kept {
+  CertainPoint point;
+  Leaders leaders;
+};
+
+/// Labels of points 0 .. n - 1, or of those that are `listed`: x and point are then theirs, in the list's order.
+template <int columns, int window, bool streamed, bool listed>
+__global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupTile<columns>::block, 1)
+    assign_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
+                            const CertainPoint* __restrict__ point, SomeRows some, int32_t* __restrict__ label,
+                            Doubtful* doubtful, Doubts* doubts, int n, int k, int steps) {
+  using Tile = WarpgroupTile<columns>;
+  constexpr float nothing = -std::numeric_limits<float>::infinity();  // below Leaders::none: it is never seen
+  constexpr int own_columns = columns / 4;  // of a tile: a thread has products of two rows with them
+  const auto element = [](int column) { return column / 2 * 4 + column % 2; };  // of the first row; + 2: of the second
+  const int thread = threadIdx.x, lane = thread % 32;
+  Kept* const kept = reinterpret_cast<Kept*>(dynamic_shared<unsigned char>() + Tile::Ring::bytes);  // 2 x readers
+  const auto own = [&](int r) -> Kept& { return kept[r * Tile::readers + thread]; };
+  const auto number = [&] { return listed ? __ldg(some.number) : n; };  // asked for twice: few registers are free
+  float least[2];
+
+  const auto begin = [&](int64_t row) {  // of the warpgroup
+    for (int r = 0; r < 2; ++r) {
+      own(r) = {point[row + held_row(thread % group_threads, 2 * r)], {}};
+      least[r] = Leaders::none;
+    }
+  };
+  const auto look = [&](int first, const CertainCentroid* centroid, float(&product)[columns / 2]) {
+    float greatest[2];
+    CertainPoint y[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {  // four lanes of the warp share a row: what one of them knows, all know
+      for (int step = 1; step < 4; step *= 2) least[r] = fmaxf(least[r], __shfl_xor_sync(0xffffffffu, least[r], step));
+      y[r] = own(r).point;
+      greatest[r] = nothing;
+    }
+#pragma unroll
+    for (int column = 0; column < own_columns; ++column) {
+      const CertainCentroid z = centroid[held_column(thread, element(column))];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        float& bound = product[element(column) + 2 * r];
+        bound = upper_bound(bound, y[r], z);
+        greatest[r] = fmaxf(greatest[r], bound);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      while (greatest[r] >= least[r]) {
+        int found_at = -1;  // which of its columns has it; of several, the first
+        float next = nothing;
+#pragma unroll
+        for (int column = 0; column < own_columns; ++column) {
+          float& bound = product[element(column) + 2 * r];
+          const bool found = found_at < 0 && bound == greatest[r];
+          if (found) found_at = column, bound = nothing;
+          next = fmaxf(next, bound);
+        }
+        const int at = held_column(thread, element(found_at));
+        Leaders& leaders = own(r).leaders;
+        leaders.see(greatest[r], first + at);
+        leaders.least = fmaxf(leaders.least, lower_bound(greatest[r], y[r], centroid[at]));
+        least[r] = fmaxf(least[r], leaders.least);
+        greatest[r] = next;
+      }
+    }
+  };
+  const auto end = [&](int64_t row) {
+    __syncwarp();
+    if (lane < 16) {  // a row of the warp for each of these lanes: four lanes have seen its centroids
+      const Kept* const heard = &kept[lane / 8 * Tile::readers + thread / 32 * 32 + lane % 8 * 4];
+      Leaders all = heard[0].leaders;
+#pragma unroll 1  // few registers are free
+      for (int e = 1; e < 4; ++e) all.merge(heard[e].leaders);
+      const int64_t i = row + thread % group_threads / 32 * 16 + lane;
+      if (i < number()) decide(listed && some.rows ? some.rows[i] : int(i), all, label, doubtful, doubts, n);
+    }
+    __syncwarp();  // nobody reads them any more: the next rows' may come
+  };
+  Tile::template multiply<window, streamed>(x, c, number(), k, steps, begin, look, end);
+}
+#endif
+
+// ---- the host's side
+
+template <class T>
+WarpgroupRows take_warpgroup_rows(State<T>& s) {
+  WarpgroupRows own{.plan = plan_warpgroups(s.k, s.d)};
+  const int steps = own.plan.steps;
+  dispatch<128, 168>(own.plan.columns, [&]<int columns>() {
+    using Tile = WarpgroupTile<columns>;
+    const int64_t points = Tile::padded_rows(s.n);
+    own.x = s.template device<uint4>(size_t(points) * steps * mma_depth / 8);
+    own.c = s.template device<unsigned char>(Tile::padded_columns(s.k) / columns * Tile::tile_bytes(steps));
+    own.point = s.template device<CertainPoint>(points);
+  });
+  return own;
+}
+
+/// `rows`: the points, n x d.
+template <class T>
+void halve_points(State<T>& s, const WarpgroupRows& own, const T* rows, const View<T>& view) {
+  const int64_t padded = WarpgroupTile<128>::padded_rows(s.n);
+  launch(halve_group_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, rows, view, own.x, own.point, s.n,
+         padded, own.plan.steps, s.d);
+}
+
+/// Clears the counts of `doubts`.
+template <class T>
+void halve_centroids(State<T>& s, const WarpgroupRows& own, const View<T>& view, Doubts* doubts,
+                     const int* number = nullptr) {
+  dispatch<128, 168>(own.plan.columns, [&]<int columns>() {
+    const int64_t padded = WarpgroupTile<columns>::padded_columns(s.k);
+    launch(halve_group_centroids_kernel<T, columns>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, view, own.c,
+           doubts, number, s.k, padded, own.plan.steps, s.d);
+  });
+}
+
+/// Labels of all points, or of those that are `listed`; the list of those that need a recheck.
+template <bool listed = false>
+void assign_in_groups(Resources& s, const WarpgroupRows& own, int32_t* label, Doubtful* doubtful, Doubts* doubts,
+                      const Shape& p, const SomeRows& some = {}) {
+#ifdef __CUDACC__
+  with_kernel(own.plan, [&]<int columns, int window, bool streamed>() {
+    using Tile = WarpgroupTile<columns>;
+    const int blocks_at_once = s.device_info.multiprocessors / ring_blocks * ring_blocks;
+    const int grid = int(std::min<int64_t>(blocks_at_once, Tile::padded_rows(p.n) / Tile::rows));
+    launch(assign_in_groups_kernel<columns, window, streamed, listed>, grid, Tile::block,
+           Tile::Ring::bytes + 2 * Tile::readers * sizeof(Kept), s.stream, own.x, own.c, own.point, some, label,
+           doubtful, doubts, p.n, p.k, own.plan.steps);
+  });
+#endif
+}
+
+}  // namespace ladder

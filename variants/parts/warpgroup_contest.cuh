@@ -1,0 +1,181 @@
+// The contest of v26_projected by the products of warpgroups: which centroid has the greatest bound of a row, and which
+// others may be as near. What is asked of most tiles is one bit: whether any of a warp's products has no sign. Each
+// thread works it out of its 64 products by 32 instructions. v26b_warpgroups introduces it.
+#pragma once
+#include "candidates.cuh"
+#include "projected.cuh"
+#include "warpgroup_narrow.cuh"
+
+namespace ladder {
+
+/// Keeps centroids as KeepCentroids does, in tiles. Those from `count` on, up to `padded`, are far away.
+template <int width>
+struct KeepCentroidTiles {
+  unsigned char* tiles;
+  const double* defect;
+  int count;
+  int64_t padded;
+  int d;
+  __device__ void operator()(int64_t j, const double* coordinates, double length) const {
+    if (j >= padded) return;
+    const auto half = [&](int f) -> __half& {
+      return reinterpret_cast<__half*>(tiles)[NarrowGroups<width>::place(j, f)];
+    };
+    keep_centroid(half, width, j < count ? length : std::numeric_limits<double>::infinity(), *defect, coordinates, d);
+  }
+};
+
+/// The points' order: whose neighbours have near guesses meet their candidates in the same tiles. nullptr: as they are.
+struct Order {
+  const int* rows = nullptr;
+  __device__ int operator()(int i) const { return rows ? rows[i] : i; }
+};
+
+/// Those of a float that are a bound's; in the others is one of the columns of a thread.
+constexpr unsigned guess_bits = ~31u;
+
+#ifdef __CUDACC__
+/// The centroid with the greatest bound, or nearly: the last bits of a bound hold a column.
+/// Where few points moved the last time, `before`, their labels are as good. `bound_bits`: guess_bits, an argument, for
+/// an instruction takes one constant: with the column's number this would be a second.
+template <int width, class Doubts>
+__global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGroups<width>::block, 1)
+    guess_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, Order order,
+                           const Doubts* before, int many_moved, unsigned bound_bits, int* guess, int n, int k) {
+  using Tile = NarrowGroups<width>;
+  static_assert(Tile::own_columns == ~guess_bits + 1);
+  constexpr float nothing = -std::numeric_limits<float>::infinity();
+  if (before && before->moved < many_moved) return;
+  const int thread = threadIdx.x % group_threads, lane = thread % 32;
+  float greatest[2];
+  int at[2];
+  const auto begin = [&](int64_t, float(&)[2]) {
+    for (int r = 0; r < 2; ++r) greatest[r] = nothing, at[r] = 0;
+  };
+  const auto look = [&](int first, typename Tile::Products& product, float(&)[2]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float here[2] = {nothing, nothing};  // of even columns, and of odd ones: neither waits for the other
+#pragma unroll
+      for (int own = 0; own < Tile::own_columns; ++own) {
+        const unsigned bits = __float_as_uint(product[Tile::element(own) + 2 * r]);
+        here[own % 2] = fmaxf(here[own % 2], __uint_as_float((bits & bound_bits) | unsigned(own)));
+      }
+      here[0] = fmaxf(here[0], here[1]);
+      if (here[0] > greatest[r]) greatest[r] = here[0], at[r] = first;
+    }
+  };
+  const auto end = [&](int64_t first) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      int j = at[r] + Tile::column(thread, __float_as_uint(greatest[r]) & ~bound_bits);
+      for (int lanes = 1; lanes < 4; lanes *= 2) {  // four lanes share a row
+        const float bound = __shfl_xor_sync(0xffffffffu, greatest[r], lanes);
+        const int other = __shfl_xor_sync(0xffffffffu, j, lanes);
+        if (bound > greatest[r] || (bound == greatest[r] && other < j)) greatest[r] = bound, j = other;
+      }
+      const int64_t i = first + held_row(thread, 2 * r);
+      if (lane % 4 == 0 && i < n) guess[order(int(i))] = min(j, k - 1);
+    }
+  };
+  Tile::multiply(x, c, n, k, order, begin, look, end);
+}
+
+/// Of a list that grows: the places of those lanes of a warp that have something for it.
+__device__ inline int take_places(int* count, bool mine) {
+  const unsigned lanes = __ballot_sync(0xffffffffu, mine);
+  const int lane = threadIdx.x % 32;
+  int begin = 0;
+  if (lane == 0 && lanes != 0) begin = atomicAdd(count, __popc(lanes));
+  return __shfl_sync(0xffffffffu, begin, 0) + __popc(lanes & ((1u << lane) - 1));
+}
+
+/// Which other centroids may be as near as the guess: those whose product is not below 0. A row without any has its
+/// label.
+template <int width, class Doubts>
+__global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGroups<width>::block, 1)
+    contest_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, Order order,
+                             const float* __restrict__ start_of, Candidates candidates, int* contested, int* left,
+                             Doubts* doubts, int32_t* __restrict__ label, int n, int k) {
+  using Tile = NarrowGroups<width>;
+  constexpr float closed = -0x1p120f;  // no product gets from there to 0
+  const int thread = threadIdx.x % group_threads, lane = thread % 32;
+  // Of each row of the block, how many others may be as near: of this warp's rows, and of this thread's two.
+  int* const found =
+      reinterpret_cast<int*>(dynamic_shared<unsigned char>() + Tile::Ring::bytes) + threadIdx.x / 32 * (group_rows / 4);
+  int* const own_found = found + lane / 4;
+  int row[2], guess[2];
+  const auto begin = [&](int64_t first, float(&start)[2]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int64_t i = first + held_row(thread, 2 * r);
+      row[r] = order(i < n ? int(i) : n - 1);
+      start[r] = i < n ? start_of[row[r]] : closed;
+      guess[r] = candidates.guess[row[r]];
+    }
+    if (lane < group_rows / 4) found[lane] = 0;
+    __syncwarp();
+  };
+  const auto look = [&](int first, typename Tile::Products& product, float(&start)[2]) {
+    // The sign of all of a thread's products together; those of each row and half of the tile, none of which waits for
+    // another.
+    constexpr int half_columns = Tile::own_columns / 2;
+    unsigned below[2][2] = {{~0u, ~0u}, {~0u, ~0u}};
+#pragma unroll
+    for (int own = 0; own < Tile::own_columns; ++own)
+      for (int r = 0; r < 2; ++r) below[r][own / half_columns] &= __float_as_uint(product[Tile::element(own) + 2 * r]);
+    if (!__any_sync(0xffffffffu, int(below[0][0] & below[0][1] & below[1][0] & below[1][1]) >= 0)) return;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      unsigned reached = 0;  // bit by bit, its own columns
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if (int(below[r][half]) < 0) continue;
+        unsigned signs = 0;
+#pragma unroll
+        for (int own = half_columns - 1; own >= 0; --own)
+          signs = __funnelshift_l(__float_as_uint(product[Tile::element(half * half_columns + own) + 2 * r]), signs, 1);
+        reached |= (~signs & ((1u << half_columns) - 1)) << half * half_columns;
+      }
+      for (; reached != 0; reached &= reached - 1) {
+        const int j = first + Tile::column(thread, unsigned(__ffs(int(reached)) - 1));
+        if (j >= k || j == guess[r]) continue;
+        const int place = atomicAdd(&own_found[8 * r], 1);
+        if (place < most_candidates)
+          candidates.list[int64_t(row[r]) * most_candidates + place] = j;
+        else
+          start[r] = closed;  // this row is left: no more of them
+      }
+    }
+    __syncwarp();
+  };
+  const auto end = [&](int64_t first) {
+    __syncwarp();  // all are found
+    const int64_t i = first + thread / 32 * 16 + lane;
+    const bool mine = lane < group_rows / 4 && i < n;
+    const int own = mine ? order(int(i)) : 0, others = mine ? found[lane] : 0;
+    const bool few = others > 0 && others <= most_candidates, many = others > most_candidates;
+    if (mine && others == 0) label[own] = candidates.guess[own];
+    if (__any_sync(0xffffffffu, few)) {
+      const int place = take_places(&doubts->contested, few);
+      const int all = __reduce_add_sync(0xffffffffu, few ? others : 0);
+      if (lane == 0) atomicAdd(&doubts->candidates, all);
+      if (few) contested[place] = own, candidates.found[own] = others;
+    }
+    if (__any_sync(0xffffffffu, many)) {
+      const int place = take_places(&doubts->left, many);
+      if (many) left[place] = own;
+    }
+    __syncwarp();  // nobody reads what was found any more: the next rows' may come
+  };
+  Tile::multiply(x, c, n, k, order, begin, look, end);
+}
+#endif
+
+// ---- the host's side
+
+/// Dynamic shared memory of the contest.
+template <int width>
+constexpr size_t contest_bytes = NarrowGroups<width>::Ring::bytes + NarrowGroups<width>::rows * sizeof(int);
+
+}  // namespace ladder

@@ -1,0 +1,113 @@
+// Products of short rows of halves with all centroids, by warpgroups. A point's whole row is a register operand, and a
+// slot of the ring a whole tile of centroids: one wait, one group of products, one look for each tile. So few products
+// would leave the tensor cores idle while a warpgroup looks at them, were there only two: three or four are under way,
+// none waits for another, and what one leaves idle another one takes. Blocks stay: clusters of two go from one bundle
+// of points to the next. v26b_warpgroups introduces it.
+#pragma once
+#include "bulk_ring.cuh"
+#include "wgmma.cuh"
+
+namespace ladder {
+
+/// Rows of `width` halves, a multiple of 16.
+template <int width>
+struct NarrowGroups {
+  static constexpr int steps = width / mma_depth;     // of a row
+  static constexpr int columns = 128;                 // centroids of a tile
+  static constexpr int groups = width <= 64 ? 4 : 3;  // of a block, beside the one that copies: registers
+  static constexpr int readers = groups * group_threads, block = readers + group_threads;
+  static constexpr int rows = groups * group_rows;         // points of a block
+  static constexpr int cluster_rows = ring_blocks * rows;  // of a cluster: a bundle
+  static constexpr int tile_bytes = steps * step_bytes<columns>;
+  static constexpr int slots = std::min(12, (208 << 10) / tile_bytes);  // of the 227 KB that a block can have
+  static constexpr int own_columns = columns / 4;  // of a tile: a thread has products of two rows with them
+  static int64_t padded_columns(int k) { return int64_t(blocks(k, columns)) * columns; }
+  /// Blocks of a launch for n points.
+  static int grid(int n, int multiprocessors) {
+    return std::min(multiprocessors / ring_blocks, blocks(n, cluster_rows)) * ring_blocks;
+  }
+  /// Where in the tiles the half `f` of centroid j is, in halves.
+  __host__ __device__ static constexpr int64_t place(int64_t j, int f) {
+    return j / columns * (tile_bytes / 2) + centroid_place<columns>(int(j % columns), f / 2) * 2 + f % 2;
+  }
+  /// Of a thread's products, that of its first row with its own column `own`; that of its second row is 2 behind.
+  __host__ __device__ static constexpr int element(int own) { return own / 2 * 4 + own % 2; }
+  /// Which column of the tile that is: held_column(thread, element(own)).
+  __host__ __device__ static constexpr int column(int thread, unsigned own) {
+    return int(own / 2 * 8 + own % 2) + thread % 4 * 2;
+  }
+
+#ifdef __CUDACC__
+  using Ring = BulkRing<slots, tile_bytes, readers / 32>;
+  using Products = float[columns / 2];  // held_row() and held_column() say of what
+  /// Threads have so many registers at launch, 65 536 shared out and rounded down to eights: they are moved from those
+  /// that only copy to those that multiply.
+  static constexpr int launch_registers = 65536 / block / 8 * 8;
+  static constexpr int copying_registers = 24;
+  static constexpr int multiplying_registers = ((groups + 1) * launch_registers - copying_registers) / groups / 8 * 8;
+
+  /// Of each 64 points in turn, calls begin(first, start), look(column, products, start) for each tile of centroids
+  /// column .. column + columns - 1, and end(first), by the warpgroup that has them: points `first` and on of the list.
+  /// The products with a thread's row r begin with start[r], at first 0, which begin() sets, and look() from the next
+  /// tile on. All are called by whole warps, and end with all lanes together. x: of each point its row, point(i) the
+  /// i-th of the list's n, asked for below n; c: place(), padded_columns(k). Dynamic shared memory: Ring::bytes, and
+  /// what the caller adds.
+  template <class Point, class Begin, class Look, class End>
+  __device__ static void multiply(const uint4* __restrict__ x, const unsigned char* __restrict__ c, int n, int k,
+                                  const Point& point, const Begin& begin, const Look& look, const End& end) {
+    const Ring ring(dynamic_shared<unsigned char>());
+    ring.begin();
+    // Both blocks of a cluster go along with all of its bundles, for each fetches half of what the other reads.
+    const int bundles = (n + cluster_rows - 1) / cluster_rows, clusters = gridDim.x / ring_blocks;
+    const int first_bundle = blockIdx.x / ring_blocks, tiles = (k + columns - 1) / columns;
+    RingPlace at;
+    if (threadIdx.x >= readers) {
+      leave_registers<copying_registers>();
+      if (threadIdx.x == readers) {
+        for (int bundle = first_bundle; bundle < bundles; bundle += clusters) {
+          for (int tile = 0; tile < tiles; ++tile) ring.fill(at, c + int64_t(tile) * tile_bytes, tile_bytes);
+        }
+      }
+    } else {
+      take_registers<multiplying_registers>();
+      const int thread = threadIdx.x % group_threads;
+      for (int bundle = first_bundle; bundle < bundles; bundle += clusters) {
+        const int64_t first =
+            (int64_t(bundle) * ring_blocks + ring.rank) * rows + threadIdx.x / group_threads * group_rows;
+        FragmentA a[steps];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const int64_t i = first + held_row(thread, 2 * r);
+          const uint32_t* const words =
+              reinterpret_cast<const uint32_t*>(x) + int64_t(point(i < n ? int(i) : n - 1)) * (width / 2) + thread % 4;
+#pragma unroll
+          for (int s = 0; s < steps; ++s)
+            for (int e = 0; e < 2; ++e) a[s].r[e * 2 + r] = __ldg(words + s * (mma_depth / 2) + e * 4);
+        }
+        float start[2] = {};
+        begin(first, start);
+        for (int tile = 0; tile < tiles; ++tile) {
+          Products product;
+#pragma unroll
+          for (int e = 0; e < columns / 2; ++e) product[e] = start[e / 2 % 2];
+          ring.wait_for(at);
+          fence_products();
+          const uint64_t b = descriptor<columns>(ring.slot(at));
+#pragma unroll
+          for (int s = 0; s < steps; ++s)
+            multiply_group<columns>(product, a[s], b + s * behind(step_bytes<columns>), true);
+          close_products();
+          finish_products(product);
+          ring.release(at.slot);
+          at.advance(slots);
+          look(tile * columns, product, start);
+        }
+        end(first);
+      }
+    }
+    ring.end();
+  }
+#endif
+};
+
+}  // namespace ladder
