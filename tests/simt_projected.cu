@@ -8,6 +8,7 @@
 
 #include "../variants/parts/narrow_tiles.cuh"
 #include "../variants/parts/pilot.cuh"
+#include "../variants/parts/warpgroup_contest.cuh"
 #include "simt_device.cuh"
 
 namespace {
@@ -211,6 +212,29 @@ int missed(const Case& given) {
 Case low_rank() { return {near_directions(n, d, 6, 0.1f, 10), near_directions(k, d, 6, 0.1f, 20)}; }
 /// As many directions as features: all is in the rest, or nearly.
 Case flat() { return {normal(n * d, 11), normal(k * d, 12)}; }
+
+TEST(Projected, TilesOfCentroidsHoldTheSameRows) {
+  using Tile = NarrowGroups<width>;
+  const int64_t padded = Tile::padded_columns(k);
+  const Case given = low_rank();
+  OnDevice<float> c(given.centroids), centre(d);
+  OnDevice<int> top(std::vector<int>{0});
+  OnDevice<double> used(basis()), told(std::vector<double>{1e-9});
+  OnDevice<uint4> rows(padded * width / 8), tiles(padded * width / 8);
+  const auto keep = [&](const auto& how) {
+    project<width>(nullptr, static_cast<const float*>(c), View<float>{centre, top}, {used, told}, {.count = k}, padded,
+                   d, how);
+  };
+  keep(KeepCentroids<width>{rows, told, k, padded, d});
+  keep(KeepCentroidTiles<width>{reinterpret_cast<unsigned char*>(static_cast<uint4*>(tiles)), told, k, padded, d});
+  Halves row(padded * width), tile(row.size());
+  check(cudaMemcpy(row.data(), rows, row.size() * 2, cudaMemcpyDeviceToHost), "downloading");
+  check(cudaMemcpy(tile.data(), tiles, tile.size() * 2, cudaMemcpyDeviceToHost), "downloading");
+  for (int64_t j = 0; j < padded; ++j)
+    for (int f = 0; f < width; ++f)
+      ASSERT_EQ(__half_as_ushort(tile[Tile::place(j, f)]), __half_as_ushort(row[j * width + f]))
+          << "centroid " << j << ", half " << f;
+}
 
 TEST(Projected, BoundsHold) {
   EXPECT_EQ(missed(low_rank()), 0);

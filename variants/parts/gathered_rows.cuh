@@ -1,0 +1,50 @@
+// Rows of a list for the products of warpgroups: gathered, so that a warpgroup finds its 64 side by side, as if there
+// were no others. v26b_warpgroups introduces it.
+#pragma once
+#include "warpgroup_assign.cuh"
+
+namespace ladder {
+
+/// A thread for each fragment of the gathered rows, up to whole tiles of them: it has two rows' share of it. Beyond the
+/// list's end, its last row.
+__global__ void gather_rows_kernel(const uint4* __restrict__ from, const CertainPoint* __restrict__ from_point,
+                                   SomeRows some, uint4* __restrict__ to, CertainPoint* __restrict__ to_point,
+                                   int steps) {
+  using Tile = WarpgroupTile<128>;
+  const int number = *some.number;
+  const int64_t padded = (int64_t(number) + Tile::cluster_rows - 1) / Tile::cluster_rows * Tile::cluster_rows;
+  const int64_t fragments = padded / group_rows * steps * group_threads;
+  for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < fragments;
+       e += int64_t(gridDim.x) * blockDim.x) {
+    const int thread = int(e % group_threads), step = int(e / group_threads % steps);
+    const int64_t begin = e / group_threads / steps * group_rows;
+    uint32_t share[2][2];  // of the row and the one 8 below, left and right
+    for (int below = 0; below < 2; ++below) {
+      const int64_t i = begin + held_row(thread, 2 * below);
+      const int row = some.rows[min(i, int64_t(number) - 1)];
+      const int64_t word = point_place(row, step * (mma_depth / 2) + thread % 4, steps);
+      const uint4 there = from[word / 4];
+      share[below][0] = word % 4 == 0 ? there.x : there.y;
+      share[below][1] = word % 4 == 0 ? there.z : there.w;
+      if (step == 0 && thread % 4 == 0) to_point[i] = from_point[row];
+    }
+    to[e] = {share[0][0], share[1][0], share[0][1], share[1][1]};
+  }
+}
+
+/// Room for the gathered rows: all of them may be.
+template <class T>
+WarpgroupRows take_gathered_rows(State<T>& s, const WarpgroupRows& all) {
+  WarpgroupRows own = all;
+  const int64_t points = WarpgroupTile<128>::padded_rows(s.n);
+  own.x = s.template device<uint4>(size_t(points) * own.plan.steps * mma_depth / 8);
+  own.point = s.template device<CertainPoint>(points);
+  return own;
+}
+
+inline void gather_rows(Resources& s, const WarpgroupRows& all, const SomeRows& some, const WarpgroupRows& to) {
+  launch(gather_rows_kernel, 8 * s.device_info.multiprocessors, 256, 0, s.stream, all.x, all.point, some, to.x,
+         to.point, all.plan.steps);
+}
+
+}  // namespace ladder
