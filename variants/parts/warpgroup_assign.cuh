@@ -176,11 +176,11 @@ void halve_centroids(State<T>& s, const WarpgroupRows& own, const View<T>& view,
   });
 }
 
+#ifdef __CUDACC__
 /// Labels of all points, or of those that are `listed`; the list of those that need a recheck.
 template <bool listed = false>
 void assign_in_groups(Resources& s, const WarpgroupRows& own, int32_t* label, Doubtful* doubtful, Doubts* doubts,
                       const Shape& p, const SomeRows& some = {}) {
-#ifdef __CUDACC__
   with_kernel(own.plan, [&]<int columns, int window, bool streamed>() {
     using Tile = WarpgroupTile<columns>;
     const int blocks_at_once = s.device_info.multiprocessors / ring_blocks * ring_blocks;
@@ -189,7 +189,12 @@ void assign_in_groups(Resources& s, const WarpgroupRows& own, int32_t* label, Do
            Tile::Ring::bytes + 2 * Tile::readers * sizeof(Kept), s.stream, own.x, own.c, own.point, some, label,
            doubtful, doubts, p.n, p.k, own.plan.steps);
   });
-#endif
 }
+#else
+/// The CPU device is refused.
+template <bool listed = false>
+void assign_in_groups(Resources&, const WarpgroupRows&, int32_t*, Doubtful*, Doubts*, const Shape&,
+                      const SomeRows& = {}) {}
+#endif
 
 }  // namespace ladder
