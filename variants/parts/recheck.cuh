@@ -79,13 +79,16 @@ void restart_recheck(State<T>& s) {
   auto& own = s.template own<Recheck>();
   own.done = own.told = 0;
   clear_scan_parts(s, own.parts, own.blocks);
+  check(cudaMemsetAsync(own.doubts, 0, counted * sizeof(Doubts), s.stream), "clearing the counts");
 }
 
-/// Where the assignment that begins now counts; it clears the counts first.
+/// Where the assignment that begins now counts, from 0.
 template <class T>
 Doubts* next_doubts(State<T>& s) {
   auto& own = s.template own<Recheck>();
-  return own.doubts + std::min(own.done++, counted - 1);
+  Doubts* const doubts = own.doubts + std::min(own.done, counted - 1);
+  if (own.done++ >= counted) check(cudaMemsetAsync(doubts, 0, sizeof *doubts, s.stream), "clearing the counts");
+  return doubts;
 }
 
 template <class T>
@@ -95,19 +98,30 @@ void recheck(State<T>& s, const Doubts* doubts) {
          own.doubtful, doubts, own.parts, s.n, s.k, s.d);
 }
 
-/// What the iterations since the last download counted comes down with their result: no iteration waits for it.
+/// What the iterations since the last download counted comes down with their result: no iteration waits for it. First
+/// it is fetched; it is there to be told once the labels are.
 template <class T>
-void download_recheck(State<T>& s) {
+void fetch_doubts(State<T>& s) {
   auto& own = s.template own<Recheck>();
   check(cudaMemcpyAsync(own.doubts_host, own.doubts, std::min(own.done, counted) * sizeof(Doubts),
                         cudaMemcpyDeviceToHost, s.stream),
         "downloading the counts");
-  download_rows(s);
+}
+template <class T>
+void tell_doubts(State<T>& s) {
+  auto& own = s.template own<Recheck>();
   for (; own.told < std::min(own.done, counted); ++own.told) {
     const Doubts& doubts = own.doubts_host[own.told];
     s.counters["rows rechecked"].push_back(doubts.pairs + doubts.scans);
     s.counters["rows rechecked against all"].push_back(doubts.scans);
   }
+}
+
+template <class T>
+void download_recheck(State<T>& s) {
+  fetch_doubts(s);
+  download_rows(s);
+  tell_doubts(s);
 }
 
 }  // namespace ladder
