@@ -192,7 +192,9 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
     update_moved(s, s.x);
     cudaStreamSynchronize(s.stream);
   }
-  download_moved(s);
+  fetch_moves(s);
+  download_rows(s);
+  tell_moves(s);
   const T* const c = s.result.centroids;
   return {{c, c + k * d}, s.counters, s.template own<MovedSums>().format.words};
 }

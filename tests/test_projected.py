@@ -76,7 +76,7 @@ def test_whole_solves_are_exact_with_the_labels_of_before_as_guesses(ladder: Lad
 
 # One width and one type are enough for a fault, and sooner compiled.
 LESS = [
-    ("faulty.cu", "dispatch<32, 48, 64, 96, 128>", "dispatch<32>"),
+    ("parts/contest.cuh", "dispatch<32, 48, 64, 96, 128>", "dispatch<32>"),
     ("faulty.cu", ".f64 = phases<double>", ".f64 = {}"),
 ]
 

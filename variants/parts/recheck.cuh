@@ -2,8 +2,8 @@
 // through it. v23_certified introduces it; v24_wgmma keeps it.
 #pragma once
 #include "certificate.cuh"
-#include "exact.cuh"
 #include "features.cuh"
+#include "scan.cuh"
 
 namespace ladder {
 
@@ -17,14 +17,17 @@ struct Doubts {
   int pairs;  ///< rows with two candidates: doubtful[0 .. pairs)
   int scans;  ///< rows with more: the last ones of the list
 };
-constexpr int counted = 1024;  ///< iterations of a solve whose counts are kept
+constexpr int counted = 1024;        ///< iterations of a solve whose counts are kept
+constexpr int recheck_resident = 4;  ///< blocks of a multiprocessor that recheck
 
 struct Recheck {
   Doubtful* doubtful = nullptr;   // n: pairs from the front, scans from the back
   Doubts* doubts = nullptr;       // counted: those of iteration i since the restart are at i
   Doubts* doubts_host = nullptr;  // page-locked
-  int done = 0;                   // iterations since the restart
-  int told = 0;                   // how many of them State::counters has
+  int blocks = 0;                 // that recheck
+  ScanParts parts;
+  int done = 0;  // iterations since the restart
+  int told = 0;  // how many of them State::counters has
 };
 
 /// Gives row i its label where `leaders`, which have heard of all centroids, prove it; else puts it on the list.
@@ -39,11 +42,12 @@ __device__ inline void decide(int i, const Leaders& leaders, int32_t* label, Dou
   }
 }
 
-/// The exact labels of the rows in the list: a warp compares the two candidates of a row; where there are more, a
-/// block goes through all centroids.
+/// The exact labels of the rows in the list: a warp compares the two candidates of a row; of who has more
+/// all centroids are gone through.
 template <class T>
-__global__ void recheck_kernel(const T* __restrict__ x, const T* __restrict__ c, int32_t* __restrict__ label,
-                               const Doubtful* doubtful, const Doubts* doubts, int n, int k, int d) {
+__global__ void __launch_bounds__(scan_block, recheck_resident)
+    recheck_kernel(const T* __restrict__ x, const T* __restrict__ c, int32_t* __restrict__ label,
+                   const Doubtful* doubtful, const Doubts* doubts, ScanParts parts, int n, int k, int d) {
   const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
   for (int at = blockIdx.x * warps + threadIdx.x / 32; at < doubts->pairs; at += gridDim.x * warps) {
     const Doubtful it = doubtful[at];
@@ -53,31 +57,8 @@ __global__ void recheck_kernel(const T* __restrict__ x, const T* __restrict__ c,
     const Exact first = exact(it.first), second = exact(it.second);
     if (lane == 0) label[it.row] = nearer(first, second) ? it.first : it.second;
   }
-  __shared__ Exact found[256];
-  for (int at = blockIdx.x; at < doubts->scans; at += gridDim.x) {
-    const int row = doubtful[n - 1 - at].row;
-    const T* const own = x + size_t(row) * d;
-    Exact best;
-    for (int j = threadIdx.x; j < k; j += blockDim.x) {
-      double distance = 0;
-      for (int f = 0; f < d; ++f) {
-        const double diff = double(own[f]) - double(c[size_t(j) * d + f]);
-        distance += diff * diff;
-      }
-      // A sum of d squares is off by less than d + 8 roundings: what is farther by more than twice that is farther.
-      if (distance * (1 - (d + 8) * 0x1p-51) > best.distance.high) continue;
-      const Exact here{exact_distance(own, c + size_t(j) * d, d, 0, 1), j};
-      if (nearer(here, best)) best = here;
-    }
-    found[threadIdx.x] = best;
-    for (int half = blockDim.x / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (int(threadIdx.x) < half && nearer(found[threadIdx.x + half], found[threadIdx.x]))
-        found[threadIdx.x] = found[threadIdx.x + half];
-    }
-    if (threadIdx.x == 0) label[row] = found[0].centroid;
-    __syncthreads();  // the next row's may come
-  }
+  const auto row_at = [&](int at) { return doubtful[n - 1 - at].row; };
+  nearest_of_all(x, c, label, doubts->scans, row_at, parts, k, d);
 }
 
 // ---- the host's side: what each phase does for it
@@ -88,6 +69,8 @@ void prepare_recheck(State<T>& s) {
   own.doubtful = s.template device<Doubtful>(s.n);
   own.doubts = s.template device<Doubts>(counted);
   own.doubts_host = s.template pinned<Doubts>(counted);
+  own.blocks = recheck_resident * s.device_info.multiprocessors;
+  own.parts = take_scan_parts(s, own.blocks);
 }
 
 template <class T>
@@ -95,34 +78,50 @@ void restart_recheck(State<T>& s) {
   restart_rows(s);
   auto& own = s.template own<Recheck>();
   own.done = own.told = 0;
+  clear_scan_parts(s, own.parts, own.blocks);
+  check(cudaMemsetAsync(own.doubts, 0, counted * sizeof(Doubts), s.stream), "clearing the counts");
 }
 
-/// Where the assignment that begins now counts; it clears the counts first.
+/// Where the assignment that begins now counts, from 0.
 template <class T>
 Doubts* next_doubts(State<T>& s) {
   auto& own = s.template own<Recheck>();
-  return own.doubts + std::min(own.done++, counted - 1);
+  Doubts* const doubts = own.doubts + std::min(own.done, counted - 1);
+  if (own.done++ >= counted) check(cudaMemsetAsync(doubts, 0, sizeof *doubts, s.stream), "clearing the counts");
+  return doubts;
 }
 
 template <class T>
 void recheck(State<T>& s, const Doubts* doubts) {
-  launch(recheck_kernel<T>, std::min(blocks(s.n, 8), 4 * s.device_info.multiprocessors), 256, 0, s.stream,
-         s.template own<Rows<T>>().points, s.c, s.label, s.template own<Recheck>().doubtful, doubts, s.n, s.k, s.d);
+  const auto& own = s.template own<Recheck>();
+  launch(recheck_kernel<T>, own.blocks, scan_block, 0, s.stream, s.template own<Rows<T>>().points, s.c, s.label,
+         own.doubtful, doubts, own.parts, s.n, s.k, s.d);
 }
 
-/// What the iterations since the last download counted comes down with their result: no iteration waits for it.
+/// What the iterations since the last download counted comes down with their result: no iteration waits for it. First
+/// it is fetched; it is there to be told once the labels are.
 template <class T>
-void download_recheck(State<T>& s) {
+void fetch_doubts(State<T>& s) {
   auto& own = s.template own<Recheck>();
   check(cudaMemcpyAsync(own.doubts_host, own.doubts, std::min(own.done, counted) * sizeof(Doubts),
                         cudaMemcpyDeviceToHost, s.stream),
         "downloading the counts");
-  download_rows(s);
+}
+template <class T>
+void tell_doubts(State<T>& s) {
+  auto& own = s.template own<Recheck>();
   for (; own.told < std::min(own.done, counted); ++own.told) {
     const Doubts& doubts = own.doubts_host[own.told];
     s.counters["rows rechecked"].push_back(doubts.pairs + doubts.scans);
     s.counters["rows rechecked against all"].push_back(doubts.scans);
   }
+}
+
+template <class T>
+void download_recheck(State<T>& s) {
+  fetch_doubts(s);
+  download_rows(s);
+  tell_doubts(s);
 }
 
 }  // namespace ladder

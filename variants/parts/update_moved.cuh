@@ -156,15 +156,19 @@ void update_moved(State<T>& s, const T* rows) {
          s.d);
 }
 
-/// What the iterations since the last download counted comes down with their result: no iteration waits for it.
+/// What the iterations since the last download counted comes down with their result: no iteration waits for it. First
+/// it is fetched; it is there to be told once the labels are.
 template <class T>
-void download_moved(State<T>& s) {
+void fetch_moves(State<T>& s) {
   auto& m = s.template own<MovedSums>();
-  const int written = std::min(m.done, counted_moves);
-  check(cudaMemcpyAsync(m.moves_host, m.moves, written * sizeof *m.moves, cudaMemcpyDeviceToHost, s.stream),
+  check(cudaMemcpyAsync(m.moves_host, m.moves, std::min(m.done, counted_moves) * sizeof *m.moves,
+                        cudaMemcpyDeviceToHost, s.stream),
         "downloading the moves");
-  download_rows(s);
-  for (; m.told < written; ++m.told) {
+}
+template <class T>
+void tell_moves(State<T>& s) {
+  auto& m = s.template own<MovedSums>();
+  for (; m.told < std::min(m.done, counted_moves); ++m.told) {
     const auto moved = m.moves_host[m.told].points;
     s.counters["points moved"].push_back(int64_t(moved));
     s.counters["points added anew"].push_back(moves_are_many(moved, s.n) ? s.n : 0);

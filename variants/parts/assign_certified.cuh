@@ -1,0 +1,196 @@
+// Labels by one product of halves and bounds, doubtful rows rechecked: those of all points, or of a list of them.
+// v23_certified introduces it; v25_delta_update and v26_projected keep it.
+#pragma once
+#include "centre.cuh"
+#include "probe.cuh"
+#include "recheck.cuh"
+#include "tensor_tiles.cuh"
+
+namespace ladder {
+namespace certified {
+
+using Tile = TensorTile<1>;
+
+template <class T>
+struct Certified {
+  HalfRows x, c;
+  View<T> view;
+  CertainPoint* point = nullptr;        // n, padded to whole tiles
+  CertainCentroid* centroid = nullptr;  // k, padded to whole tiles
+};
+
+/// One warp per point, and per row of the last tile that has none.
+template <class T>
+__global__ void halve_points_kernel(const T* rows, View<T> view, HalfRows halves, CertainPoint* point, int n,
+                                    int64_t padded, int d) {
+  const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
+  if (i >= padded) return;  // a whole warp at a time
+  const Rounded row = halve_row<1>(halves, i, d, [&](int f) { return i < n ? view(rows, i, f, d) : 0.0; });
+  if (threadIdx.x % 32 == 0) point[i] = certain_point(row, d);
+}
+
+/// One warp per centroid, and per row of the last tile that has none; unless a list of no rows asks for them.
+template <class T>
+__global__ void halve_centroids_kernel(const T* c, View<T> view, HalfRows halves, CertainCentroid* centroid,
+                                       const int* length, int k, int64_t padded, int d) {
+  const int64_t j = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
+  if (j >= padded || (length && *length == 0)) return;  // a whole warp at a time
+  const Rounded row = halve_row<1>(halves, j, d, [&](int f) { return j < k ? view(c, j, f, d) : 0.0; });
+  if (threadIdx.x % 32 == 0) centroid[j] = j < k ? certain_centroid(row, d) : no_centroid();
+}
+
+/// A tile of the rows that are asked for, from the `begin`-th of `count` on; the i-th is row_at(i).
+template <class RowAt>
+__device__ void assign_tile(int begin, int count, const RowAt& row_at, const HalfRows& x, const HalfRows& c,
+                            const CertainPoint* __restrict__ point, const CertainCentroid* __restrict__ centroid,
+                            int32_t* __restrict__ label, Doubtful* doubtful, Doubts* doubts, int n, int k, int d) {
+  constexpr float nothing = -std::numeric_limits<float>::infinity();  // below Leaders::none: it is never seen
+  const Tile tile;
+  Leaders leaders[Tile::own_rows];
+  tile.multiply(begin, row_at, x, c, count, k, d, [&](int first, Tile::Products& product) {
+    // Four lanes of the warp share a row: what one of them knows, all know.
+    for (int r = 0; r < Tile::own_rows; ++r) {
+      float& least = leaders[r].least;
+      for (int step = 1; step < 4; step *= 2) least = fmaxf(least, __shfl_xor_sync(0xffffffffu, least, step));
+    }
+    // Every bound, and the greatest of each row: hardly a tile after the first few has one that counts.
+    CertainPoint own[Tile::own_rows];  // read anew for each tile: products take all registers
+    float greatest[Tile::own_rows];
+    for (int r = 0; r < Tile::own_rows; ++r) {
+      own[r] = point[row_at(begin + tile.row(r))];
+      greatest[r] = nothing;
+    }
+    for (int f = 0; f < Tile::column_fragments; ++f) {
+      for (int e = 0; e < 2; ++e) {
+        const CertainCentroid z = centroid[first + tile.column(f, e)];
+        for (int r = 0; r < Tile::own_rows; ++r) {
+          float& bound = product[r / 2][f][r % 2 * 2 + e];
+          bound = upper_bound(bound, own[r], z);
+          greatest[r] = fmaxf(greatest[r], bound);
+        }
+      }
+    }
+#pragma unroll  // as all loops over products: who is asked for by number must be a register
+    for (int r = 0; r < Tile::own_rows; ++r) {
+      while (greatest[r] >= leaders[r].least) {
+        int at = -1;  // the column that has it; of several, the first
+        float next = nothing;
+#pragma unroll
+        for (int f = 0; f < Tile::column_fragments; ++f) {
+          for (int e = 0; e < 2; ++e) {
+            float& bound = product[r / 2][f][r % 2 * 2 + e];
+            const bool found = at < 0 && bound == greatest[r];
+            if (found) at = first + tile.column(f, e), bound = nothing;
+            next = fmaxf(next, bound);
+          }
+        }
+        leaders[r].see(greatest[r], at);
+        leaders[r].least = fmaxf(leaders[r].least, lower_bound(greatest[r], own[r], centroid[at]));
+        greatest[r] = next;
+      }
+    }
+  });
+  // The lanes that share a row: one thread hears them all, and decides.
+  Leaders* const heard = dynamic_shared<Leaders>();  // sharers x rows
+  for (int r = 0; r < Tile::own_rows; ++r) heard[tile.sharer() * Tile::rows + tile.row(r)] = leaders[r];
+  __syncthreads();
+  const int row = threadIdx.x;
+  if (row >= Tile::rows || begin + row >= count) return;
+  Leaders all = heard[row];
+  for (int e = 1; e < Tile::sharers; ++e) all.merge(heard[e * Tile::rows + row]);
+  decide(row_at(begin + row), all, label, doubtful, doubts, n);
+}
+
+__global__ void __launch_bounds__(Tile::block, 1)
+    assign_kernel(HalfRows x, HalfRows c, const CertainPoint* __restrict__ point,
+                  const CertainCentroid* __restrict__ centroid, int32_t* __restrict__ label, Doubtful* doubtful,
+                  Doubts* doubts, int n, int k, int d) {
+  assign_tile(blockIdx.x * Tile::rows, n, Tile::InOrder(), x, c, point, centroid, label, doubtful, doubts, n, k, d);
+}
+
+/// The rows list[0 .. *length).
+__global__ void __launch_bounds__(Tile::block, 1)
+    assign_listed_kernel(const int* __restrict__ list, const int* length, HalfRows x, HalfRows c,
+                         const CertainPoint* __restrict__ point, const CertainCentroid* __restrict__ centroid,
+                         int32_t* __restrict__ label, Doubtful* doubtful, Doubts* doubts, int n, int k, int d) {
+  const int count = *length;
+  const auto row_at = [&](int i) { return list[min(i, count - 1)]; };
+  for (int part = blockIdx.x; part < (count + Tile::rows - 1) / Tile::rows; part += gridDim.x) {
+    __syncthreads();  // nobody reads what was heard of the rows before any more
+    assign_tile(part * Tile::rows, count, row_at, x, c, point, centroid, label, doubtful, doubts, n, k, d);
+  }
+}
+
+}  // namespace certified
+
+// ---- the host's side
+
+/// Also what the recheck needs.
+template <class T>
+void prepare_certified(State<T>& s) {
+  using namespace certified;
+  prepare_recheck(s);
+  auto& own = s.template own<Certified<T>>();
+  const int64_t points = Tile::padded_rows(s.n), centroids = Tile::padded_columns(s.k);
+  own.x = take_half_rows(s, 1, points, s.d);
+  own.c = take_half_rows(s, 1, centroids, s.d);
+  own.view = {s.template device<T>(s.d), s.template device<int>(1)};
+  own.point = s.template device<CertainPoint>(points);
+  own.centroid = s.template device<CertainCentroid>(centroids);
+}
+
+/// The points, Rows::points, are there.
+template <class T>
+void halve_points(State<T>& s) {
+  using namespace certified;
+  const auto& own = s.template own<Certified<T>>();
+  const T* rows = s.template own<Rows<T>>().points;
+  look(s, rows, own.view);
+  const int64_t padded = Tile::padded_rows(s.n);
+  launch(halve_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, rows, own.view, own.x, own.point, s.n,
+         padded, s.d);
+}
+
+/// `length`: of a list of rows that they are for; null: all rows.
+template <class T>
+void halve_centroids(State<T>& s, const int* length = nullptr) {
+  using namespace certified;
+  const auto& own = s.template own<Certified<T>>();
+  const int64_t padded = Tile::padded_columns(s.k);
+  launch(halve_centroids_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, own.view, own.c, own.centroid,
+         length, s.k, padded, s.d);
+}
+
+template <class T>
+void assign_certified(State<T>& s) {
+  using namespace certified;
+  const auto& own = s.template own<Certified<T>>();
+  Doubts* const doubts = next_doubts(s);
+  halve_centroids(s);
+  launch(assign_kernel, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, own.x, own.c, own.point,
+         own.centroid, s.label, s.template own<Recheck>().doubtful, doubts, s.n, s.k, s.d);
+  recheck(s, doubts);
+}
+
+/// Labels of the rows list[0 .. *length), and of those that `doubts` knows already.
+template <class T>
+void assign_listed(State<T>& s, const int* list, const int* length, Doubts* doubts) {
+  using namespace certified;
+  const auto& own = s.template own<Certified<T>>();
+  halve_centroids(s, length);
+  // As many blocks as run at a time: often the list is empty, and blocks that only end take their time, too.
+  const int grid = std::min(blocks(s.n, Tile::rows), s.device_info.multiprocessors);
+  launch(assign_listed_kernel, grid, Tile::block, Tile::bytes, s.stream, list, length, own.x, own.c, own.point,
+         own.centroid, s.label, s.template own<Recheck>().doubtful, doubts, s.n, s.k, s.d);
+  recheck(s, doubts);
+}
+
+inline std::string refuse_certified(const Shape& p, const Device& device) {
+  if (p.d > most_features)
+    return "its bounds are proven for up to " + std::to_string(most_features) + " features, these points have " +
+           std::to_string(p.d);
+  const std::string why = refuse_tensor_tiles<1>(device);
+  return why.empty() ? refuse_accumulator(device) : why;
+}
+
+}  // namespace ladder

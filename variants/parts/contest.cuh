@@ -1,0 +1,255 @@
+// Labels by bounds in a few directions, most of them without a look at any other centroid. The greatest bound of each
+// row gives a guess; its exact distance is what the same products begin with in a second pass, so that their sign alone
+// says who else may be as near (projected.cuh). Where nobody is, the guess is proven; a few are compared exactly
+// (candidates.cuh); rows with more are left to others. v26_projected introduces it.
+#pragma once
+#include "narrow_tiles.cuh"
+#include "pilot.cuh"
+#include "recheck.cuh"
+#include "update_moved.cuh"
+
+namespace ladder {
+
+/// What an iteration counts.
+struct Contest {
+  int contested;   ///< rows with a few candidates
+  int candidates;  ///< of these rows, beside their guesses
+  int left;        ///< rows with too many
+};
+constexpr int many_moved = 8;  ///< if more than one point in so many has moved, labels are poor guesses
+
+/// What the way by few directions keeps.
+struct Few {
+  int width = 0;  // halves of a short row; 0: points fill all directions alike, this way is not taken
+  Subspace subspace;
+  Directions directions;
+  uint4 *x = nullptr, *c = nullptr;  // short rows, whole tiles of them
+  double* square = nullptr;          // n: squared lengths of points, in the unit of short rows
+  float* start = nullptr;            // n: what a row's products begin with
+  int* contested = nullptr;          // n: rows that are
+  int* left = nullptr;               // n: rows that are left
+  Candidates candidates;
+  Pilot pilot;
+  Contest *contests = nullptr, *contests_host = nullptr;  // counted: as Recheck::doubts
+  int told = 0;                                           // how many of them State::counters has
+};
+
+// ---- kernels
+
+/// The centroid with the greatest bound, or nearly: the last bits of a bound hold a column.
+/// Where few points moved in the last update, the labels that it was for are as good.
+template <int width>
+__global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::resident)
+    guess_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, const Moves* before,
+                 const int32_t* __restrict__ holds, int* guess, int n, int k) {
+  using Tile = NarrowTile<width>;
+  const int64_t begin = int64_t(blockIdx.x) * Tile::rows;
+  if (before && before->points < unsigned(n) / many_moved) {
+    static_assert(Tile::rows == Tile::block);
+    if (begin + threadIdx.x < n) guess[begin + threadIdx.x] = holds[begin + threadIdx.x];
+    return;
+  }
+  const Tile tile;
+  const typename Tile::Start start = {};
+  float greatest[Tile::own_rows];
+  int at[Tile::own_rows] = {};
+  for (float& bound : greatest) bound = -std::numeric_limits<float>::infinity();
+  tile.multiply(x, c, k, start, [&](int first, typename Tile::Products& product) {
+#pragma unroll
+    for (int r = 0; r < Tile::own_rows; ++r) {
+      float here = -std::numeric_limits<float>::infinity();
+#pragma unroll
+      for (int e = 0; e < 2 * Tile::column_fragments; ++e) {
+        const unsigned bits = __float_as_uint(product[r / 2][e / 2][r % 2 * 2 + e % 2]);
+        here = fmaxf(here, __uint_as_float((bits & ~15u) | unsigned(e)));
+      }
+      if (here > greatest[r]) greatest[r] = here, at[r] = first;
+    }
+  });
+  for (int r = 0; r < Tile::own_rows; ++r) {
+    const int e = int(__float_as_uint(greatest[r]) & 15u);
+    int j = at[r] + tile.column(e / 2, e % 2);
+    for (int lanes = 1; lanes < 4; lanes *= 2) {  // four lanes share a row
+      const float bound = __shfl_xor_sync(0xffffffffu, greatest[r], lanes);
+      const int other = __shfl_xor_sync(0xffffffffu, j, lanes);
+      if (bound > greatest[r] || (bound == greatest[r] && other < j)) greatest[r] = bound, j = other;
+    }
+    const int64_t i = begin + tile.row(r);
+    if (tile.lane % 4 == 0 && i < n) guess[i] = min(j, k - 1);
+  }
+}
+
+/// The exact distance of each point to its guess, a warp for each; from it, what the point's products begin with.
+template <class T>
+__global__ void start_kernel(const T* __restrict__ x, const T* __restrict__ c, View<T> view, const int* guess,
+                             const double* square, float* start, int width, int n, int d) {
+  const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
+  if (i >= n) return;  // a whole warp at a time
+  const double distance = distance_of_warp(x + i * d, c + int64_t(guess[i]) * d, d);
+  if (threadIdx.x % 32 == 0)
+    start[i] = threshold(square[i], scalbn(distance, 2 * (view.exponent() + short_exponent(d))), width);
+}
+
+/// Which other centroids may be as near as the guess: those whose product is not below 0. A row without any has its
+/// label.
+template <int width>
+__global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::resident)
+    contest_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, const float* __restrict__ start_of,
+                   Candidates candidates, int* contested, int* left, Contest* contest, int32_t* __restrict__ label,
+                   int n, int k) {
+  using Tile = NarrowTile<width>;
+  constexpr float closed = -0x1p120f;                                    // no product gets from there to 0
+  int* const found = dynamic_shared<int>() + Tile::bytes / sizeof(int);  // rows: others that may be as near
+  int* const guess = found + Tile::rows;                                 // rows
+  const Tile tile;
+  const int64_t begin = int64_t(blockIdx.x) * Tile::rows, i = begin + threadIdx.x;
+  found[threadIdx.x] = 0;
+  guess[threadIdx.x] = i < n ? candidates.guess[i] : 0;
+  __syncthreads();
+  typename Tile::Start start;
+  for (int r = 0; r < Tile::own_rows; ++r) {
+    const int64_t row = begin + tile.row(r);
+    for (int e = 0; e < 2; ++e) start[r / 2][r % 2 * 2 + e] = row < n ? start_of[row] : closed;
+  }
+  tile.multiply(x, c, k, start, [&](int first, typename Tile::Products& product) {
+    unsigned below = 0xffffffffu;  // its sign: that of all products together
+    for (int m = 0; m < Tile::row_fragments; ++m)
+      for (int f = 0; f < Tile::column_fragments; ++f)
+        for (int e = 0; e < 4; ++e) below &= __float_as_uint(product[m][f][e]);
+    if (!__any_sync(0xffffffffu, int(below) >= 0)) return;
+#pragma unroll  // who is asked for by number must be a register
+    for (int r = 0; r < Tile::own_rows; ++r) {
+      unsigned reached = 0;
+#pragma unroll
+      for (int e = 0; e < 2 * Tile::column_fragments; ++e)
+        reached |= (~__float_as_uint(product[r / 2][e / 2][r % 2 * 2 + e % 2]) >> 31) << e;
+      for (; reached != 0; reached &= reached - 1) {
+        const int e = __ffs(int(reached)) - 1, j = first + tile.column(e / 2, e % 2), row = tile.row(r);
+        if (j >= k || j == guess[row]) continue;
+        const int place = atomicAdd(&found[row], 1);
+        if (place < most_candidates)
+          candidates.list[(begin + row) * most_candidates + place] = j;
+        else
+          start[r / 2][r % 2 * 2] = start[r / 2][r % 2 * 2 + 1] = closed;  // this row is left: no more of them
+      }
+    }
+  });
+  if (i >= n) return;
+  const int others = found[threadIdx.x];
+  if (others == 0) {
+    label[i] = guess[threadIdx.x];
+  } else if (others <= most_candidates) {
+    candidates.found[i] = others;
+    contested[atomicAdd(&contest->contested, 1)] = int(i);
+    atomicAdd(&contest->candidates, others);
+  } else {
+    left[atomicAdd(&contest->left, 1)] = int(i);
+  }
+}
+
+// ---- the host's side
+
+/// Room for short rows of `width` halves; with `piloted`, for any width, and for the pilot that chooses it.
+template <class T>
+void prepare_few(State<T>& s, int width, bool piloted) {
+  auto& few = s.template own<Few>();
+  if (piloted) few.pilot = take_pilot(s), width = widest;
+  few.subspace = take_subspace(s, s.n, s.d);
+  few.directions = take_directions(s, s.d);
+  const int chunks = width / 8;
+  few.x = s.template device<uint4>(NarrowTile<widest>::padded_rows(s.n) * chunks);
+  few.c = s.template device<uint4>(NarrowTile<widest>::padded_columns(s.k) * chunks);
+  few.square = s.template device<double>(s.n);
+  few.start = s.template device<float>(s.n);
+  few.contested = s.template device<int>(s.n);
+  few.left = s.template device<int>(s.n);
+  few.candidates = take_candidates(s, s.n);
+  few.contests = s.template device<Contest>(counted);
+  few.contests_host = s.template pinned<Contest>(counted);
+}
+
+/// Calls body.template operator()<width>() for the width of short rows.
+template <class F>
+void with_width(const Few& few, const F& body) {
+  dispatch<32, 48, 64, 96, 128>(few.width, body);
+}
+
+/// Directions, width, and short rows of the points, Rows::points; `width`: of short rows, where no pilot chooses it.
+template <class T>
+void project_points(State<T>& s, const View<T>& view, int width) {
+  auto& few = s.template own<Few>();
+  const T* rows = s.template own<Rows<T>>().points;
+  find_directions(s.stream, rows, view, few.subspace, few.directions, s.n, s.d);
+  few.width = few.pilot.counts ? choose_width(s, rows, view, few.directions, few.pilot, s.n, s.k, s.d) : width;
+  if (few.width == 0) return;
+  with_width(few, [&]<int width>() {
+    const int64_t all = NarrowTile<width>::padded_rows(s.n);
+    project<width>(s.stream, rows, view, few.directions, {.count = s.n}, all, s.d,
+                   KeepPoints<width>{few.x, few.square, few.directions.defect, s.n, all, s.d});
+  });
+}
+
+template <class T>
+void restart_few(State<T>& s) {
+  auto& few = s.template own<Few>();
+  few.told = 0;
+  if (few.width > 0)
+    check(cudaMemsetAsync(few.contests, 0, counted * sizeof(Contest), s.stream), "clearing the counts");
+}
+
+/// Where the iteration that has `doubts` counts, from 0.
+template <class T>
+Contest* contest_of(State<T>& s, const Doubts* doubts) {
+  const auto& recheck = s.template own<Recheck>();
+  Contest* const contest = s.template own<Few>().contests + (doubts - recheck.doubts);
+  if (recheck.done > counted) check(cudaMemsetAsync(contest, 0, sizeof *contest, s.stream), "clearing the counts");
+  return contest;
+}
+
+/// Labels of all rows but those that are left.
+template <class T>
+void assign_by_few(State<T>& s, const View<T>& view, Contest* contest) {
+  const auto& few = s.template own<Few>();
+  const auto& moved = s.template own<MovedSums>();
+  const Moves* const before = moved.done > 0 ? moved.moves + std::min(moved.done, counted_moves) - 1 : nullptr;
+  const T* rows = s.template own<Rows<T>>().points;
+  with_width(few, [&]<int width>() {
+    using Narrow = NarrowTile<width>;
+    const int64_t padded = Narrow::padded_columns(s.k);
+    project<width>(s.stream, s.c, view, few.directions, {.count = s.k}, padded, s.d,
+                   KeepCentroids<width>{few.c, few.directions.defect, s.k, padded, s.d});
+    launch(guess_kernel<width>, blocks(s.n, Narrow::rows), Narrow::block, Narrow::bytes, s.stream, few.x, few.c, before,
+           moved.holds, few.candidates.guess, s.n, s.k);
+    launch(start_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, rows, s.c, view, few.candidates.guess,
+           few.square, few.start, width, s.n, s.d);
+    launch(contest_kernel<width>, blocks(s.n, Narrow::rows), Narrow::block,
+           Narrow::bytes + 2 * Narrow::rows * sizeof(int), s.stream, few.x, few.c, few.start, few.candidates,
+           few.contested, few.left, contest, s.label, s.n, s.k);
+  });
+  launch(compare_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream, rows, s.c,
+         few.candidates, few.contested, &contest->contested, s.label, s.d);
+}
+
+/// As fetch_doubts.
+template <class T>
+void fetch_contests(State<T>& s) {
+  const auto& few = s.template own<Few>();
+  if (few.width > 0)
+    check(cudaMemcpyAsync(few.contests_host, few.contests,
+                          std::min(s.template own<Recheck>().done, counted) * sizeof(Contest), cudaMemcpyDeviceToHost,
+                          s.stream),
+          "downloading the counts");
+}
+template <class T>
+void tell_contests(State<T>& s) {
+  auto& few = s.template own<Few>();
+  for (; few.told < std::min(s.template own<Recheck>().done, counted); ++few.told) {
+    const Contest contest = few.width > 0 ? few.contests_host[few.told] : Contest{0, 0, s.n};
+    s.counters["halves of a short row"].push_back(few.width);
+    s.counters["rows compared"].push_back(contest.contested);
+    s.counters["candidates compared"].push_back(contest.candidates);
+    s.counters["rows of all features"].push_back(contest.left);
+  }
+}
+
+}  // namespace ladder
