@@ -7,6 +7,7 @@
 #include <random>
 
 #include "../variants/parts/narrow_tiles.cuh"
+#include "../variants/parts/order.cuh"
 #include "../variants/parts/pilot.cuh"
 #include "../variants/parts/warpgroup_contest.cuh"
 #include "simt_device.cuh"
@@ -313,6 +314,35 @@ TEST(Pilot, TakesFewDirectionsWherePointsLieInFewAndNoneWhereTheyFillAll) {
   EXPECT_EQ(chosen_width(normal(size_t(points) * features, 2), features, clusters), 0);
   EXPECT_FALSE(worth_a_pilot(100, 408)) << "one look at each point costs more than 100 centroids";
   EXPECT_TRUE(worth_a_pilot(5000, 408));
+}
+
+// --------------------------------------------------------------------------------------------------------------- order
+
+__global__ void count_kernel(const int* number, Order order, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) count_in(order, number[i]);
+}
+__global__ void put_kernel(const int* number, Order order, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) put_in(order, i, number[i]);
+}
+
+TEST(Order, HasEachRowOnceByItsNumberTimeAfterTime) {
+  for (const auto& [rows, numbers] : std::vector<std::pair<int, int>>{{1, 1}, {700, 40}, {3000, 2500}, {5, 1025}}) {
+    OnDevice<int> count(numbers), place(numbers), row(rows);
+    const Order order{count, place, row};
+    for (const unsigned seed : {1u, 2u}) {
+      std::mt19937 random(seed);
+      std::vector<int> number(rows);
+      for (int& one : number) one = int(random() % unsigned(numbers));
+      OnDevice<int> given(number);
+      launch(count_kernel, 1, 256, 0, nullptr, given, order, rows);
+      launch(places_kernel, 1, places_block, 0, nullptr, order, numbers);
+      launch(put_kernel, 1, 256, 0, nullptr, given, order, rows);
+      auto found = row.values();
+      EXPECT_TRUE(std::is_sorted(found.begin(), found.end(), [&](int a, int b) { return number[a] < number[b]; }));
+      std::sort(found.begin(), found.end());
+      for (int i = 0; i < rows; ++i) ASSERT_EQ(found[i], i);
+    }
+  }
 }
 
 // ---------------------------------------------------------------------------------------------------------- candidates

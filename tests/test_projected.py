@@ -36,11 +36,19 @@ def flat() -> Data:
     return points, points[:60]
 
 
+def hardly_any_flat() -> Data:
+    """All but three points are centroids: only these three can be left."""
+    points = np.random.default_rng(14).standard_normal((303, 70))
+    return points, points[:300]
+
+
 def counted(row: dict, name: str) -> int:
     return row["counters"][name][0]
 
 
-@pytest.mark.parametrize("make", [*ADVERSARIAL, near_few_directions, flat], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make", [*ADVERSARIAL, near_few_directions, flat, hardly_any_flat], ids=lambda make: make.__name__
+)
 def test_labels_are_exact_whatever_the_directions_say(ladder: Ladder, make: Callable[[], Data]) -> None:
     rows = run(ladder, make, PROJECTED, "--axis", "width=32", "--scopes", "iteration")
     assert {row["status"] for row in rows} == {"checked"}, [row["reason"] for row in rows]
@@ -57,6 +65,10 @@ def test_the_record_says_which_way_rows_went(ladder: Ladder) -> None:
     assert 0 < counted(few, "rows compared") < 250
     all_features = of(flat, 32)
     assert counted(all_features, "rows of all features") > 150, "27 directions of 70 tell nothing apart"
+    assert counted(all_features, "rows rechecked against all") < 100, "most of them are proven there"
+    spared = of(hardly_any_flat, 32)
+    assert 1 <= counted(spared, "rows of all features") <= 3
+    assert counted(spared, "rows rechecked against all") == counted(spared, "rows of all features")
     assert counted(of(flat, 128), "rows of all features") == 0, "all 70 directions do"
     piloted = of(many_near_few_directions, -1)
     assert counted(piloted, "halves of a short row") == 32

@@ -49,8 +49,8 @@ void assign(State<T>& s) {
   if (few.width == 0) return assign_certified(s);
   Doubts* const doubts = next_doubts(s);
   Contest* const contest = contest_of(s, doubts);
-  assign_by_few(s, s.template own<certified::Certified<T>>().view, contest);
-  assign_listed(s, few.left, &contest->left, doubts);
+  assign_by_few(s, s.template own<certified::Certified<T>>().view, contest, doubts);
+  assign_listed(s, few.left, &contest->listed, doubts);
 }
 
 template <class T>

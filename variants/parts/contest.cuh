@@ -4,6 +4,7 @@
 // (candidates.cuh); rows with more are left to others. v26_projected introduces it.
 #pragma once
 #include "narrow_tiles.cuh"
+#include "order.cuh"
 #include "pilot.cuh"
 #include "recheck.cuh"
 #include "update_moved.cuh"
@@ -15,6 +16,7 @@ struct Contest {
   int contested;   ///< rows with a few candidates
   int candidates;  ///< of these rows, beside their guesses
   int left;        ///< rows with too many
+  int listed;      ///< of these, those that go the way of all features: all, or where they are few none
 };
 constexpr int many_moved = 8;  ///< if more than one point in so many has moved, labels are poor guesses
 
@@ -29,6 +31,7 @@ struct Few {
   int* contested = nullptr;          // n: rows that are
   int* left = nullptr;               // n: rows that are left
   Candidates candidates;
+  Order order;  // of the rows, by their guesses
   Pilot pilot;
   Contest *contests = nullptr, *contests_host = nullptr;  // counted: as Recheck::doubts
   int told = 0;                                           // how many of them State::counters has
@@ -37,16 +40,18 @@ struct Few {
 // ---- kernels
 
 /// The centroid with the greatest bound, or nearly: the last bits of a bound hold a column.
-/// Where few points moved in the last update, the labels that it was for are as good.
+/// Where few points moved in the last update, the labels that it was for are as good. Guesses are counted, to put the
+/// rows in order.
 template <int width>
 __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::resident)
     guess_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, const Moves* before,
-                 const int32_t* __restrict__ holds, int* guess, int n, int k) {
+                 const int32_t* __restrict__ holds, int* guess, Order order, int n, int k) {
   using Tile = NarrowTile<width>;
   const int64_t begin = int64_t(blockIdx.x) * Tile::rows;
   if (before && before->points < unsigned(n) / many_moved) {
     static_assert(Tile::rows == Tile::block);
-    if (begin + threadIdx.x < n) guess[begin + threadIdx.x] = holds[begin + threadIdx.x];
+    const int64_t i = begin + threadIdx.x;
+    if (i < n) count_in(order, guess[i] = holds[i]);
     return;
   }
   const Tile tile;
@@ -75,43 +80,51 @@ __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::r
       if (bound > greatest[r] || (bound == greatest[r] && other < j)) greatest[r] = bound, j = other;
     }
     const int64_t i = begin + tile.row(r);
-    if (tile.lane % 4 == 0 && i < n) guess[i] = min(j, k - 1);
+    if (tile.lane % 4 == 0 && i < n) count_in(order, guess[i] = min(j, k - 1));
   }
 }
 
-/// The exact distance of each point to its guess, a warp for each; from it, what the point's products begin with.
+/// The exact distance of each point to its guess, a warp for each; from it, what the point's products begin with. Each
+/// row is put to its place in order.
 template <class T>
 __global__ void start_kernel(const T* __restrict__ x, const T* __restrict__ c, View<T> view, const int* guess,
-                             const double* square, float* start, int width, int n, int d) {
+                             const double* square, float* start, Order order, int width, int n, int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= n) return;  // a whole warp at a time
   const double distance = distance_of_warp(x + i * d, c + int64_t(guess[i]) * d, d);
-  if (threadIdx.x % 32 == 0)
-    start[i] = threshold(square[i], scalbn(distance, 2 * (view.exponent() + short_exponent(d))), width);
+  if (threadIdx.x % 32 != 0) return;
+  put_in(order, int(i), guess[i]);
+  start[i] = threshold(square[i], scalbn(distance, 2 * (view.exponent() + short_exponent(d))), width);
 }
 
 /// Which other centroids may be as near as the guess: those whose product is not below 0. A row without any has its
-/// label.
+/// label. Rows come in the order of their guesses: those of a warp meet their guesses, and others that are near, in the
+/// same few groups of centroids, and all other groups end with a look at the signs.
 template <int width>
 __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::resident)
     contest_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, const float* __restrict__ start_of,
-                   Candidates candidates, int* contested, int* left, Contest* contest, int32_t* __restrict__ label,
-                   int n, int k) {
+                   Candidates candidates, const int* __restrict__ order, int* contested, int* left, Contest* contest,
+                   int32_t* __restrict__ label, int n, int k) {
   using Tile = NarrowTile<width>;
   constexpr float closed = -0x1p120f;                                    // no product gets from there to 0
   int* const found = dynamic_shared<int>() + Tile::bytes / sizeof(int);  // rows: others that may be as near
   int* const guess = found + Tile::rows;                                 // rows
+  int* const rows = guess + Tile::rows;                                  // rows: which they are; -1: there is none
   const Tile tile;
-  const int64_t begin = int64_t(blockIdx.x) * Tile::rows, i = begin + threadIdx.x;
+  const int64_t place = int64_t(blockIdx.x) * Tile::rows + threadIdx.x;
+  const int i = place < n ? order[place] : -1;
+  static_assert(Tile::rows == Tile::block);
+  rows[threadIdx.x] = i;
   found[threadIdx.x] = 0;
-  guess[threadIdx.x] = i < n ? candidates.guess[i] : 0;
+  guess[threadIdx.x] = i >= 0 ? candidates.guess[i] : 0;
   __syncthreads();
   typename Tile::Start start;
   for (int r = 0; r < Tile::own_rows; ++r) {
-    const int64_t row = begin + tile.row(r);
-    for (int e = 0; e < 2; ++e) start[r / 2][r % 2 * 2 + e] = row < n ? start_of[row] : closed;
+    const int row = rows[tile.row(r)];
+    for (int e = 0; e < 2; ++e) start[r / 2][r % 2 * 2 + e] = row >= 0 ? start_of[row] : closed;
   }
-  tile.multiply(x, c, k, start, [&](int first, typename Tile::Products& product) {
+  const auto row_at = [&](int own) { return max(rows[own], 0); };
+  tile.multiply(row_at, x, c, k, start, [&](int first, typename Tile::Products& product) {
     unsigned below = 0xffffffffu;  // its sign: that of all products together
     for (int m = 0; m < Tile::row_fragments; ++m)
       for (int f = 0; f < Tile::column_fragments; ++f)
@@ -126,26 +139,41 @@ __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::r
       for (; reached != 0; reached &= reached - 1) {
         const int e = __ffs(int(reached)) - 1, j = first + tile.column(e / 2, e % 2), row = tile.row(r);
         if (j >= k || j == guess[row]) continue;
-        const int place = atomicAdd(&found[row], 1);
-        if (place < most_candidates)
-          candidates.list[(begin + row) * most_candidates + place] = j;
+        const int before = atomicAdd(&found[row], 1);
+        if (before < most_candidates)
+          candidates.list[int64_t(rows[row]) * most_candidates + before] = j;
         else
           start[r / 2][r % 2 * 2] = start[r / 2][r % 2 * 2 + 1] = closed;  // this row is left: no more of them
       }
     }
   });
-  if (i >= n) return;
+  if (i < 0) return;
   const int others = found[threadIdx.x];
   if (others == 0) {
     label[i] = guess[threadIdx.x];
   } else if (others <= most_candidates) {
     candidates.found[i] = others;
-    contested[atomicAdd(&contest->contested, 1)] = int(i);
+    contested[atomicAdd(&contest->contested, 1)] = i;
     atomicAdd(&contest->candidates, others);
   } else {
-    left[atomicAdd(&contest->left, 1)] = int(i);
+    left[atomicAdd(&contest->left, 1)] = i;
   }
 }
+
+/// One block. Rows that are left, where they are few, are compared with all centroids at once: by doubles that takes no
+/// longer than one round of tiles, in which each multiprocessor has room for 128 rows, few or many.
+__global__ void spare_kernel(const int* left, Contest* contest, Doubtful* doubtful, Doubts* doubts, int few, int n) {
+  const int count = contest->left;
+  if (count > few) {
+    if (threadIdx.x == 0) contest->listed = count;
+    return;
+  }
+  for (int at = threadIdx.x; at < count; at += blockDim.x) doubtful[n - 1 - at] = {left[at], 0, 0};
+  if (threadIdx.x == 0) doubts->scans = count;
+}
+/// So many rows for each multiprocessor are few. On an H200 a round of 128 x 132 rows takes 0.3 ms at kmcuda, 0.4 us a
+/// scan: both are products of K and D.
+constexpr int few_left = 4;
 
 // ---- the host's side
 
@@ -164,6 +192,7 @@ void prepare_few(State<T>& s, int width, bool piloted) {
   few.contested = s.template device<int>(s.n);
   few.left = s.template device<int>(s.n);
   few.candidates = take_candidates(s, s.n);
+  few.order = take_order(s, s.n, s.k);
   few.contests = s.template device<Contest>(counted);
   few.contests_host = s.template pinned<Contest>(counted);
 }
@@ -193,8 +222,9 @@ template <class T>
 void restart_few(State<T>& s) {
   auto& few = s.template own<Few>();
   few.told = 0;
-  if (few.width > 0)
-    check(cudaMemsetAsync(few.contests, 0, counted * sizeof(Contest), s.stream), "clearing the counts");
+  if (few.width == 0) return;
+  check(cudaMemsetAsync(few.contests, 0, counted * sizeof(Contest), s.stream), "clearing the counts");
+  check(cudaMemsetAsync(few.order.count, 0, s.k * sizeof(int), s.stream), "clearing the counts of guesses");
 }
 
 /// Where the iteration that has `doubts` counts, from 0.
@@ -206,9 +236,9 @@ Contest* contest_of(State<T>& s, const Doubts* doubts) {
   return contest;
 }
 
-/// Labels of all rows but those that are left.
+/// Labels of all rows but those that are left: few of them are on the list of scans then, many on that of the contest.
 template <class T>
-void assign_by_few(State<T>& s, const View<T>& view, Contest* contest) {
+void assign_by_few(State<T>& s, const View<T>& view, Contest* contest, Doubts* doubts) {
   const auto& few = s.template own<Few>();
   const auto& moved = s.template own<MovedSums>();
   const Moves* const before = moved.done > 0 ? moved.moves + std::min(moved.done, counted_moves) - 1 : nullptr;
@@ -219,15 +249,18 @@ void assign_by_few(State<T>& s, const View<T>& view, Contest* contest) {
     project<width>(s.stream, s.c, view, few.directions, {.count = s.k}, padded, s.d,
                    KeepCentroids<width>{few.c, few.directions.defect, s.k, padded, s.d});
     launch(guess_kernel<width>, blocks(s.n, Narrow::rows), Narrow::block, Narrow::bytes, s.stream, few.x, few.c, before,
-           moved.holds, few.candidates.guess, s.n, s.k);
+           moved.holds, few.candidates.guess, few.order, s.n, s.k);
+    launch(places_kernel, 1, places_block, 0, s.stream, few.order, s.k);
     launch(start_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, rows, s.c, view, few.candidates.guess,
-           few.square, few.start, width, s.n, s.d);
+           few.square, few.start, few.order, width, s.n, s.d);
     launch(contest_kernel<width>, blocks(s.n, Narrow::rows), Narrow::block,
-           Narrow::bytes + 2 * Narrow::rows * sizeof(int), s.stream, few.x, few.c, few.start, few.candidates,
-           few.contested, few.left, contest, s.label, s.n, s.k);
+           Narrow::bytes + 3 * Narrow::rows * sizeof(int), s.stream, few.x, few.c, few.start, few.candidates,
+           few.order.row, few.contested, few.left, contest, s.label, s.n, s.k);
   });
   launch(compare_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream, rows, s.c,
          few.candidates, few.contested, &contest->contested, s.label, s.d);
+  launch(spare_kernel, 1, 256, 0, s.stream, few.left, contest, s.template own<Recheck>().doubtful, doubts,
+         few_left * s.device_info.multiprocessors, s.n);
 }
 
 /// As fetch_doubts.
@@ -244,7 +277,7 @@ template <class T>
 void tell_contests(State<T>& s) {
   auto& few = s.template own<Few>();
   for (; few.told < std::min(s.template own<Recheck>().done, counted); ++few.told) {
-    const Contest contest = few.width > 0 ? few.contests_host[few.told] : Contest{0, 0, s.n};
+    const Contest contest = few.width > 0 ? few.contests_host[few.told] : Contest{0, 0, s.n, s.n};
     s.counters["halves of a short row"].push_back(few.width);
     s.counters["rows compared"].push_back(contest.contested);
     s.counters["candidates compared"].push_back(contest.candidates);

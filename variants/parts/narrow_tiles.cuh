@@ -58,15 +58,19 @@ struct NarrowTile {
   template <class Look>
   __device__ void multiply(const uint4* __restrict__ x, const uint4* __restrict__ c, int k, const Start& start,
                            const Look& look) const {
+    multiply([](int own) { return int64_t(blockIdx.x) * rows + own; }, x, c, k, start, look);
+  }
+  /// The same for rows in any order: row r of the tile is row_at(r) of x.
+  template <class RowAt, class Look>
+  __device__ void multiply(const RowAt& row_at, const uint4* __restrict__ x, const uint4* __restrict__ c, int k,
+                           const Start& start, const Look& look) const {
     FragmentA a[steps][row_fragments];
-    const uint32_t* const words =
-        reinterpret_cast<const uint32_t*>(x + (int64_t(blockIdx.x) * rows + first_row) * chunks);
+    for (int r = 0; r < own_rows; ++r) {
+      const uint32_t* const words = reinterpret_cast<const uint32_t*>(x + int64_t(row_at(row(r))) * chunks);
 #pragma unroll
-    for (int s = 0; s < steps; ++s)
-      for (int m = 0; m < row_fragments; ++m)
-        for (int e = 0; e < 4; ++e)
-          a[s][m].r[e] =
-              words[(m * mma_rows + e % 2 * 8 + lane / 4) * (width / 2) + s * (mma_depth / 2) + e / 2 * 4 + lane % 4];
+      for (int s = 0; s < steps; ++s)
+        for (int e = 0; e < 2; ++e) a[s][r / 2].r[e * 2 + r % 2] = words[s * (mma_depth / 2) + e * 4 + lane % 4];
+    }
 
     uint32_t* const shared = dynamic_shared<uint32_t>();  // stages x columns x pitch x 4
     const int tiles = (k + columns - 1) / columns;
