@@ -71,7 +71,6 @@ struct Uploaded {
   explicit Uploaded(const Problem& p) : points(p.x), centroids(p.c), rows(p.order) {}
   const uint4* x() const { return reinterpret_cast<const uint4*>(static_cast<__half*>(points)); }
   const unsigned char* c() const { return reinterpret_cast<const unsigned char*>(static_cast<__half*>(centroids)); }
-  Order order() const { return {rows}; }
 };
 
 std::string named(int width, const Problem& p) {
@@ -104,12 +103,12 @@ void for_widths(const Body& body) {
 
 template <int width>
 __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGroups<width>::block, 1)
-    matrix_kernel(const uint4* x, const unsigned char* c, Order order, float* out, int* strangers, int n, int k) {
+    matrix_kernel(const uint4* x, const unsigned char* c, const int* order, float* out, int* strangers, int n, int k) {
   using Tile = NarrowGroups<width>;
   const int thread = threadIdx.x % group_threads;
   int64_t own = -1;
   Tile::multiply(
-      x, c, n, k, order,
+      x, c, n, k, [&](int i) { return order[i]; },
       [&](int64_t first, float(&start)[2]) {
         own = first;
         for (int r = 0; r < 2; ++r) start[r] = float(first + held_row(thread, 2 * r));
@@ -119,7 +118,7 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
         for (int e = 0; e < Tile::columns / 2; ++e) {
           const int j = first + held_column(thread, e);
           const int64_t i = own + held_row(thread, e);
-          if (i < n && j < k) out[int64_t(order(int(i))) * k + j] += product[e];
+          if (i < n && j < k) out[int64_t(order[i]) * k + j] += product[e];
         }
         for (float& value : start) value += 1000;
       },
@@ -135,8 +134,8 @@ TEST_F(Contests, AllProductsBeginWithWhatTheirRowsBeginWith) {
       const Uploaded device(p);
       const OnDevice<float> out(p.products.size());  // zeros: what is written twice shows
       const OnDevice<int> strangers(1);
-      launch(matrix_kernel<width>, grid, Tile::block, Tile::Ring::bytes, nullptr, device.x(), device.c(),
-             device.order(), out, strangers, p.n, p.k);
+      launch(matrix_kernel<width>, grid, Tile::block, Tile::Ring::bytes, nullptr, device.x(), device.c(), device.rows,
+             out, strangers, p.n, p.k);
       finish("multiplying");
       EXPECT_EQ(strangers.values()[0], 0) << "rows that begin and end otherwise";
       const auto found = out.values();
@@ -164,30 +163,34 @@ TEST_F(Contests, ColumnsOfAThreadAreThoseOfItsProducts) {
 
 // --------------------------------------------------------------------------------------------------------- the contest
 
-/// As Contests' counts are named.
-struct Counts {
-  int moved, contested, candidates, left;
-};
-
 TEST_F(Contests, TheGuessHasTheGreatestBound) {
   for_widths([&]<int width>() {
     using Tile = NarrowGroups<width>;
     for_shapes<width>(0, [&](const Problem& p, int grid) {
       const Uploaded device(p);
-      const OnDevice<int> guess(std::vector<int>(p.n, -1));
-      const OnDevice<Counts> before(std::vector<Counts>{{.moved = 9}});
-      const auto run = [&](const Counts* counts, int many) {
-        launch(guess_in_groups_kernel<width, Counts>, grid, Tile::block, Tile::Ring::bytes, nullptr, device.x(),
-               device.c(), device.order(), counts, many, guess_bits, guess, p.n, p.k);
+      std::vector<int> label(p.n);
+      for (int i = 0; i < p.n; ++i) label[i] = i * 7 % p.k;
+      const OnDevice<int> guess(std::vector<int>(p.n, -1)), holds(label);
+      const auto guess_after = [&](unsigned long long moved) {
+        const OnDevice<Moves> before(std::vector<Moves>{{.points = moved}});
+        const OnDevice<int> count(p.k);
+        launch(guess_in_groups_kernel<width>, grid, Tile::block, Tile::Ring::bytes, nullptr, device.x(), device.c(),
+               before, holds, guess_bits, guess, Order{count, nullptr, nullptr}, p.n, p.k);
         finish("guessing");
+        const auto found = guess.values();
+        std::vector<int> of_each(p.k);
+        for (int i = 0; i < p.n; ++i) {
+          EXPECT_TRUE(found[i] >= 0 && found[i] < p.k) << "point " << i << " has guess " << found[i];
+          ++of_each[std::clamp(found[i], 0, p.k - 1)];
+        }
+        EXPECT_EQ(count.values(), of_each) << "points of each guess";
+        return found;
       };
-      run(before, 10);
-      ASSERT_EQ(guess.values(), std::vector<int>(p.n, -1)) << "few have moved: labels are as good";
-      run(before, 9);
-      const auto found = guess.values();
+      if (p.n >= many_moved)
+        ASSERT_EQ(guess_after(p.n / many_moved - 1), label) << "few have moved: labels are as good";
+      const auto found = guess_after(p.n / many_moved);
       for (int i = 0; i < p.n; ++i) {
         const auto own = p.products.begin() + int64_t(i) * p.k;
-        ASSERT_TRUE(found[i] >= 0 && found[i] < p.k) << "point " << i << " has guess " << found[i];
         const auto best = std::max_element(own, own + p.k);
         ASSERT_EQ(own[found[i]], *best) << "point " << i << " has guess " << found[i] << ", not " << best - own;
       }
@@ -219,13 +222,13 @@ TEST_F(Contests, WhoMayBeAsNearIsFoundAndNobodyElse) {
       const OnDevice<float> starts(start);
       const OnDevice<int> guesses(guess), list(std::vector<int>(size_t(p.n) * most_candidates, -1)), found(p.n);
       const OnDevice<int> contested(p.n), left(p.n), label(std::vector<int>(p.n, -1));
-      const OnDevice<Counts> counts(1);
-      launch(contest_in_groups_kernel<width, Counts>, grid, Tile::block, contest_bytes<width>, nullptr, device.x(),
-             device.c(), device.order(), starts, Candidates{guesses, list, found}, contested, left, counts, label, p.n,
-             p.k);
+      const OnDevice<Contest> contest(1);
+      launch(contest_in_groups_kernel<width>, grid, Tile::block, ByWarpgroups<width>::contest_bytes, nullptr,
+             device.x(), device.c(), starts, Candidates{guesses, list, found}, device.rows, contested, left, contest,
+             label, p.n, p.k);
       finish("contesting");
 
-      const Counts told = counts.values()[0];
+      const Contest told = contest.values()[0];
       const auto rows = [](const OnDevice<int>& of, int count) {
         const auto all = of.values();
         return std::multiset<int>(all.begin(), all.begin() + std::clamp(count, 0, int(all.size())));

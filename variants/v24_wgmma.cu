@@ -5,7 +5,6 @@
 // them to two blocks at once (parts/bulk_ring.cuh). Two warpgroups take turns: while one multiplies, the other works
 // out the bounds of its last tile. All this is compute capability 9.0 and nothing else.
 // for cuda: 90a
-#include "parts/probe_wgmma.cuh"
 #include "parts/update_lanes.cuh"
 #include "parts/warpgroup_assign.cuh"
 
@@ -13,49 +12,24 @@ namespace {
 using namespace ladder;
 
 template <class T>
-struct Certified {
-  WarpgroupRows rows;
-  View<T> view;
-};
-
-template <class T>
 void prepare(State<T>& s) {
   prepare_features(s);
-  prepare_recheck(s);
-  s.template own<Certified<T>>() = {take_warpgroup_rows(s), {s.template device<T>(s.d), s.template device<int>(1)}};
+  prepare_in_groups(s);
 }
 
 template <class T>
 void upload(State<T>& s) {
   upload_features(s);
-  const auto& own = s.template own<Certified<T>>();
-  const T* rows = s.template own<Rows<T>>().points;
-  look(s, rows, own.view);
-  halve_points(s, own.rows, rows, own.view);
+  halve_points_in_groups(s);
 }
 
-template <class T>
-void assign(State<T>& s) {
-  const auto& own = s.template own<Certified<T>>();
-  Doubts* doubts = next_doubts(s);
-  halve_centroids(s, own.rows, own.view, doubts);
-  assign_in_groups(s, own.rows, s.label, s.template own<Recheck>().doubtful, doubts, s.problem);
-  recheck(s, doubts);
-}
-
-std::string refuse(const Shape& p, const Device& device, const Axes&) {
-  if (p.d > most_features)
-    return "its bounds are proven for up to " + std::to_string(most_features) + " features, these points have " +
-           std::to_string(p.d);
-  const std::string why = refuse_warpgroups(device);
-  return why.empty() ? refuse_group_accumulator() : why;
-}
+std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_in_groups(p, device); }
 
 template <class T>
 constexpr Phases<T> phases{.prepare = prepare<T>,
                            .upload = upload<T>,
                            .restart = restart_recheck<T>,
-                           .assign = assign<T>,
+                           .assign = assign_in_groups<T>,
                            .update = update_any<T, Layout::features>,
                            .download = download_recheck<T>};
 }  // namespace

@@ -236,26 +236,42 @@ Contest* contest_of(State<T>& s, const Doubts* doubts) {
   return contest;
 }
 
+/// The products of guess and contest, by warps: short rows of centroids lie one after another.
+template <int width>
+struct ByWarps {
+  using Tile = NarrowTile<width>;
+  static int64_t padded_columns(int k) { return Tile::padded_columns(k); }
+  static KeepCentroids<width> keep(const Few& few, int k, int d) {
+    return {few.c, few.directions.defect, k, padded_columns(k), d};
+  }
+  template <class T>
+  static void guess(State<T>& s, const Few& few, const Moves* before, const int32_t* holds) {
+    launch(guess_kernel<width>, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, few.x, few.c, before,
+           holds, few.candidates.guess, few.order, s.n, s.k);
+  }
+  template <class T>
+  static void contest(State<T>& s, const Few& few, Contest* contest) {
+    launch(contest_kernel<width>, blocks(s.n, Tile::rows), Tile::block, Tile::bytes + 3 * Tile::rows * sizeof(int),
+           s.stream, few.x, few.c, few.start, few.candidates, few.order.row, few.contested, few.left, contest, s.label,
+           s.n, s.k);
+  }
+};
+
 /// Labels of all rows but those that are left: few of them are on the list of scans then, many on that of the contest.
-template <class T>
+template <template <int> class By = ByWarps, class T>
 void assign_by_few(State<T>& s, const View<T>& view, Contest* contest, Doubts* doubts) {
   const auto& few = s.template own<Few>();
   const auto& moved = s.template own<MovedSums>();
   const Moves* const before = moved.done > 0 ? moved.moves + std::min(moved.done, counted_moves) - 1 : nullptr;
   const T* rows = s.template own<Rows<T>>().points;
   with_width(few, [&]<int width>() {
-    using Narrow = NarrowTile<width>;
-    const int64_t padded = Narrow::padded_columns(s.k);
-    project<width>(s.stream, s.c, view, few.directions, {.count = s.k}, padded, s.d,
-                   KeepCentroids<width>{few.c, few.directions.defect, s.k, padded, s.d});
-    launch(guess_kernel<width>, blocks(s.n, Narrow::rows), Narrow::block, Narrow::bytes, s.stream, few.x, few.c, before,
-           moved.holds, few.candidates.guess, few.order, s.n, s.k);
+    project<width>(s.stream, s.c, view, few.directions, {.count = s.k}, By<width>::padded_columns(s.k), s.d,
+                   By<width>::keep(few, s.k, s.d));
+    By<width>::guess(s, few, before, moved.holds);
     launch(places_kernel, 1, places_block, 0, s.stream, few.order, s.k);
     launch(start_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, rows, s.c, view, few.candidates.guess,
            few.square, few.start, few.order, width, s.n, s.d);
-    launch(contest_kernel<width>, blocks(s.n, Narrow::rows), Narrow::block,
-           Narrow::bytes + 3 * Narrow::rows * sizeof(int), s.stream, few.x, few.c, few.start, few.candidates,
-           few.order.row, few.contested, few.left, contest, s.label, s.n, s.k);
+    By<width>::contest(s, few, contest);
   });
   launch(compare_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream, rows, s.c,
          few.candidates, few.contested, &contest->contested, s.label, s.d);

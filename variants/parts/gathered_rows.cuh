@@ -8,11 +8,11 @@ namespace ladder {
 /// A thread for each fragment of the gathered rows, up to whole tiles of them: it has two rows' share of it. Beyond the
 /// list's end, its last row.
 __global__ void gather_rows_kernel(const uint4* __restrict__ from, const CertainPoint* __restrict__ from_point,
-                                   SomeRows some, uint4* __restrict__ to, CertainPoint* __restrict__ to_point,
+                                   RowList list, uint4* __restrict__ to, CertainPoint* __restrict__ to_point,
                                    int steps) {
   using Tile = WarpgroupTile<128>;
-  const int number = *some.number;
-  const int64_t padded = (int64_t(number) + Tile::cluster_rows - 1) / Tile::cluster_rows * Tile::cluster_rows;
+  const int length = *list.length;
+  const int64_t padded = (int64_t(length) + Tile::cluster_rows - 1) / Tile::cluster_rows * Tile::cluster_rows;
   const int64_t fragments = padded / group_rows * steps * group_threads;
   for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < fragments;
        e += int64_t(gridDim.x) * blockDim.x) {
@@ -21,7 +21,7 @@ __global__ void gather_rows_kernel(const uint4* __restrict__ from, const Certain
     uint32_t share[2][2];  // of the row and the one 8 below, left and right
     for (int below = 0; below < 2; ++below) {
       const int64_t i = begin + held_row(thread, 2 * below);
-      const int row = some.rows[min(i, int64_t(number) - 1)];
+      const int row = list.rows[min(i, int64_t(length) - 1)];
       const int64_t word = point_place(row, step * (mma_depth / 2) + thread % 4, steps);
       const uint4 there = from[word / 4];
       share[below][0] = word % 4 == 0 ? there.x : there.y;
@@ -32,19 +32,48 @@ __global__ void gather_rows_kernel(const uint4* __restrict__ from, const Certain
   }
 }
 
-/// Room for the gathered rows: all of them may be.
+// ---- the host's side
+
+struct Gathered {
+  WarpgroupRows rows;
+  int* all = nullptr;  // 1: how many points there are
+};
+
+/// `listed`: room for all rows, for there may be a list of them.
 template <class T>
-WarpgroupRows take_gathered_rows(State<T>& s, const WarpgroupRows& all) {
-  WarpgroupRows own = all;
+void prepare_gathered(State<T>& s, bool listed) {
+  auto& own = s.template own<Gathered>();
+  own.all = s.template device<int>(1);
+  own.rows = s.template own<CertifiedInGroups<T>>().rows;
+  if (!listed) return;
   const int64_t points = WarpgroupTile<128>::padded_rows(s.n);
-  own.x = s.template device<uint4>(size_t(points) * own.plan.steps * mma_depth / 8);
-  own.point = s.template device<CertainPoint>(points);
-  return own;
+  own.rows.x = s.template device<uint4>(size_t(points) * own.rows.plan.steps * mma_depth / 8);
+  own.rows.point = s.template device<CertainPoint>(points);
 }
 
-inline void gather_rows(Resources& s, const WarpgroupRows& all, const SomeRows& some, const WarpgroupRows& to) {
-  launch(gather_rows_kernel, 8 * s.device_info.multiprocessors, 256, 0, s.stream, all.x, all.point, some, to.x,
-         to.point, all.plan.steps);
+template <class T>
+void upload_gathered(State<T>& s) {
+  to_device(s, s.template own<Gathered>().all, &s.n, 1, "telling how many points there are");
+}
+
+/// Labels of the rows list[0 .. *length), and of those that `doubts` knows already.
+template <class T>
+void assign_gathered(State<T>& s, const int* list, const int* length, Doubts* doubts) {
+  const auto& from = s.template own<CertifiedInGroups<T>>().rows;
+  const auto& own = s.template own<Gathered>();
+  launch(gather_rows_kernel, 8 * s.device_info.multiprocessors, 256, 0, s.stream, from.x, from.point,
+         RowList{list, length}, own.rows.x, own.rows.point, from.plan.steps);
+  multiply_in_groups<true>(s, own.rows, {list, length}, doubts);
+  recheck(s, doubts);
+}
+
+/// Labels of all rows, by the same kernel: they lie side by side already.
+template <class T>
+void assign_all(State<T>& s) {
+  Doubts* const doubts = next_doubts(s);
+  multiply_in_groups<true>(s, s.template own<CertifiedInGroups<T>>().rows, {nullptr, s.template own<Gathered>().all},
+                           doubts);
+  recheck(s, doubts);
 }
 
 }  // namespace ladder

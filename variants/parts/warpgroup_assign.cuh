@@ -2,6 +2,7 @@
 // they prove, and a list of the others. v24_wgmma introduces it.
 #pragma once
 #include "centre.cuh"
+#include "probe_wgmma.cuh"
 #include "recheck.cuh"
 #include "warpgroup_tiles.cuh"
 
@@ -30,14 +31,12 @@ __global__ void halve_group_points_kernel(const T* rows, View<T> view, uint4* ha
 }
 
 /// One warp per centroid, and per row of the last tile that has none. Steps that hold nothing but zeros are multiplied,
-/// too: the bounds allow for them. The first thread clears the counts. Where the `number` of points is told and 0,
-/// nobody needs the centroids.
+/// too: the bounds allow for them. Nothing where a list of no rows asks for them.
 template <class T, int columns>
-__global__ void halve_group_centroids_kernel(const T* c, View<T> view, unsigned char* tiles, Doubts* doubts,
-                                             const int* number, int k, int64_t padded, int steps, int d) {
+__global__ void halve_group_centroids_kernel(const T* c, View<T> view, unsigned char* tiles, const int* length, int k,
+                                             int64_t padded, int steps, int d) {
   const int64_t j = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
-  if (j == 0 && threadIdx.x == 0) *doubts = {};
-  if (j >= padded || (number && *number == 0)) return;  // a whole warp at a time
+  if (j >= padded || (length && *length == 0)) return;  // a whole warp at a time
   const int column = int(j % columns);
   unsigned char* const tile = tiles + j / columns * WarpgroupTile<columns>::tile_bytes(steps);
   const auto place = [&](int, int word) -> __half2& {
@@ -51,9 +50,9 @@ __global__ void halve_group_centroids_kernel(const T* c, View<T> view, unsigned 
   }
 }
 
-/// Of the points, those of a list: rows[0 .. *number). nullptr: the first *number.
-struct SomeRows {
-  const int *rows = nullptr, *number = nullptr;
+/// Rows of the points: rows[0 .. *length); where `rows` is null, the first *length.
+struct RowList {
+  const int *rows = nullptr, *length = nullptr;
 };
 
 #ifdef __CUDACC__
@@ -67,7 +66,7 @@ struct alignas(16) Kept {
 template <int columns, int window, bool streamed, bool listed>
 __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupTile<columns>::block, 1)
     assign_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
-                            const CertainPoint* __restrict__ point, SomeRows some, int32_t* __restrict__ label,
+                            const CertainPoint* __restrict__ point, RowList list, int32_t* __restrict__ label,
                             Doubtful* doubtful, Doubts* doubts, int n, int k, int steps) {
   using Tile = WarpgroupTile<columns>;
   constexpr float nothing = -std::numeric_limits<float>::infinity();  // below Leaders::none: it is never seen
@@ -76,7 +75,7 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
   const int thread = threadIdx.x, lane = thread % 32;
   Kept* const kept = reinterpret_cast<Kept*>(dynamic_shared<unsigned char>() + Tile::Ring::bytes);  // 2 x readers
   const auto own = [&](int r) -> Kept& { return kept[r * Tile::readers + thread]; };
-  const auto number = [&] { return listed ? __ldg(some.number) : n; };  // asked for twice: few registers are free
+  const auto length = [&] { return listed ? __ldg(list.length) : n; };  // asked for twice: few registers are free
   float least[2];
 
   const auto begin = [&](int64_t row) {  // of the warpgroup
@@ -133,68 +132,88 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
 #pragma unroll 1  // few registers are free
       for (int e = 1; e < 4; ++e) all.merge(heard[e].leaders);
       const int64_t i = row + thread % group_threads / 32 * 16 + lane;
-      if (i < number()) decide(listed && some.rows ? some.rows[i] : int(i), all, label, doubtful, doubts, n);
+      if (i < length()) decide(listed && list.rows ? list.rows[i] : int(i), all, label, doubtful, doubts, n);
     }
     __syncwarp();  // nobody reads them any more: the next rows' may come
   };
-  Tile::template multiply<window, streamed>(x, c, number(), k, steps, begin, look, end);
+  Tile::template multiply<window, streamed>(x, c, length(), k, steps, begin, look, end);
 }
 #endif
 
 // ---- the host's side
 
 template <class T>
-WarpgroupRows take_warpgroup_rows(State<T>& s) {
-  WarpgroupRows own{.plan = plan_warpgroups(s.k, s.d)};
-  const int steps = own.plan.steps;
-  dispatch<128, 168>(own.plan.columns, [&]<int columns>() {
+struct CertifiedInGroups {
+  WarpgroupRows rows;
+  View<T> view;
+};
+
+/// Also what the recheck needs.
+template <class T>
+void prepare_in_groups(State<T>& s) {
+  prepare_recheck(s);
+  auto& own = s.template own<CertifiedInGroups<T>>();
+  own.rows.plan = plan_warpgroups(s.k, s.d);
+  const int steps = own.rows.plan.steps;
+  dispatch<128, 168>(own.rows.plan.columns, [&]<int columns>() {
     using Tile = WarpgroupTile<columns>;
     const int64_t points = Tile::padded_rows(s.n);
-    own.x = s.template device<uint4>(size_t(points) * steps * mma_depth / 8);
-    own.c = s.template device<unsigned char>(Tile::padded_columns(s.k) / columns * Tile::tile_bytes(steps));
-    own.point = s.template device<CertainPoint>(points);
+    own.rows.x = s.template device<uint4>(size_t(points) * steps * mma_depth / 8);
+    own.rows.c = s.template device<unsigned char>(Tile::padded_columns(s.k) / columns * Tile::tile_bytes(steps));
+    own.rows.point = s.template device<CertainPoint>(points);
   });
-  return own;
+  own.view = {s.template device<T>(s.d), s.template device<int>(1)};
 }
 
-/// `rows`: the points, n x d.
+/// The points, Rows::points, are there.
 template <class T>
-void halve_points(State<T>& s, const WarpgroupRows& own, const T* rows, const View<T>& view) {
+void halve_points_in_groups(State<T>& s) {
+  const auto& own = s.template own<CertifiedInGroups<T>>();
+  const T* rows = s.template own<Rows<T>>().points;
+  look(s, rows, own.view);
   const int64_t padded = WarpgroupTile<128>::padded_rows(s.n);
-  launch(halve_group_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, rows, view, own.x, own.point, s.n,
-         padded, own.plan.steps, s.d);
-}
-
-/// Clears the counts of `doubts`.
-template <class T>
-void halve_centroids(State<T>& s, const WarpgroupRows& own, const View<T>& view, Doubts* doubts,
-                     const int* number = nullptr) {
-  dispatch<128, 168>(own.plan.columns, [&]<int columns>() {
-    const int64_t padded = WarpgroupTile<columns>::padded_columns(s.k);
-    launch(halve_group_centroids_kernel<T, columns>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, view, own.c,
-           doubts, number, s.k, padded, own.plan.steps, s.d);
-  });
+  launch(halve_group_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, rows, own.view, own.rows.x,
+         own.rows.point, s.n, padded, own.rows.plan.steps, s.d);
 }
 
 #ifdef __CUDACC__
-/// Labels of all points, or of those that are `listed`; the list of those that need a recheck.
-template <bool listed = false>
-void assign_in_groups(Resources& s, const WarpgroupRows& own, int32_t* label, Doubtful* doubtful, Doubts* doubts,
-                      const Shape& p, const SomeRows& some = {}) {
-  with_kernel(own.plan, [&]<int columns, int window, bool streamed>() {
+/// Labels of all points, or of those that are `listed`, which `rows` has then.
+template <bool listed, class T>
+void multiply_in_groups(State<T>& s, const WarpgroupRows& rows, const RowList& list, Doubts* doubts) {
+  const int steps = rows.plan.steps;
+  dispatch<128, 168>(rows.plan.columns, [&]<int columns>() {
+    const int64_t padded = WarpgroupTile<columns>::padded_columns(s.k);
+    launch(halve_group_centroids_kernel<T, columns>, blocks(padded * 32, 256), 256, 0, s.stream, s.c,
+           s.template own<CertifiedInGroups<T>>().view, rows.c, list.length, s.k, padded, steps, s.d);
+  });
+  with_kernel(rows.plan, [&]<int columns, int window, bool streamed>() {
     using Tile = WarpgroupTile<columns>;
     const int blocks_at_once = s.device_info.multiprocessors / ring_blocks * ring_blocks;
-    const int grid = int(std::min<int64_t>(blocks_at_once, Tile::padded_rows(p.n) / Tile::rows));
+    const int grid = int(std::min<int64_t>(blocks_at_once, Tile::padded_rows(s.n) / Tile::rows));
     launch(assign_in_groups_kernel<columns, window, streamed, listed>, grid, Tile::block,
-           Tile::Ring::bytes + 2 * Tile::readers * sizeof(Kept), s.stream, own.x, own.c, own.point, some, label,
-           doubtful, doubts, p.n, p.k, own.plan.steps);
+           Tile::Ring::bytes + 2 * Tile::readers * sizeof(Kept), s.stream, rows.x, rows.c, rows.point, list, s.label,
+           s.template own<Recheck>().doubtful, doubts, s.n, s.k, steps);
   });
 }
 #else
 /// The CPU device is refused.
-template <bool listed = false>
-void assign_in_groups(Resources&, const WarpgroupRows&, int32_t*, Doubtful*, Doubts*, const Shape&,
-                      const SomeRows& = {}) {}
+template <bool listed, class T>
+void multiply_in_groups(State<T>&, const WarpgroupRows&, const RowList&, Doubts*) {}
 #endif
+
+template <class T>
+void assign_in_groups(State<T>& s) {
+  Doubts* const doubts = next_doubts(s);
+  multiply_in_groups<false>(s, s.template own<CertifiedInGroups<T>>().rows, {}, doubts);
+  recheck(s, doubts);
+}
+
+inline std::string refuse_in_groups(const Shape& p, const Device& device) {
+  if (p.d > most_features)
+    return "its bounds are proven for up to " + std::to_string(most_features) + " features, these points have " +
+           std::to_string(p.d);
+  const std::string why = refuse_warpgroups(device);
+  return why.empty() ? refuse_group_accumulator() : why;
+}
 
 }  // namespace ladder

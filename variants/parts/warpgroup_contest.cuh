@@ -2,8 +2,7 @@
 // others may be as near. What is asked of most tiles is one bit: whether any of a warp's products has no sign. Each
 // thread works it out of its 64 products by 32 instructions. v26b_warpgroups introduces it.
 #pragma once
-#include "candidates.cuh"
-#include "projected.cuh"
+#include "contest.cuh"
 #include "warpgroup_narrow.cuh"
 
 namespace ladder {
@@ -25,27 +24,25 @@ struct KeepCentroidTiles {
   }
 };
 
-/// The points' order: whose neighbours have near guesses meet their candidates in the same tiles. nullptr: as they are.
-struct Order {
-  const int* rows = nullptr;
-  __device__ int operator()(int i) const { return rows ? rows[i] : i; }
-};
-
 /// Those of a float that are a bound's; in the others is one of the columns of a thread.
 constexpr unsigned guess_bits = ~31u;
 
 #ifdef __CUDACC__
-/// The centroid with the greatest bound, or nearly: the last bits of a bound hold a column.
-/// Where few points moved the last time, `before`, their labels are as good. `bound_bits`: guess_bits, an argument, for
-/// an instruction takes one constant: with the column's number this would be a second.
-template <int width, class Doubts>
+/// As guess_kernel. `bound_bits`: guess_bits, an argument, for an instruction takes one constant, and with the column's
+/// number this would be a second.
+template <int width>
 __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGroups<width>::block, 1)
-    guess_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, Order order,
-                           const Doubts* before, int many_moved, unsigned bound_bits, int* guess, int n, int k) {
+    guess_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, const Moves* before,
+                           const int32_t* __restrict__ holds, unsigned bound_bits, int* guess, Order order, int n,
+                           int k) {
   using Tile = NarrowGroups<width>;
   static_assert(Tile::own_columns == ~guess_bits + 1);
   constexpr float nothing = -std::numeric_limits<float>::infinity();
-  if (before && before->moved < many_moved) return;
+  if (before && before->points < unsigned(n) / many_moved) {
+    for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < n; i += int64_t(gridDim.x) * blockDim.x)
+      count_in(order, guess[i] = holds[i]);
+    return;
+  }
   const int thread = threadIdx.x % group_threads, lane = thread % 32;
   float greatest[2];
   int at[2];
@@ -75,10 +72,11 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
         if (bound > greatest[r] || (bound == greatest[r] && other < j)) greatest[r] = bound, j = other;
       }
       const int64_t i = first + held_row(thread, 2 * r);
-      if (lane % 4 == 0 && i < n) guess[order(int(i))] = min(j, k - 1);
+      if (lane % 4 == 0 && i < n) count_in(order, guess[i] = min(j, k - 1));
     }
   };
-  Tile::multiply(x, c, n, k, order, begin, look, end);
+  Tile::multiply(
+      x, c, n, k, [](int i) { return i; }, begin, look, end);
 }
 
 /// Of a list that grows: the places of those lanes of a warp that have something for it.
@@ -90,13 +88,12 @@ __device__ inline int take_places(int* count, bool mine) {
   return __shfl_sync(0xffffffffu, begin, 0) + __popc(lanes & ((1u << lane) - 1));
 }
 
-/// Which other centroids may be as near as the guess: those whose product is not below 0. A row without any has its
-/// label.
-template <int width, class Doubts>
+/// As contest_kernel.
+template <int width>
 __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGroups<width>::block, 1)
-    contest_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, Order order,
-                             const float* __restrict__ start_of, Candidates candidates, int* contested, int* left,
-                             Doubts* doubts, int32_t* __restrict__ label, int n, int k) {
+    contest_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
+                             const float* __restrict__ start_of, Candidates candidates, const int* __restrict__ order,
+                             int* contested, int* left, Contest* contest, int32_t* __restrict__ label, int n, int k) {
   using Tile = NarrowGroups<width>;
   constexpr float closed = -0x1p120f;  // no product gets from there to 0
   const int thread = threadIdx.x % group_threads, lane = thread % 32;
@@ -109,7 +106,7 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int64_t i = first + held_row(thread, 2 * r);
-      row[r] = order(i < n ? int(i) : n - 1);
+      row[r] = order[i < n ? i : n - 1];
       start[r] = i < n ? start_of[row[r]] : closed;
       guess[r] = candidates.guess[row[r]];
     }
@@ -153,29 +150,60 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
     __syncwarp();  // all are found
     const int64_t i = first + thread / 32 * 16 + lane;
     const bool mine = lane < group_rows / 4 && i < n;
-    const int own = mine ? order(int(i)) : 0, others = mine ? found[lane] : 0;
+    const int own = mine ? order[i] : 0, others = mine ? found[lane] : 0;
     const bool few = others > 0 && others <= most_candidates, many = others > most_candidates;
     if (mine && others == 0) label[own] = candidates.guess[own];
     if (__any_sync(0xffffffffu, few)) {
-      const int place = take_places(&doubts->contested, few);
+      const int place = take_places(&contest->contested, few);
       const int all = __reduce_add_sync(0xffffffffu, few ? others : 0);
-      if (lane == 0) atomicAdd(&doubts->candidates, all);
+      if (lane == 0) atomicAdd(&contest->candidates, all);
       if (few) contested[place] = own, candidates.found[own] = others;
     }
     if (__any_sync(0xffffffffu, many)) {
-      const int place = take_places(&doubts->left, many);
+      const int place = take_places(&contest->left, many);
       if (many) left[place] = own;
     }
     __syncwarp();  // nobody reads what was found any more: the next rows' may come
   };
-  Tile::multiply(x, c, n, k, order, begin, look, end);
+  Tile::multiply(
+      x, c, n, k, [&](int i) { return order[i]; }, begin, look, end);
 }
 #endif
 
 // ---- the host's side
 
-/// Dynamic shared memory of the contest.
+/// As ByWarps, by warpgroups: centroids lie in tiles.
 template <int width>
-constexpr size_t contest_bytes = NarrowGroups<width>::Ring::bytes + NarrowGroups<width>::rows * sizeof(int);
+struct ByWarpgroups {
+  using Tile = NarrowGroups<width>;
+  static int64_t padded_columns(int k) { return Tile::padded_columns(k); }
+  static KeepCentroidTiles<width> keep(const Few& few, int k, int d) {
+    return {tiles(few), few.directions.defect, k, padded_columns(k), d};
+  }
+#ifdef __CUDACC__
+  static constexpr size_t contest_bytes = Tile::Ring::bytes + Tile::rows * sizeof(int);
+  template <class T>
+  static void guess(State<T>& s, const Few& few, const Moves* before, const int32_t* holds) {
+    launch(guess_in_groups_kernel<width>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block,
+           Tile::Ring::bytes, s.stream, few.x, tiles(few), before, holds, guess_bits, few.candidates.guess, few.order,
+           s.n, s.k);
+  }
+  template <class T>
+  static void contest(State<T>& s, const Few& few, Contest* contest) {
+    launch(contest_in_groups_kernel<width>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block, contest_bytes,
+           s.stream, few.x, tiles(few), few.start, few.candidates, few.order.row, few.contested, few.left, contest,
+           s.label, s.n, s.k);
+  }
+#else
+  /// The CPU device is refused.
+  template <class T>
+  static void guess(State<T>&, const Few&, const Moves*, const int32_t*) {}
+  template <class T>
+  static void contest(State<T>&, const Few&, Contest*) {}
+#endif
+
+ private:
+  static unsigned char* tiles(const Few& few) { return reinterpret_cast<unsigned char*>(few.c); }
+};
 
 }  // namespace ladder
