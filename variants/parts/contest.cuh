@@ -213,8 +213,8 @@ void project_points(State<T>& s, const View<T>& view, int width) {
   if (few.width == 0) return;
   with_width(few, [&]<int width>() {
     const int64_t all = NarrowTile<width>::padded_rows(s.n);
-    project<width>(s.stream, rows, view, few.directions, {.count = s.n}, all, s.d,
-                   KeepPoints<width>{few.x, few.square, few.directions.defect, s.n, all, s.d});
+    project<width, many_each>(s.stream, rows, view, few.directions, {.count = s.n}, all, s.d,
+                              KeepPoints<width>{few.x, few.square, few.directions.defect, s.n, all, s.d});
   });
 }
 
