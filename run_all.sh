@@ -22,7 +22,7 @@ Without a step: setup, build, data, run and draw, in that order. A second run re
   --device NAME      auto, cuda, simt, cpu or all (default: auto)
   --jobs N           compilers and tests at a time (default: the number of cores)
   --all              test: also what takes minutes more and seldom finds something new. With sanitizers: every
-                     variant on awkward sizes, the wrong variants, what plans and prints
+                     variant on awkward sizes, right and wrong variants, what plans and prints
   --no-install       install no packages: say what is missing and go on
   --which-python     print the Python that all of this would use now, and do nothing
   --help             this text
@@ -349,8 +349,9 @@ run_tests() {
   build_preset default
   local default_dir=$binary_dir
   # Left to --all are, beside what the CMakeLists.txt of harness/ and tests/ say, the variants on awkward sizes, where
-  # what is left is the default build's to find; sums that have no memory to err in; and the second type of each peer.
-  local long=(-E 'awkward_sizes|RoundedOperands[.]WhatTheyGive|[.]p_.*_f64_') everything=OFF
+  # what is left is the default build's to find; the rightness of right variants, whose memory special points try; sums
+  # that have no memory to err in; and the second type of each peer.
+  local long=(-E 'awkward_sizes|^Right[.]|RoundedOperands[.]WhatTheyGive|[.]p_.*_f64_') everything=OFF
   if ((all)); then
     long=()
     everything=ON

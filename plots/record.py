@@ -637,8 +637,8 @@ def together(records: Sequence[Record]) -> list[Record]:
 
 
 def committed() -> list[Path]:
-    """Every record of the repository: results/DEVICE/record.json."""
-    found = [p for p in sorted((ROOT / "results").glob("*/record.json")) if p.parent.name not in ("latest", "local")]
+    """Every record of the repository: results/DEVICE/record*.json, one for each commit whose rows were kept."""
+    found = [p for p in sorted((ROOT / "results").glob("*/record*.json")) if p.parent.name not in ("latest", "local")]
     if not found:
         raise RecordError("results/ holds no record: name one, or make one by `ladder run --out`.")
     return found

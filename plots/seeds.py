@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The figures of the ladder's sources, redrawn from records: `seeds.py [RECORD...] [--out DIR]`.
 
-Without a record: all that are committed (results/DEVICE/record.json). DIR/index.html leads to a page per source, with
+Without a record: all that are committed (results/DEVICE/record*.json). DIR/index.html leads to a page per source, with
 its own numbers beside ours and a sentence wherever the record lacks what a figure needs, and to a page of the ladder
 itself. Every page holds its pictures; they lie beside it too, as SVG and PNG.
 """

@@ -567,6 +567,14 @@ def test_a_record_holds_one_build_of_a_variant(ladder: Ladder) -> None:
     assert [row["module_hash"] for row in record["rows"]] == ["another", "b-cuda"]
 
 
+@pytest.mark.parametrize("dirty", [False, True])
+def test_builds_of_one_commit_stand_side_by_side(ladder: Ladder, dirty: bool) -> None:
+    first, anew = piece("one", ["a"], git_dirty=dirty), piece("one", ["a"], git_dirty=dirty)
+    anew["rows"][0] |= {"module_hash": "another", "key": "another", "scope": "update"}
+    scopes = [row["scope"] for row in join(ladder, first, anew)["rows"]]
+    assert scopes == (["update"] if dirty else ["assign", "update"])
+
+
 def test_a_piece_without_a_gpu_joins_those_with_one(ladder: Ladder) -> None:
     native = piece("one", [], gpu=None, floor_us=None, ceilings={"cpu": sample_record.ceilings(False)})
     native["rows"] = [sample_record.row("n", "", native["workloads"][0], "cpu", "assign")]

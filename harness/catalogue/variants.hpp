@@ -13,7 +13,7 @@ namespace ladder {
 /// One revision, with a module for each device kind it was built for.
 struct Variant {
   std::string id, base, idea;
-  nlohmann::json card;  ///< as harness/worker/module.hpp writes it; of any of the modules
+  nlohmann::json card = nlohmann::json::object();  ///< as harness/worker/module.hpp writes it; of any of the modules
   std::map<DeviceKind, std::filesystem::path> modules;
   std::map<DeviceKind, std::string> module_hash;  ///< by hash_modules: another hash, another variant
   std::map<DeviceKind, std::string> broken;       ///< device kinds for which there is no usable module, and why

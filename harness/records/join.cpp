@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <set>
 
 #include "base/error.hpp"
 #include "records/record.hpp"
@@ -57,6 +58,26 @@ void require_one_run(const Piece& first, const Piece& piece) {
     refuse(fmt::format("the latter was {}", why));
 }
 
+/// Of builds of one committed source, compiled alike, hashes tell only the folders apart that they were made in: unlike
+/// put_rows(), keeps another build's rows but for those of the same measurement.
+void put_rows_of_commit(json& rows, std::vector<json> more) {
+  const auto measurement = [](const json& row) {
+    json what = json::array();
+    for (const char* key : {"variant", "workload", "device", "scope", "gpus", "axes", "cache", "sustained_seconds"})
+      what.push_back(row.at(key));
+    what.push_back(row.value("session", json()));
+    return what;
+  };
+  std::set<json> anew;
+  for (const json& row : more) anew.insert(measurement(row));
+  json kept = json::array();
+  for (json& row : rows) {
+    if (!anew.count(measurement(row))) kept.push_back(std::move(row));
+  }
+  for (json& row : more) kept.push_back(std::move(row));
+  rows = std::move(kept);
+}
+
 }  // namespace
 
 json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& argv, const fs::path& out) {
@@ -82,7 +103,10 @@ json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& ar
       if (json& dump = row.at("dump"); dump.is_string())
         dump = fs::relative(fs::absolute(piece.file).parent_path() / dump.get<std::string>(), folder).string();
     }
-    put_rows(rows, std::move(more));
+    if (piece.record.at("context").at("git_dirty"))
+      put_rows(rows, std::move(more));
+    else
+      put_rows_of_commit(rows, std::move(more));
   }
   auto ordered = rows.get<std::vector<json>>();
   std::stable_sort(ordered.begin(), ordered.end(), [&](const json& a, const json& b) {

@@ -13,8 +13,9 @@ struct Piece {
 };
 
 /// The pieces as one record, to lie at `out`: rows ordered by workload and variant, a later piece's in the place of an
-/// earlier one's with the same key. `argv` is the command line that joins. Throws Error where they do not belong
-/// together: another machine, another commit, other problems under one name, or comparisons among them.
+/// earlier one's of the same measurement; where sources are not committed, of another build of the variant. `argv` is
+/// the command line that joins. Throws Error where they do not belong together: another machine, another commit, other
+/// problems under one name, or comparisons among them.
 nlohmann::json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& argv,
                       const std::filesystem::path& out);
 

@@ -32,7 +32,7 @@ std::string row_key(const Variant& v, const Workload& w, const std::string& scop
 
 std::map<std::string, int> axes_of(const Variant& v, const std::map<std::string, int>& wished) {
   std::map<std::string, int> axes;
-  for (const json& axis : v.card.is_object() ? v.card.value("axes", json::array()) : json::array()) {
+  for (const json& axis : v.card.value("axes", json::array())) {
     const std::string name = axis.at("name");
     const auto wish = wished.find(name);
     axes[name] = wish == wished.end() ? axis.at("standard").get<int>() : wish->second;
@@ -46,8 +46,8 @@ json new_row(const Variant& v, const Workload& w, const std::string& scope, cons
               {"module_hash", module_hash_of(v, s.device)},
               {"base", v.base},
               {"idea", v.idea},
-              {"shows", v.card.is_object() ? v.card.value("shows", "") : ""},
-              {"counter", v.card.is_object() ? v.card.value("counter", "") : ""},
+              {"shows", v.card.value("shows", "")},
+              {"counter", v.card.value("counter", "")},
               {"workload", w.name},
               {"metric", w.metric},
               {"device", s.device},

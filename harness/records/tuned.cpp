@@ -79,7 +79,7 @@ json tuned_entry(const json& document, const json& place) {
 
 std::string why_stale(const json& entry, const Variant& v) {
   json left = entry.at("axes");
-  for (const json& axis : v.card.is_object() ? v.card.value("axes", json::array()) : json::array()) {
+  for (const json& axis : v.card.value("axes", json::array())) {
     const std::string name = axis.at("name");
     if (!left.contains(name)) return fmt::format("it has an axis {} today, and was tuned without", name);
     const int value = left.at(name);

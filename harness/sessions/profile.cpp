@@ -161,8 +161,7 @@ std::vector<std::string> known_metrics(const Ncu& ncu, int ordinal) {
 
 std::vector<std::string> scopes_to_profile(const Variant& v, const RunOptions& o) {
   if (!o.scopes.empty()) return o.scopes;
-  const auto phases =
-      v.card.is_object() ? v.card.value("phases", std::vector<std::string>()) : std::vector<std::string>();
+  const auto phases = v.card.value("phases", std::vector<std::string>());
   const auto has = [&](const char* phase) { return std::find(phases.begin(), phases.end(), phase) != phases.end(); };
   const bool steps = has("assign") || has("iterate");
   std::vector<std::string> scopes;
@@ -170,7 +169,7 @@ std::vector<std::string> scopes_to_profile(const Variant& v, const RunOptions& o
   if (has("assign")) scopes.emplace_back("assign");
   if (has("update")) scopes.emplace_back("update");
   if (has("iterate")) scopes.emplace_back("iteration");
-  const std::string shows = v.card.is_object() ? v.card.value("shows", "") : "";
+  const std::string shows = v.card.value("shows", "");
   if ((has("solve") && !steps) || (shows == "solve" && !phases.empty())) scopes.emplace_back("solve");
   // A card that a former build wrote does not name phases.
   return scopes.empty() ? std::vector<std::string>{"assign", "update"} : scopes;

@@ -152,7 +152,7 @@ class Growing {
 }  // namespace
 
 Setting setting_of(const Variant& v, DeviceKind kind, const RunOptions& o) {
-  const int usable = v.card.is_object() ? v.card.value("gpus", 1) : 1;
+  const int usable = v.card.value("gpus", 1);
   return {.device = kind,
           .gpus = kind == DeviceKind::cuda && usable >= o.gpus ? o.gpus : 1,
           .axes = axes_of(v, o.axes),

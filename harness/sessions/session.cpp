@@ -168,7 +168,7 @@ void put_roof(json& row, const Session& session, const Workload& w, const Limits
 
 std::vector<std::string> scopes_of(const Variant& v, const RunOptions& o) {
   if (!o.scopes.empty()) return o.scopes;
-  const std::string shows = v.card.is_object() ? v.card.value("shows", "") : "";
+  const std::string shows = v.card.value("shows", "");
   std::vector<std::string> scopes;
   for (const Scope& scope : all_scopes) {
     if (scope.standard || scope.name == shows) scopes.emplace_back(scope.name);

@@ -261,7 +261,7 @@ json outcome(const Walk& walk, const Subject& subject, int gpus, const std::stri
 
 std::vector<SweptAxis> swept_axes(const Variant& v, const std::map<std::string, int>& held) {
   std::vector<SweptAxis> axes;
-  for (const json& axis : v.card.is_object() ? v.card.value("axes", json::array()) : json::array()) {
+  for (const json& axis : v.card.value("axes", json::array())) {
     const std::string name = axis.at("name");
     if (const auto at = held.find(name); at != held.end()) {
       axes.push_back({name, {at->second}, true});
@@ -286,7 +286,7 @@ size_t Tune::guess(const Variant& v) const {
 
 std::vector<std::string> Tune::scopes(const Variant& v) const {
   if (!o_.scopes.empty()) return {o_.scopes.front()};
-  const std::string shows = v.card.is_object() ? v.card.value("shows", "") : "";
+  const std::string shows = v.card.value("shows", "");
   return {shows.empty() ? "iteration" : shows};
 }
 
