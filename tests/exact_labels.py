@@ -1,7 +1,9 @@
 """Counts labels that are not those of the exact minimum: of every rung that promises them, on whatever device is here,
-on the adversarial sets of tests/adversarial.py and on random shapes.
+on the adversarial sets of tests/adversarial.py and on random shapes. The certificate's claim, tried.
 
     .venv/bin/python tests/exact_labels.py [--trials 300] [--seconds 60] [--device simt|cuda] [--variants GLOBS]
+
+On a GPU the certificate's probe of the tensor cores (tests/probe_tensor_cores.cu) is built and run beside them.
 
 First all sets, then the trials, then, as long as --seconds are left, all sets with other seeds. A rung with axes goes
 through each set once more with drawn values, and so through every other trial: its standard ones may let it go an easy
@@ -17,6 +19,7 @@ import argparse
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -171,6 +174,21 @@ def attempt(case: Case, options: argparse.Namespace, ladder: Path) -> tuple[str,
     return what, Tally(faults=[f"{what}: `ladder run` ended with status {done.returncode}: {said[-1] if said else ''}"])
 
 
+def probe() -> tuple[list[str], bool]:
+    """What the probe of the tensor cores says, and whether they are as the certificate assumes."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if not nvcc:
+        return ["the probe of the tensor cores was not run by itself, for want of nvcc: each rung has its own"], True
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "probe"
+        command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-arch=native", "-o", str(program)]
+        for words in ([*command, "tests/probe_tensor_cores.cu"], [str(program)]):
+            done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
+            if done.returncode:
+                break
+    return [*done.stdout.splitlines(), *done.stderr.splitlines()], done.returncode == 0
+
+
 def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
@@ -208,9 +226,14 @@ def go_through(options: argparse.Namespace, cards: list[dict], ladder: Path) -> 
                     *tally.faults, sep="\n  ", flush=True,
                 )  # fmt: skip
 
-    with ThreadPoolExecutor(options.jobs) as pool:
+    with ThreadPoolExecutor(options.jobs + 1) as pool:
+        probing = pool.submit(probe) if options.device == "cuda" else None
         for worker in [pool.submit(work) for _ in range(options.jobs)]:
             worker.result()
+    if probing:
+        said, holds = probing.result()
+        print(*said, sep="\n")
+        whole.faults += [] if holds else [f"the probe of the tensor cores: {said[-1]}"]
     return whole, done
 
 

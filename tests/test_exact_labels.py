@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from adversarial import ADVERSARIAL
 from conftest import BUILD
-from exact_labels import cases, judged, main, trial
+from exact_labels import cases, judged, main, probe, trial
 
 Main = Callable[..., tuple[int, list[str]]]
 CARDS = [{"id": "a", "axes": []}, {"id": "b", "axes": [{"name": "width", "values": [1, 2]}]}]
@@ -64,6 +64,18 @@ def test_what_the_judge_did_not_pass_is_a_fault() -> None:
     tally = judged(rows, "here")
     assert tally.labels == {"a": 10} and tally.refused == {"c": 1}
     assert tally.faults == ["here: b is failed: ended by signal 9"]
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_what_the_probe_finds_is_said_and_counts(status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "nvcc"
+    compiler.write_text(
+        '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\n'
+        f"printf '#!/bin/sh\\necho 0.1 of some kind; exit {status}' > $2; chmod +x $2\n"
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert probe() == (["0.1 of some kind"], status == 0)
 
 
 def test_rungs_with_axes_go_through_each_set_twice_and_cases_are_the_same_in_every_run() -> None:
