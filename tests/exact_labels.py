@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -205,9 +206,11 @@ def go_through(options: argparse.Namespace, cards: list[dict], ladder: Path) -> 
         needed = spent / max(done, 1) * (planned - done)
         return options.seconds - spent if options.seconds else needed
 
-    def work() -> None:
+    def work(most: float = math.inf) -> None:
         nonlocal done
-        while True:
+        taken = 0
+        while taken < most:
+            taken += 1
             with taking:
                 late = options.seconds and time.monotonic() - begin > options.seconds
                 case = None if late else next(waiting, None)
@@ -226,6 +229,8 @@ def go_through(options: argparse.Namespace, cards: list[dict], ladder: Path) -> 
                     *tally.faults, sep="\n  ", flush=True,
                 )  # fmt: skip
 
+    # The first alone: a run measures what the device can do at most, where none has yet, and keeps it for later ones.
+    work(most=1)
     with ThreadPoolExecutor(options.jobs + 1) as pool:
         probing = pool.submit(probe) if options.device == "cuda" else None
         for worker in [pool.submit(work) for _ in range(options.jobs)]:
