@@ -238,7 +238,7 @@ def go_through(options: argparse.Namespace, cards: list[dict], ladder: Path) -> 
     if probing:
         said, holds = probing.result()
         print(*said, sep="\n")
-        whole.faults += [] if holds else [f"the probe of the tensor cores: {said[-1]}"]
+        whole.faults += [] if holds else [f"the probe of the tensor cores: {' '.join(said[-1:])}"]
     return whole, done
 
 
