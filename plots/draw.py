@@ -28,6 +28,7 @@ import right
 import roof
 import roofline
 import scopes
+import shapes
 import sweep
 import tree
 import tuning
@@ -45,6 +46,7 @@ FIGURES: dict[str, Drawer] = {
     "roof": roof.draw,
     "scopes": scopes.draw,
     "sweep": sweep.draw,
+    "map": shapes.draw,
     "tuning": tuning.draw,
     "files": files.draw,
     "convergence": convergence.draw,
@@ -146,8 +148,8 @@ def main(argv: list[str] | None = None) -> int:
     add(
         "--scope",
         choices=SCOPES,
-        help="scopes of ladder, tree, roof, sweep and files (may be repeated); default: iteration, and for the ladder "
-        "each scope in which a variant says that its change shows",
+        help="scopes of ladder, tree, roof, sweep, map and files (may be repeated); default: iteration, for the map "
+        "also solve, and for the ladder each scope in which a variant says that its change shows",
     )
     add("--workload", metavar="GLOB", help="these workloads or families alone (may be repeated); default: all")
     add(

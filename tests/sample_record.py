@@ -237,6 +237,23 @@ def tall(variants: int = 40) -> dict[str, Any]:
     return {"schema_version": 2, "context": context(), "workloads": sweep, "rows": rows}
 
 
+def grid() -> dict[str, Any]:
+    """A family of shapes: two N, two D, three K, of which the smaller N has one; two rungs, two peers."""
+    shapes = [(n, d, k) for n in (10_000, 1_000_000) for d in (32, 2048) for k in (100, 10_000, 100_000)]
+    made = [workload(f"map_flat_n{n}_d{d}_k{k}", "map_flat", n, d, k, "fixed:10") for n, d, k in shapes if 2 * k <= n]
+    for w in made:
+        w["title"] = f"an even load, {w['n']} points, {w['d']} features"
+    rows: list[dict[str, Any]] = []
+    for w in made:
+        ms = w["n"] * w["d"] * w["k"] / 1e10 + 0.02
+        small = w["n"] * w["k"] <= 100_000_000
+        rows += session("v1_few_threads", "v0_that_is_not_here", w, "cuda", ms if small else 3 * ms)
+        rows += session("v2_many_threads", "v1_few_threads", w, "cuda", 3 * ms if small else ms)
+        rows += session("p_one", "", w, "cuda", 4 * ms if w["d"] == 32 else 0.8 * ms)
+        rows += [row for row in session("p_two", "", w, "cuda", 2 * ms) if row["scope"] == "solve"]
+    return {"schema_version": 2, "context": context(), "workloads": made, "rows": rows}
+
+
 def tuned() -> dict[str, Any]:
     """What a sweep leaves behind: two axes one after the other, a point that is refused, a standard one that stays."""
     sweep = [workload(f"grapes_k{k}", "grapes", 6497, 11, k) for k in (16, 300, 2100)]

@@ -10,90 +10,13 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import exact_labels
 import numpy as np
 import pytest
+from adversarial import ADVERSARIAL, Data, aligned, near_ties
 from conftest import BUILD, GPU_ONLY, ROOT, Ladder
 
-Data = tuple[np.ndarray, np.ndarray]  # points, centroids
-
 PLANTED = "v23_certified"  # the rung whose copies get a fault
-
-
-def near_ties() -> Data:
-    """Points between two centroids, off the middle by 2^-2 to 2^-24 of their distance, at scales 2^-30 to 2^30."""
-    rng = np.random.default_rng(1)
-    middle, apart = rng.standard_normal((20, 24)), rng.standard_normal((20, 24))
-    scale = 2.0 ** rng.integers(-30, 31, (20, 1))
-    centroids = np.concatenate([middle + apart, middle - apart]) * np.concatenate([scale, scale])
-    which, off = rng.integers(0, 20, 600), rng.choice([-1, 1], 600) * 2.0 ** -rng.integers(2, 25, 600)
-    return (middle[which] + apart[which] * off[:, None]) * scale[which], centroids
-
-
-def far_from_the_origin() -> Data:
-    rng = np.random.default_rng(2)
-    places = rng.standard_normal((30, 16))
-    return places[rng.integers(0, 30, 500)] + rng.standard_normal((500, 16)) + 1e6, places + 1e6
-
-
-def one_far_centroid() -> Data:
-    rng = np.random.default_rng(3)
-    centroids = rng.standard_normal((40, 20))
-    centroids[7], centroids[30] = 1e30, -3e4
-    return rng.standard_normal((400, 20)), centroids
-
-
-def one_far_point() -> Data:
-    rng = np.random.default_rng(4)
-    points = rng.standard_normal((400, 3))
-    points[100] = 1e30
-    return points, points[:30]
-
-
-def duplicates() -> Data:
-    """Whole numbers: ties are exact. Each centroid is there three times."""
-    rng = np.random.default_rng(5)
-    return rng.integers(-4, 5, (500, 6)), np.tile(rng.integers(-4, 5, (15, 6)), (3, 1))
-
-
-def denormals() -> Data:
-    points, centroids = duplicates()
-    return points * 2.0**-146, centroids * 2.0**-146
-
-
-def one_direction() -> Data:
-    rng = np.random.default_rng(6)
-    line = rng.standard_normal(50)
-    return np.outer(rng.standard_normal(400), line), np.outer(rng.standard_normal(60), line)
-
-
-def aligned() -> Data:
-    """Every value is rounded by nearly half a unit, all in the same direction: the nearest centroid's product is too
-    small by two thirds of its bound, and the next one, 0, is as near to 2^-17 or so."""
-    value = 1 + 2.0**-11 - 2.0**-20
-    points = np.repeat([[value], [-value]], 64, axis=0) * np.ones(64)
-    return points, np.outer([2 * value - 2.0**-16, 0, -2 * value + 2.0**-16], np.ones(64))
-
-
-def mostly_zeros() -> Data:
-    """Zeros times large halves, which a tensor core lines up as if they were something; rows of nothing but zeros."""
-    rng = np.random.default_rng(7)
-    points = rng.standard_normal((400, 40)) * (rng.random((400, 40)) < 0.1)
-    centroids = rng.standard_normal((50, 40)) * (rng.random((50, 40)) < 0.1) * 2.0 ** rng.integers(-30, 10, (50, 1))
-    points[::40], centroids[20] = 0, 0
-    return points, centroids
-
-
-ADVERSARIAL: list[Callable[[], Data]] = [
-    near_ties,
-    far_from_the_origin,
-    one_far_centroid,
-    one_far_point,
-    duplicates,
-    denormals,
-    one_direction,
-    aligned,
-    mostly_zeros,
-]
 
 
 def run(ladder: Ladder, make: Callable[[], Data], variants: str, *words: str | Path, status: int = 0) -> list[dict]:
@@ -187,8 +110,13 @@ def faulty_copy(folder: Path, faults: list[tuple[str, str, str]], planted: str =
     ],
 )
 def test_a_fault_is_found(
-    ladder: Ladder, tmp_path: Path, make: Callable[[], Data], file: str, right: str, wrong: str
-) -> None:
+    ladder: Ladder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[], Data], file: str, right: str,
+    wrong: str,
+) -> None:  # fmt: skip
     modules = faulty_copy(tmp_path / "copy", [(file, right, wrong)])
     (row, *_) = run(ladder, make, "faulty", "--modules", modules, status=1)
     assert row["status"] == "invalid", row["reason"]
+    # And by the command that counts labels.
+    monkeypatch.setenv("LADDER_BUILD", str(BUILD))
+    words = ["--device", "simt", "--variants", "faulty", "--sets", make.__name__, "--trials", "0", "--modules"]
+    assert exact_labels.main([*words, str(modules)]) == 1

@@ -78,7 +78,7 @@ def test_every_family_has_a_tiny_one() -> None:
     tiny = {family.removesuffix("_tiny") for family in families if family.endswith("_tiny")}
     # What differs from another family in its size or its parameters alone is tried by that one's.
     same = {"kmcuda_large": "kmcuda", "kmcuda_blobs": "kmcuda", "kmcuda_isotropic": "tiles", "huge": "blobs30"}
-    same |= {"points2d_n": "points2d", "points2d_k": "points2d"}
+    same |= {"points2d_n": "points2d", "points2d_k": "points2d", "grid_flat": "tiles", "grid_decaying": "kmcuda"}
     assert {same.get(family, family) for family in families if not family.endswith("_tiny")} == tiny
 
 
@@ -90,6 +90,26 @@ def test_indices_beyond_32_bits_are_one_workload() -> None:
 def test_the_smaller_points_of_a_plane_are_the_beginnings_of_the_larger() -> None:
     planes = [e for e in catalogue_entries("sources").values() if e["name"].startswith("points2d")]
     assert len(planes) == 7 and len({(e["seed"], str(e["parameters"]), e["d"]) for e in planes}) == 1
+
+
+def test_the_grid_has_the_same_shapes_for_both_spectra() -> None:
+    sources = catalogue_entries("sources")
+    shapes: dict[str, set[tuple[int, int, int]]] = {"grid_flat": set(), "grid_decaying": set()}
+    for workload in catalogue_entries("workloads").values():
+        if workload["family"] in shapes:
+            source = sources[workload["source"]]
+            n, d, k = source["n"], source["d"], workload["k"]
+            shapes[workload["family"]].add((n, d, k))
+            assert workload["name"] == f"{workload['family']}_n{n}_d{d}_k{k}"
+            assert workload["stop"] == "fixed:10"  # all that some libraries can be asked for
+    assert shapes["grid_flat"] == shapes["grid_decaying"] and len(shapes["grid_flat"]) >= 20
+    ends = [(min(values), max(values)) for values in zip(*shapes["grid_flat"], strict=True)]
+    assert ends == [(10_000, 1_000_000), (32, 2048), (100, 100_000)]
+    grid = [source for name, source in sources.items() if name.startswith("grid_")]
+    assert sum(4 * source["n"] * source["d"] for source in grid) < 10e9
+    # The smaller are the beginnings of the larger.
+    alike = {(s["name"].split("_n")[0], s["d"], s["seed"], str(s["parameters"])) for s in grid}
+    assert len(alike) == 6
 
 
 def test_blobs30_are_dense_or_sparse_about_half_each() -> None:

@@ -33,6 +33,7 @@ import points
 import roof
 import sample_record
 import scopes
+import shapes
 import style
 import sweep
 import table
@@ -1122,7 +1123,7 @@ def overlaps(figure: Figure) -> list[str]:
 NARROW_SMALLEST = 9 * style.WIDTH / 12  # points that are nine on a page 12 inches wide
 
 
-@pytest.mark.parametrize("which", ["mixed", "tall", "roofed", "timed", "swept"])
+@pytest.mark.parametrize("which", ["mixed", "tall", "roofed", "timed", "swept", "mapped"])
 def test_pages_are_legible(
     which: str, request: pytest.FixtureRequest, figures: dict[str, Figure], tmp_path: Path
 ) -> None:
@@ -1138,9 +1139,11 @@ def test_pages_are_legible(
         roof.draw(roofed(), tmp_path, Choice())
     elif which == "swept":
         tuning.draw(request.getfixturevalue(which), tmp_path, Choice())
+    elif which == "mapped":
+        shapes.draw(record_of(with_gaps(sample_record.grid())), tmp_path, Choice())
     else:
         convergence.draw(timed_iterations(), tmp_path, Choice())
-    assert len(figures) > {"roofed": 0, "swept": 1}.get(which, 5)
+    assert len(figures) > {"roofed": 0, "swept": 1, "mapped": 1}.get(which, 5)
     found = {stem: overlaps(figure)[:5] for stem, figure in figures.items()}
     assert {stem: overlapping for stem, overlapping in found.items() if overlapping} == {}
     for stem, figure in figures.items():
@@ -1150,6 +1153,80 @@ def test_pages_are_legible(
         page = texts(figure)
         assert any(text.startswith("drawn by plots/draw.py record.json --only ") for text in page), stem
         assert any("git 0123456789" in text for text in page), stem
+
+
+# ------------------------------------------------------------------------------------------------- the map of shapes
+
+
+def with_gaps(document: dict[str, Any]) -> dict[str, Any]:
+    """The largest shape refused by the peers, and another by the rungs; one time that is not to be trusted."""
+    for row in document["rows"]:
+        if row["workload"] == "map_flat_n1000000_d2048_k100000" and row["base"] == "":
+            strip(row, "refused", "400,000,000,000 bytes are needed, 150,000,000,000 are there.")
+        if row["workload"] == "map_flat_n1000000_d2048_k10000" and row["base"] != "":
+            strip(row, "failed", "ended by signal 9.")
+        if row["workload"] == "map_flat_n10000_d32_k100" and row["variant"] == "v1_few_threads":
+            row.update(status="unstable", reason="the clock fell.")
+    return document
+
+
+def test_the_map_has_the_best_rung_over_the_best_peer_of_each_shape(figures: dict[str, Figure], tmp_path: Path) -> None:
+    document = sample_record.grid()
+    assert check.violations(document) == []
+    drawn, left_out = shapes.draw(record_of(document), tmp_path, Choice(devices=("cuda",)))
+    assert [stem for stem, _ in drawn] == ["map_gpu_iteration", "map_gpu_solve"] and left_out == []
+    page = figures["map_gpu_iteration"]
+    # D = 32: four times faster than p_one; D = 2048: slower than it. p_two has no iteration.
+    ratios = [round(float(text.strip(f"{TIMES}{DAGGER}")), 1) for text in texts(page, "value")]
+    assert sorted(ratios) == [0.8] * 4 + [4.0] * 4
+    assert sorted(texts(page, "name")) == ["v1_few_threads"] * 4 + ["v2_many_threads"] * 4
+    assert "The ladder is ahead on 4 of 8 shapes: " in " ".join(texts(page))
+    assert "The best rung: v1_few_threads on 4, v2_many_threads on 4." in texts(page)
+    titles = [ax.get_title(loc="left") for ax in page.axes]
+    assert titles == ["an even load, N = 10,000", "an even load, N = 1,000,000"]
+    # Of a solve, per iteration; the best of two peers, and which.
+    page = figures["map_gpu_solve"]
+    ratios = [round(float(text.strip(f"{TIMES}{DAGGER}")), 1) for text in texts(page, "value")]
+    assert sorted(ratios) == [0.8] * 4 + [2.0] * 4
+    assert texts(page, "name").count("over p_two") == texts(page, "name").count("over p_one") == 4
+    assert "than the best of p_one, p_two: blue is faster" in " ".join(texts(page))
+
+
+def test_ahead_is_blue_and_behind_is_orange(figures: dict[str, Figure], tmp_path: Path) -> None:
+    shapes.draw(record_of(sample_record.grid()), tmp_path, ITERATION)
+    seen = set()
+    for ax in figures["map_gpu_iteration"].axes:
+        for square, text in zip(ax.patches, [t for t in ax.texts if t.get_gid() == "value"], strict=True):
+            red, _, blue, _ = square.get_facecolor()
+            seen.add((text.get_text()[:3], "blue" if blue > red else "orange"))
+    assert {colour for ratio, colour in seen if float(ratio) > 1} == {"blue"}
+    assert {colour for ratio, colour in seen if float(ratio) < 1} == {"orange"}
+
+
+def test_the_map_says_where_there_is_no_peer_or_no_rung(figures: dict[str, Figure], tmp_path: Path) -> None:
+    shapes.draw(record_of(with_gaps(sample_record.grid())), tmp_path, ITERATION)
+    page = figures["map_gpu_iteration"]
+    assert sorted(texts(page, "gap")) == ["no peer [2]", "no rung [1]"]
+    assert "[1] v1_few_threads is failed: ended by signal 9." in texts(page)
+    assert any(text.startswith("[2] p_one is refused: 400,000,000,000 bytes") for text in texts(page))
+    assert [text for text in texts(page, "value") if text.endswith("*")]
+    assert "* unstable: the samples are not to be trusted." in texts(page)
+    assert "The ladder is ahead on 4 of 6 shapes: " in " ".join(texts(page))
+
+
+def test_without_peers_or_without_shapes_there_is_no_map(mixed: Record, tmp_path: Path) -> None:
+    document = sample_record.grid()
+    document["rows"] = [row for row in document["rows"] if row["base"]]
+    why = "no family with several D and K at the same N, and times of a rung and of a peer"
+    for record in (record_of(document), mixed):
+        drawn, left_out = shapes.draw(record, tmp_path, Choice(devices=("cuda",), scopes=("iteration",)))
+        assert drawn == [] and left_out == [f"map (gpu, iteration): {why}"]
+
+
+def test_names_are_short_only_where_that_tells_them_apart() -> None:
+    assert shapes.short_names(["v1_one", "v2_two"], 9) == {"v1_one": "v1_one", "v2_two": "v2_two"}
+    assert shapes.short_names(["v1_one", "v2_two"], 0.5) == {"v1_one": "v1", "v2_two": "v2"}
+    assert shapes.short_names(["p_one", "p_two"], 0.1) == {"p_one": "p_one", "p_two": "p_two"}
 
 
 # -------------------------------------------------------------------------------------------------------- the table
