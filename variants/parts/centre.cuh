@@ -35,9 +35,14 @@ __global__ void centre_kernel(const T* rows, T* centre, int count, int apart, in
 template <class T>
 __global__ void top_kernel(const T* rows, View<T> view, int64_t count, int d) {
   double largest = 0;
-  const int64_t threads = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < count; e += threads) {
-    largest = max(largest, fabs(double(rows[e]) - double(view.centre[e % d])));
+  const int64_t threads = int64_t(gridDim.x) * blockDim.x, begin = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  const int step = int(threads % d);
+  int f = int(begin % d);  // the feature of element e: nothing is divided in the loop
+#pragma unroll 4
+  for (int64_t e = begin; e < count; e += threads) {
+    largest = max(largest, fabs(double(rows[e]) - double(view.centre[f])));
+    f += step;
+    if (f >= d) f -= d;
   }
   for (int half = 16; half > 0; half /= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, half));
   if (threadIdx.x % 32 == 0 && largest > 0) atomicMax(view.top, ilogb(largest));

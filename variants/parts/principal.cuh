@@ -84,9 +84,11 @@ __device__ inline int in_triangle(int i, int k) { return i * (i + 1) / 2 + k; }
 constexpr int triangle = sought * (sought + 1) / 2;
 constexpr size_t factor_bytes = sizeof(double) * (triangle + sought);
 
-/// One block. The products of the vectors with each other become the lower triangle L with L L^T = products; a vector
-/// that depends on earlier ones gets a row and a column of zeros.
-__global__ void factor_kernel(double* products) {
+constexpr int factor_side = 32;  // its block is factor_side x factor_side threads
+
+/// One block. The products of the vectors with each other become L^T, of the lower triangle L with L L^T = products; a
+/// vector that depends on earlier ones gets a row and a column of zeros.
+__global__ void __launch_bounds__(factor_side* factor_side) factor_kernel(double* products) {
   double* const lower = dynamic_shared<double>();
   double* const whole = lower + triangle;  // of each vector, its square before the earlier ones were taken away
   for (int e = threadIdx.x; e < sought * sought; e += blockDim.x) {
@@ -94,6 +96,7 @@ __global__ void factor_kernel(double* products) {
     if (k <= i) lower[in_triangle(i, k)] = products[e];
     if (k == i) whole[i] = products[e];
   }
+  const int row = threadIdx.x / factor_side, column = threadIdx.x % factor_side;
   for (int j = 0; j < sought; ++j) {
     __syncthreads();
     const double pivot = lower[in_triangle(j, j)];
@@ -105,30 +108,39 @@ __global__ void factor_kernel(double* products) {
       here = none ? 0 : i == j ? length : here / length;
     }
     __syncthreads();
-    const int left = sought - 1 - j;
-    for (int e = threadIdx.x; e < left * left; e += blockDim.x) {
-      const int i = j + 1 + e / left, k = j + 1 + e % left;
-      if (k <= i) lower[in_triangle(i, k)] -= lower[in_triangle(i, j)] * lower[in_triangle(k, j)];
+    for (int i = j + 1 + row; i < sought; i += factor_side) {
+      for (int k = j + 1 + column; k <= i; k += factor_side)
+        lower[in_triangle(i, k)] -= lower[in_triangle(i, j)] * lower[in_triangle(k, j)];
     }
   }
   __syncthreads();
   for (int e = threadIdx.x; e < sought * sought; e += blockDim.x) {
-    const int i = e / sought, k = e % sought;
+    const int i = e % sought, k = e / sought;
     products[e] = k <= i ? lower[in_triangle(i, k)] : 0;
   }
 }
 
-/// One thread per feature: orthonormal = vectors L^-T. A vector that has no place in L becomes 0.
-__global__ void solve_kernel(const double* vectors, const double* lower, double* orthonormal, int d) {
-  const int f = blockIdx.x * blockDim.x + threadIdx.x;
-  if (f >= d) return;
-  double* const own = orthonormal + int64_t(f) * sought;
-  for (int j = 0; j < sought; ++j) {
-    double value = vectors[int64_t(f) * sought + j];
-    for (int i = 0; i < j; ++i) value -= own[i] * lower[j * sought + i];
-    const double length = lower[j * sought + j];
-    own[j] = length > 0 ? value / length : 0;
+/// One warp per feature: orthonormal = vectors L^-T, `upper` is L^T. A vector that has no place in L becomes 0. Lanes
+/// have the feature's values of vectors 32 apart; as soon as one is known, it is taken away from all later ones.
+__global__ void solve_kernel(const double* vectors, const double* upper, double* orthonormal, int d) {
+  constexpr int each = sought / 32;
+  const int f = int((blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32), lane = threadIdx.x % 32;
+  if (f >= d) return;  // a whole warp at a time
+  double value[each];
+  for (int m = 0; m < each; ++m) value[m] = vectors[int64_t(f) * sought + m * 32 + lane];
+#pragma unroll
+  for (int own = 0; own < each; ++own) {
+#pragma unroll 4  // so many rows are on their way together
+    for (int j = own * 32; j < own * 32 + 32; ++j) {
+      const double length = upper[j * sought + j];
+      const double known = length > 0 ? __shfl_sync(0xffffffffu, value[own], j % 32) / length : 0;
+      if (lane == j % 32) value[own] = known;
+      for (int m = own; m < each; ++m) {
+        if (m * 32 + lane > j) value[m] -= known * upper[j * sought + m * 32 + lane];
+      }
+    }
   }
+  for (int m = 0; m < each; ++m) orthonormal[int64_t(f) * sought + m * 32 + lane] = value[m];
 }
 
 /// One block: the defect, from the products of the directions with each other.
@@ -170,8 +182,8 @@ void find_directions(cudaStream_t stream, const T* rows, const View<T>& view, co
   for (int round = 0; round < rounds; ++round) {
     multiply_transposed(stream, own.covariance, found.at, own.vectors, d, sought, d);
     multiply_transposed(stream, own.vectors, own.vectors, own.products, sought, sought, d);
-    launch(factor_kernel, 1, 256, factor_bytes, stream, own.products);
-    launch(solve_kernel, blocks(d, 32), 32, 0, stream, own.vectors, own.products, found.at, d);
+    launch(factor_kernel, 1, factor_side * factor_side, factor_bytes, stream, own.products);
+    launch(solve_kernel, blocks(int64_t(d) * 32, 128), 128, 0, stream, own.vectors, own.products, found.at, d);
   }
   multiply_transposed(stream, found.at, found.at, own.products, sought, sought, d);
   launch(defect_kernel, 1, 256, 0, stream, own.products, found.defect);

@@ -114,58 +114,75 @@ struct Chosen {
   __host__ __device__ int64_t operator()(int i) const { return first + i * apart; }
 };
 
-template <int width>
+/// A block has one thread per direction for each group of `each` rows.
+template <int width, int each>
 struct Projection {
-  static constexpr int block = 256, features = 32;      // features of a step
-  static constexpr int groups = block / width;          // of threads: one per direction
-  static constexpr int each = 8, rows = groups * each;  // rows of a group, of a block
+  static constexpr int block = 256, features = 32;  // features of a step
+  static constexpr int groups = block / width;      // of rows
+  static constexpr int rows = groups * each;        // of a block
+  static constexpr int pitch = rows + 2;            // values of a feature: two of them can be read at once
+  static constexpr int values = features * pitch, coordinates = rows * width, words = std::max(values, coordinates);
 };
 
 /// Coordinates and squared lengths of rows, in the unit of short rows; each row is shown to `finish(i, coordinates,
 /// square)` by a whole warp. Directions from width - bound_columns on are not looked at.
-template <int width, class T, class Finish>
+template <int width, int each, class T, class Finish>
 __global__ void __launch_bounds__(256)
     project_kernel(const T* __restrict__ x, View<T> view, Directions directions, Chosen chosen, int d, Finish finish) {
-  using P = Projection<width>;
-  __shared__ double values[P::rows][P::features], coordinates[P::rows][width], squares[P::rows];
+  using P = Projection<width, each>;
+  // features x pitch: the rows' values; at the end rows x width: their coordinates
+  __shared__ __align__(16) double values[P::words];
+  __shared__ double squares[P::rows];
+  static_assert(P::rows <= P::block && each % 2 == 0);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, begin = blockIdx.x * P::rows;
   const int group = threadIdx.x / width, direction = threadIdx.x % width;
   const double unit = scalbn(1.0, view.exponent() + short_exponent(d));
-  double sum[P::each] = {};
-  for (int r = threadIdx.x; r < P::rows; r += P::block) squares[r] = 0;
+  double sum[each] = {}, square = 0;
   for (int first = 0; first < d; first += P::features) {
     __syncthreads();  // nobody reads the step before any more
+#pragma unroll 4
     for (int r = warp; r < P::rows; r += P::block / 32) {
       const int f = first + lane;
       double value = 0;
       if (begin + r < chosen.count && f < d)
         value = (double(x[chosen(begin + r) * d + f]) - double(view.centre[f])) * unit;
-      values[r][lane] = value;
-      const double square = sum_of_warp(value * value);
-      if (lane == 0) squares[r] += square;
+      values[lane * P::pitch + r] = value;
     }
     __syncthreads();
+    const int features = min(P::features, d - first);
+    for (int f = 0; threadIdx.x < P::rows && f < features; ++f) {
+      const double value = values[f * P::pitch + threadIdx.x];
+      square += value * value;
+    }
     if (group >= P::groups) continue;
     const double* const shares = directions.at + int64_t(first) * sought + direction;
-    const int features = min(P::features, d - first);
-#pragma unroll 4  // so many loads are on their way together
+#pragma unroll 8  // so many loads are on their way together
     for (int f = 0; f < features; ++f) {
       const double share = shares[f * sought];
-      for (int r = 0; r < P::each; ++r) sum[r] += share * values[group * P::each + r][f];
+      const auto* const own = reinterpret_cast<const double2*>(values + f * P::pitch + group * each);
+#pragma unroll
+      for (int r = 0; r < each / 2; ++r) sum[2 * r] += share * own[r].x, sum[2 * r + 1] += share * own[r].y;
     }
   }
+  __syncthreads();  // nobody reads the rows' values any more
   if (group < P::groups) {
-    for (int r = 0; r < P::each; ++r) coordinates[group * P::each + r][direction] = sum[r];
+    for (int r = 0; r < each; ++r) values[(group * each + r) * width + direction] = sum[r];
   }
+  if (threadIdx.x < P::rows) squares[threadIdx.x] = square;
   __syncthreads();
-  for (int r = warp; r < P::rows; r += P::block / 32) finish(begin + r, coordinates[r], squares[r]);
+  for (int r = warp; r < P::rows; r += P::block / 32) finish(begin + r, values + r * width, squares[r]);
 }
 
-template <int width, class T, class Finish>
+/// Rows of a group: where there are many, so many that what is read of the directions serves 16; where there are few,
+/// so few that 5000 of them are work for 300 blocks.
+constexpr int many_each = 16;
+constexpr int few_each(int width) { return width <= 32 ? 2 : width <= 64 ? 4 : 8; }
+
+template <int width, int each = few_each(width), class T, class Finish>
 void project(cudaStream_t stream, const T* x, const View<T>& view, const Directions& directions, const Chosen& chosen,
              int64_t padded, int d, const Finish& finish) {
-  launch(project_kernel<width, T, Finish>, blocks(padded, Projection<width>::rows), 256, 0, stream, x, view, directions,
-         chosen, d, finish);
+  launch(project_kernel<width, each, T, Finish>, blocks(padded, Projection<width, each>::rows), 256, 0, stream, x, view,
+         directions, chosen, d, finish);
 }
 
 /// Keeps points: their short rows, and their squared lengths. Rows from `count` on, up to `padded`, are zeros.
