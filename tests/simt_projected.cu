@@ -9,7 +9,7 @@
 #include "../variants/parts/narrow_tiles.cuh"
 #include "../variants/parts/order.cuh"
 #include "../variants/parts/pilot.cuh"
-#include "../variants/parts/warpgroup_contest.cuh"
+#include "../variants/parts/warpgroup_narrow.cuh"
 #include "simt_device.cuh"
 
 namespace {

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "../variants/parts/bulk_ring.cuh"
-#include "../variants/parts/gathered_rows.cuh"
-#include "simt_device.cuh"
+#include "../variants/parts/warpgroup_tiles.cuh"
 
 namespace {
 using namespace ladder;
@@ -250,39 +249,6 @@ TEST(BulkRing, EveryPieceIsReadByAllBeforeItsSlotIsFilledAgain) {
 
 TEST(BulkRing, ARingThatHoldsNoMoreThanATurnIsNeverFreeAgain) {
   for (uint32_t seed = 0; seed < 10; ++seed) EXPECT_FALSE(go_round(3, 3, 24, seed)) << seed;
-}
-
-// ------------------------------------------------------------------------------------------------------ gathered rows
-
-TEST(GatheredRows, LieSideBySideAsTheProductsTakeThem) {
-  constexpr int n = 300, steps = 3, words = steps * mma_depth / 2;
-  std::vector<uint32_t> from(WarpgroupTile<128>::padded_rows(n) * words);
-  std::vector<CertainPoint> points(WarpgroupTile<128>::padded_rows(n));
-  const auto word_of = [](int row, int word) { return uint32_t(row * 1000 + word + 1); };
-  for (int row = 0; row < n; ++row) {
-    points[row] = {float(row), 0};
-    for (int word = 0; word < words; ++word) from[point_place(row, word, steps)] = word_of(row, word);
-  }
-  std::mt19937 random(5);
-  for (const int length : {0, 1, 255, 257}) {
-    std::vector<int> list(n);
-    for (int& row : list) row = int(random() % n);
-    const OnDevice<uint32_t> x(from), to(2 * from.size());
-    const OnDevice<CertainPoint> point(points), to_point(2 * points.size());
-    const OnDevice<int> rows(list), number(std::vector<int>{length});
-    launch(gather_rows_kernel, 3, 64, 0, nullptr, reinterpret_cast<const uint4*>(static_cast<uint32_t*>(x)), point,
-           RowList{rows, number}, reinterpret_cast<uint4*>(static_cast<uint32_t*>(to)), to_point, steps);
-    const auto gathered = to.values();
-    const auto gathered_points = to_point.values();
-    const int64_t padded = WarpgroupTile<128>::padded_rows(length);
-    for (int64_t i = 0; i < padded; ++i) {
-      const int row = list[std::min<int64_t>(i, length - 1)];
-      ASSERT_EQ(gathered_points[i].factor, float(row)) << i << " of " << length;
-      for (int word = 0; word < words; ++word)
-        ASSERT_EQ(gathered[point_place(i, word, steps)], word_of(row, word)) << i << " of " << length;
-    }
-    EXPECT_TRUE(std::all_of(gathered.begin() + padded * words, gathered.end(), [](uint32_t w) { return w == 0; }));
-  }
 }
 
 }  // namespace

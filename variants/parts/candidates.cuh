@@ -17,15 +17,19 @@ inline Candidates take_candidates(Resources& s, int n) {
   return {s.device<int>(n), s.device<int>(size_t(n) * most_candidates), s.device<int>(n)};
 }
 
-/// A warp's squared distance of a row to a centroid, in double: off by less than (d + 8) 2^-53 of it. In every lane.
-template <class T>
-__device__ double distance_of_warp(const T* x, const T* c, int d) {
-  double sum = 0;
+/// A warp's squared distances of a row to `count` centroids, in double: off by less than (d + 8) 2^-53 of them. In
+/// every lane.
+template <int count, class T>
+__device__ void distances_of_warp(const T* x, const T* const (&c)[count], int d, double (&distance)[count]) {
+  for (double& sum : distance) sum = 0;
   for (int f = threadIdx.x % 32; f < d; f += 32) {
-    const double diff = double(x[f]) - double(c[f]);
-    sum += diff * diff;
+    const double own = double(x[f]);
+    for (int e = 0; e < count; ++e) {
+      const double diff = own - double(c[e][f]);
+      distance[e] += diff * diff;
+    }
   }
-  return sum_of_warp(sum);
+  for (double& sum : distance) sum = sum_of_warp(sum);
 }
 
 /// The exact labels of rows[0 .. *count), a warp for each: lane 0 has the guess, the next ones the other candidates.
@@ -42,10 +46,19 @@ __global__ void __launch_bounds__(256)
     int own = candidates.guess[row];
     if (lane > 0 && lane < number) own = candidates.list[row * most_candidates + lane - 1];
     double distance = std::numeric_limits<double>::infinity();
-    for (int e = 0; e < number; ++e) {
-      const double here = distance_of_warp(point, c + int64_t(__shfl_sync(all, own, e)) * d, d);
-      if (lane == e) distance = here;
-    }
+    int seen = 0;
+    const auto look = [&]<int count>() {  // at so many together: their loads are on their way at the same time
+      for (; seen + count <= number; seen += count) {
+        const T* centroid[count];
+        double here[count];
+        for (int e = 0; e < count; ++e) centroid[e] = c + int64_t(__shfl_sync(all, own, seen + e)) * d;
+        distances_of_warp(point, centroid, d, here);
+        for (int e = 0; e < count; ++e) {
+          if (lane == seen + e) distance = here[e];
+        }
+      }
+    };
+    look.template operator()<4>(), look.template operator()<2>(), look.template operator()<1>();
     double least = distance;
     for (int half = 16; half > 0; half /= 2) least = min(least, __shfl_xor_sync(all, least, half));
     // What is farther by more than the sums' roundings is farther; of the others 100 bits are looked at.

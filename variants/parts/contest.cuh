@@ -91,10 +91,11 @@ __global__ void start_kernel(const T* __restrict__ x, const T* __restrict__ c, V
                              const double* square, float* start, Order order, int width, int n, int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= n) return;  // a whole warp at a time
-  const double distance = distance_of_warp(x + i * d, c + int64_t(guess[i]) * d, d);
+  double distance[1];
+  distances_of_warp(x + i * d, {c + int64_t(guess[i]) * d}, d, distance);
   if (threadIdx.x % 32 != 0) return;
   put_in(order, int(i), guess[i]);
-  start[i] = threshold(square[i], scalbn(distance, 2 * (view.exponent() + short_exponent(d))), width);
+  start[i] = threshold(square[i], scalbn(distance[0], 2 * (view.exponent() + short_exponent(d))), width);
 }
 
 /// Which other centroids may be as near as the guess: those whose product is not below 0. A row without any has its

@@ -121,7 +121,7 @@ struct Projection {
   static constexpr int groups = block / width;      // of rows
   static constexpr int rows = groups * each;        // of a block
   static constexpr int pitch = rows + 2;            // values of a feature: two of them can be read at once
-  static constexpr int words = std::max(features * pitch, rows * width);
+  static constexpr int values = features * pitch, coordinates = rows * width, words = std::max(values, coordinates);
 };
 
 /// Coordinates and squared lengths of rows, in the unit of short rows; each row is shown to `finish(i, coordinates,

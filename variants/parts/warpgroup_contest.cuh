@@ -7,23 +7,6 @@
 
 namespace ladder {
 
-/// Keeps centroids as KeepCentroids does, in tiles. Those from `count` on, up to `padded`, are far away.
-template <int width>
-struct KeepCentroidTiles {
-  unsigned char* tiles;
-  const double* defect;
-  int count;
-  int64_t padded;
-  int d;
-  __device__ void operator()(int64_t j, const double* coordinates, double length) const {
-    if (j >= padded) return;
-    const auto half = [&](int f) -> __half& {
-      return reinterpret_cast<__half*>(tiles)[NarrowGroups<width>::place(j, f)];
-    };
-    keep_centroid(half, width, j < count ? length : std::numeric_limits<double>::infinity(), *defect, coordinates, d);
-  }
-};
-
 /// Those of a float that are a bound's; in the others is one of the columns of a thread.
 constexpr unsigned guess_bits = ~31u;
 

@@ -5,6 +5,7 @@
 // of points to the next. v26b_warpgroups introduces it.
 #pragma once
 #include "bulk_ring.cuh"
+#include "projected.cuh"
 #include "wgmma.cuh"
 
 namespace ladder {
@@ -108,6 +109,23 @@ struct NarrowGroups {
     ring.end();
   }
 #endif
+};
+
+/// Keeps centroids as KeepCentroids does, in tiles. Those from `count` on, up to `padded`, are far away.
+template <int width>
+struct KeepCentroidTiles {
+  unsigned char* tiles;
+  const double* defect;
+  int count;
+  int64_t padded;
+  int d;
+  __device__ void operator()(int64_t j, const double* coordinates, double length) const {
+    if (j >= padded) return;
+    const auto half = [&](int f) -> __half& {
+      return reinterpret_cast<__half*>(tiles)[NarrowGroups<width>::place(j, f)];
+    };
+    keep_centroid(half, width, j < count ? length : std::numeric_limits<double>::infinity(), *defect, coordinates, d);
+  }
 };
 
 }  // namespace ladder
