@@ -60,6 +60,12 @@ def test_every_base_is_a_variant(ladder: Ladder) -> None:
         assert base == "" or base in variants
 
 
+def test_a_variant_that_was_not_built_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) -> None:
+    (tmp_path / "expected.txt").write_text("cpu/gone\n")
+    listed = {v["id"]: v for v in json.loads(ladder("list", "--json", "--modules", tmp_path).stdout)["variants"]}
+    assert listed["gone"]["devices"] == [] and "was not built" in listed["gone"]["broken"]["cpu"]
+
+
 def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) -> None:
     listed = json.loads(ladder("list", "--json", env={**os.environ, "LADDER_CACHE": str(tmp_path)}).stdout)
     missing = [w for w in listed["workloads"] if not w["available"]]

@@ -16,7 +16,8 @@ namespace {
 json variants_as_json(const std::vector<Variant>& variants) {
   json list = json::array();
   for (const Variant& v : variants) {
-    json entry = v.card.is_object() ? v.card : json{{"id", v.id}, {"base", ""}, {"idea", ""}};
+    json entry = v.card;
+    entry.update({{"id", v.id}, {"base", v.base}, {"idea", v.idea}});
     entry.erase("device");
     entry["devices"] = json::array();
     for (const auto& [kind, module] : v.modules) entry["devices"].push_back(to_string(kind));
