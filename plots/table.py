@@ -4,7 +4,8 @@
 `table.py RECORD [RECORD...] --markdown` prints it: variants by workloads; median of an iteration, speedup over the
 root, percent of roof; and beside each variant what it gained over its base. With `--over base` the speedups in the
 cells are those. `table.py RECORD --update README.md` puts it between the marks <!-- ladder:table --> and
-<!-- /ladder:table -->; `--check README.md` exits 1 where the file says anything else.
+<!-- /ladder:table -->; `--check README.md` exits 1 where the file says anything else. `--whole-run WORKLOAD` puts a
+sentence before it: the fastest run from host memory to host memory.
 """
 
 from __future__ import annotations
@@ -175,6 +176,37 @@ def markdown(record: Record, scope: str = "iteration", over: Over = "root") -> s
     return "\n".join(lines) + "\n"
 
 
+def whole_run(record: Record, name: str) -> str:
+    """One sentence: the fastest whole run on a workload, and the root of its tree beside it.
+
+    Throws RecordError where the record has no valid one.
+    """
+    scope = "end_to_end"
+    timed = {
+        rung: row.median_ms
+        for device in ("cuda", "cpu")
+        for rung in record.rungs(device)
+        if (row := record.row(rung, name, scope)) and row.timed and row.median_ms
+    }
+    if not timed:
+        raise RecordError(f"{record.names} has no valid {scope} time on '{name}': leave --whole-run out.")
+    best = min(timed, key=lambda rung: timed[rung])
+    row, workload = record.row(best, name, scope), record.workloads[name]
+    assert row and row.q1_ms and row.q3_ms
+    text = (
+        f"**A whole run on `{name}`** ({workload.n:,} {TIMES} {workload.d:,}, K = {workload.k:,}, {row.iterations} "
+        f"iterations), host memory to host memory: **{number(timed[best])}{SPACE}ms** by `{best.variant}` (quartiles "
+        f"{number(row.q1_ms)} to {number(row.q3_ms)})"
+    )
+    foot = Rung(record.against(best), best.device)
+    if foot != best and foot in timed:
+        text += (
+            f", {number(timed[foot])}{SPACE}ms by `{foot.variant}`, its root: {number(timed[foot] / timed[best])}{TIMES}"
+        )
+    seen = row.validation or {}
+    return f"{text}; of {seen.get('rows_checked', 0):,} labels held against fp64, {seen.get('labels_wrong')} are wrong."
+
+
 def replaced(text: str, table: str, name: str) -> str:
     """The text with what stands between the marks replaced."""
     begin, end = text.find(BEGIN), text.find(END)
@@ -192,15 +224,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--workload", action="append", default=[], metavar="GLOB", help="these alone, or families (may be repeated)"
     )
+    parser.add_argument("--whole-run", metavar="WORKLOAD", help="before the table, the fastest whole run on it")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--markdown", action="store_true", help="print the table")
     what.add_argument("--update", type=Path, metavar="FILE", help="put the table between the marks of this file")
     what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where this file's table is another")
     arguments = parser.parse_args(argv)
     record = merged([check.load(path) for path in arguments.records])
+    head = f"{whole_run(record, arguments.whole_run)}\n\n" if arguments.whole_run else ""
     if arguments.workload:
         record = record.only(arguments.workload)
-    table = markdown(record, arguments.scope, arguments.over)
+    table = head + markdown(record, arguments.scope, arguments.over)
     if arguments.markdown:
         print(table, end="")
         return 0
@@ -216,6 +250,7 @@ def main(argv: list[str] | None = None) -> int:
         more = "" if arguments.scope == "iteration" else f" --scope {arguments.scope}"
         more += "" if arguments.over == "root" else f" --over {arguments.over}"
         more += "".join(f" --workload {quote(glob)}" for glob in arguments.workload)
+        more += f" --whole-run {quote(arguments.whole_run)}" if arguments.whole_run else ""
         print(
             f"{path}: its table is not that of {names}; run `plots/table.py {names}{more} --update {path}`.",
             file=sys.stderr,

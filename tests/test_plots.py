@@ -46,6 +46,7 @@ from record import (
     SCHEMA,
     SCOPE_TITLES,
     SCOPES,
+    SPACE,
     TIMES,
     Cell,
     Column,
@@ -1336,6 +1337,20 @@ def test_update_writes_the_table_and_check_compares(tmp_path: Path, capsys: pyte
     capsys.readouterr()
     assert table.main([str(source), "--check", str(readme)]) == 1
     assert "--update" in capsys.readouterr().err
+
+
+def test_the_whole_run_is_told_before_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = sample_record.make()
+    source = sample_record.write(document, tmp_path / "record.json")
+    rows = [r for r in document["rows"] if r["scope"] == "end_to_end" and r["device"] != "simt" and r["status"] == "ok"]
+    workload = rows[0]["workload"]
+    best = min((r for r in rows if r["workload"] == workload), key=lambda r: r["median_ms"])
+    assert table.main([str(source), "--workload", workload, "--whole-run", workload, "--markdown"]) == 0
+    sentence = capsys.readouterr().out.splitlines()[0]
+    assert f"by `{best['variant']}`" in sentence and f"**{number(best['median_ms'])}{SPACE}ms**" in sentence
+    assert f"{best['validation']['rows_checked']:,} labels held against fp64, 0 are wrong" in sentence
+    assert table.main([str(source), "--whole-run", "nothing", "--markdown"]) == 1
+    assert "has no valid end_to_end time on 'nothing'" in capsys.readouterr().err
 
 
 def test_update_refuses_a_file_without_marks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
