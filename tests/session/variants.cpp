@@ -26,12 +26,12 @@ constexpr double largest = std::string_view(HOME_KIND) == "cuda" ? 1e9 : 7e6;
 #endif
 constexpr int few = 33;  // so few points are always tried
 
-// Special points go the same ways through a kernel's memory in both types: unless all is asked for, checked code is
-// tried on the floats alone.
+// Special points go the same ways through a kernel's memory in both types, and whole runs through all phases: unless
+// all is asked for, checked code is tried on the floats, and timed in whole runs, alone.
 #if defined(__SANITIZE_ADDRESS__) && !defined(SANITIZE_ALL)
-constexpr bool special_doubles = false;
+constexpr bool all_ways = false;
 #else
-constexpr bool special_doubles = true;
+constexpr bool all_ways = true;
 #endif
 
 /// Seconds of CPU time that a session may take. One that would take longer, by what the one before, or those
@@ -197,8 +197,9 @@ void special_points(DeviceKind kind, const Variant& variant, const Sense& measur
   {
     SCOPED_TRACE("timed in every scope");
     const std::vector<T> points = draw<T>(n * d, 6);
+    const std::vector<std::string> scopes = all_ways ? scope_names() : std::vector<std::string>{"end_to_end"};
     const Outcome outcome =
-        follow(kind, variant, points, {points.begin(), points.begin() + k * d}, d, Stop(), scope_names(), measured);
+        follow(kind, variant, points, {points.begin(), points.begin() + k * d}, d, Stop(), scopes, measured);
     EXPECT_EQ(outcome.fault, "");
     // A library that does not tell how many labels changed is held against its fixed point instead.
     if (outcome.result["reassigned"].empty()) return;
@@ -308,7 +309,7 @@ const bool registered = [] {
       for (const bool awkward : {true, false}) {
         // A peer's Python takes a second to begin; tests/test_peers.py tries its sizes.
         if (awkward && is_peer(variant.modules.at(kind))) continue;
-        if (!awkward && !is_float && !special_doubles && types.size() == 2) continue;
+        if (!awkward && !is_float && !all_ways && types.size() == 2) continue;
         const std::string name =
             variant.id + (is_float ? "_f32" : "_f64") + (awkward ? "_awkward_sizes" : "_special_points");
         testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
