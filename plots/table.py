@@ -200,9 +200,8 @@ def whole_run(record: Record, name: str) -> str:
     )
     foot = Rung(record.against(best), best.device)
     if foot != best and foot in timed:
-        text += (
-            f", {number(timed[foot])}{SPACE}ms by `{foot.variant}`, its root: {number(timed[foot] / timed[best])}{TIMES}"
-        )
+        gain = number(timed[foot] / timed[best])
+        text += f", {number(timed[foot])}{SPACE}ms by `{foot.variant}`, its root: {gain}{TIMES}"
     seen = row.validation or {}
     return f"{text}; of {seen.get('rows_checked', 0):,} labels held against fp64, {seen.get('labels_wrong')} are wrong."
 
