@@ -66,11 +66,13 @@ def draw_page(
     lines.label(ax, visible=True, bold=[rung for rung in rungs if record.shows[rung.variant] == scope])
     ax.set_xscale("log")
     low, high = 0.8 * min(ms.values()), 1.1 * max(ms.values())
-    # Room for the longest label right of its bar.
+    # Room for the longest label right of its bar, and of its quartiles.
+    ends: dict[Rung, float] = {}
     for rung, text in labels.items():
-        end = max(ms[rung], ms[rung] * steps[rung].value if rung in steps else 0)
+        row = record.row(rung, workload.name, scope)
+        ends[rung] = max(ms[rung], row.q3_ms or 0 if row else 0, ms[rung] * steps[rung].value if rung in steps else 0)
         room = max(inches - text_width(text) - 0.4, 0.3 * inches)
-        high = max(high, low * (end / low) ** (inches / room))
+        high = max(high, low * (ends[rung] / low) ** (inches / room))
     ax.set_xlim(low, high)
     log_ticks(ax, "x", inches)
     ax.minorticks_off()
@@ -83,13 +85,11 @@ def draw_page(
             ax.text(0.01, y, words, gid="gap", **style)
             continue
         own = ms[rung]
-        end = own
         if rung in steps:
             base = Rung(record.bases[rung.variant], device)
             before, colour = ms[base], colour_of(steps[rung])
             ax.plot([before, before], [lines.y[base], y], color=PALE, linewidth=1, zorder=1)
             ax.barh(y, own - before, left=before, height=0.62, color=colour, zorder=2, gid=f"step {rung.variant}")
-            end = max(own, before)
         row = record.row(rung, workload.name, scope)
         if row and row.q1_ms and row.q3_ms:
             ax.hlines(y, row.q1_ms, row.q3_ms, color="black", linewidth=2, zorder=3)
@@ -97,7 +97,7 @@ def draw_page(
         place = {"xytext": (9, 0), "textcoords": "offset points", "va": "center", "zorder": 5, "gid": "value"}
         ax.annotate(
             labels[rung],
-            (end, y),
+            (ends[rung], y),
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
             **place,
         )
