@@ -192,12 +192,13 @@ def whole_run(record: Record, name: str) -> str:
         raise RecordError(f"{record.names} has no valid {scope} time on '{name}': leave --whole-run out.")
     best = min(timed, key=lambda rung: timed[rung])
     row, workload = record.row(best, name, scope), record.workloads[name]
-    assert row and row.q1_ms and row.q3_ms
+    assert row
     text = (
         f"**A whole run on `{name}`** ({workload.n:,} {TIMES} {workload.d:,}, K = {workload.k:,}, {row.iterations} "
-        f"iterations), host memory to host memory: **{number(timed[best])}{SPACE}ms** by `{best.variant}` (quartiles "
-        f"{number(row.q1_ms)} to {number(row.q3_ms)})"
+        f"iterations), host memory to host memory: **{number(timed[best])}{SPACE}ms** by `{best.variant}`"
     )
+    if row.q1_ms and row.q3_ms:
+        text += f" (quartiles {number(row.q1_ms)} to {number(row.q3_ms)})"
     foot = Rung(record.against(best), best.device)
     if foot != best and foot in timed:
         gain = number(timed[foot] / timed[best])

@@ -1349,6 +1349,8 @@ def test_the_whole_run_is_told_before_the_table(tmp_path: Path, capsys: pytest.C
     sentence = capsys.readouterr().out.splitlines()[0]
     assert f"by `{best['variant']}`" in sentence and f"**{number(best['median_ms'])}{SPACE}ms**" in sentence
     assert f"{best['validation']['rows_checked']:,} labels held against fp64, 0 are wrong" in sentence
+    best |= {"q1_ms": None, "q3_ms": None, "samples_ms": best["samples_ms"][:1]}  # few samples have no quartiles
+    assert "quartiles" in sentence and "quartiles" not in table.whole_run(from_document(document, source), workload)
     assert table.main([str(source), "--whole-run", "nothing", "--markdown"]) == 1
     assert "has no valid end_to_end time on 'nothing'" in capsys.readouterr().err
 

@@ -13,18 +13,14 @@
 namespace {
 using namespace ladder;
 
-constexpr int by_pilot = -1;  // axis "width"
-
 template <class T>
 void prepare(State<T>& s) {
   prepare_pinned(s);
   s.template own<Rows<T>>().points = s.x;
   prepare_in_groups(s);
   prepare_moved(s);
-  const int width = s.axis("width");
-  const bool by_few = width == by_pilot ? worth_a_pilot(s.k, s.d) : width > 0;
-  prepare_gathered(s, by_few);
-  if (by_few) prepare_few(s, width, width == by_pilot);
+  prepare_gathered(s, wants_few(s));
+  if (wants_few(s)) prepare_few(s, s.axis("width"), s.axis("width") == by_pilot);
 }
 
 template <class T>
@@ -35,13 +31,6 @@ void upload(State<T>& s) {
     project_points(s, s.template own<CertifiedInGroups<T>>().view, s.axis("width"));
   choose_format(s, s.x);
   upload_gathered(s);
-}
-
-template <class T>
-void restart(State<T>& s) {
-  restart_recheck(s);
-  restart_moved(s);
-  restart_few(s);
 }
 
 template <class T>
@@ -59,29 +48,18 @@ void update(State<T>& s) {
   update_moved(s, s.x);
 }
 
-template <class T>
-void download(State<T>& s) {
-  fetch_moves(s);
-  fetch_contests(s);
-  download_recheck(s);
-  tell_moves(s);
-  tell_contests(s);
-}
-
 std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
-  if (axes["width"] > 0 && p.d > most_projected)
-    return "bounds in a few directions are proven for " + std::to_string(most_projected) +
-           " features at most, here are " + std::to_string(p.d) + ": --axis width=0 does without";
-  return refuse_in_groups(p, device);
+  const std::string why = refuse_width(p, axes);
+  return why.empty() ? refuse_in_groups(p, device) : why;
 }
 
 template <class T>
 constexpr Phases<T> phases{.prepare = prepare<T>,
                            .upload = upload<T>,
-                           .restart = restart<T>,
+                           .restart = restart_contested<T>,
                            .assign = assign<T>,
                            .update = update<T>,
-                           .download = download<T>};
+                           .download = download_contested<T>};
 }  // namespace
 
 LADDER_VARIANT(

@@ -302,4 +302,37 @@ void tell_contests(State<T>& s) {
   }
 }
 
+// ---- phases and a refusal that all who contest share
+
+constexpr int by_pilot = -1;  // axis "width": the pilot chooses
+
+/// Whether short rows may pay: whoever asks for a width gets it.
+template <class T>
+bool wants_few(const State<T>& s) {
+  const int width = s.axis("width");
+  return width == by_pilot ? worth_a_pilot(s.k, s.d) : width > 0;
+}
+
+template <class T>
+void restart_contested(State<T>& s) {
+  restart_recheck(s);
+  restart_moved(s);
+  restart_few(s);
+}
+
+template <class T>
+void download_contested(State<T>& s) {
+  fetch_moves(s);
+  fetch_contests(s);
+  download_recheck(s);
+  tell_moves(s);
+  tell_contests(s);
+}
+
+inline std::string refuse_width(const Shape& p, const Axes& axes) {
+  if (axes["width"] <= 0 || p.d <= most_projected) return "";
+  return "bounds in a few directions are proven for " + std::to_string(most_projected) +
+         " features at most, here are " + std::to_string(p.d) + ": --axis width=0 does without";
+}
+
 }  // namespace ladder
