@@ -356,7 +356,8 @@ TEST(Candidates, TheNearestIsFoundAndOfEquallyNearOnesTheLowest) {
     OnDevice<float> x(point), c(centroids);
     OnDevice<int> list(others), guesses(std::vector<int>{guess}), counts(std::vector<int>{found}), rows(1), label(1);
     OnDevice<int> one(std::vector<int>{1});
-    launch(compare_kernel<float>, 1, 256, 0, nullptr, x, c, Candidates{guesses, list, counts}, rows, one, label, 2);
+    launch(compare_kernel<float, KeepLabel>, 1, 256, 0, nullptr, x, c, Candidates{guesses, list, counts}, rows, one,
+           KeepLabel{label}, 2);
     return label.values()[0];
   };
   EXPECT_EQ(nearest(0, {3}), 3);

@@ -32,11 +32,18 @@ __device__ void distances_of_warp(const T* x, const T* const (&c)[count], int d,
   for (double& sum : distance) sum = sum_of_warp(sum);
 }
 
-/// The exact labels of rows[0 .. *count), a warp for each: lane 0 has the guess, the next ones the other candidates.
-template <class T>
+/// Keeps of a row that was compared its label.
+struct KeepLabel {
+  int32_t* label;
+  __device__ void operator()(int64_t row, int nearest, double) const { label[row] = nearest; }
+};
+
+/// The nearest centroids of rows[0 .. *count), a warp for each: lane 0 has the guess, the next ones the other
+/// candidates. Each is shown to keep(row, nearest, its squared distance) by one thread.
+template <class T, class Keep>
 __global__ void __launch_bounds__(256)
     compare_kernel(const T* __restrict__ x, const T* __restrict__ c, Candidates candidates,
-                   const int* __restrict__ rows, const int* count, int32_t* __restrict__ label, int d) {
+                   const int* __restrict__ rows, const int* count, Keep keep, int d) {
   constexpr unsigned all = 0xffffffffu;
   const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
   for (int at = blockIdx.x * warps + threadIdx.x / 32; at < *count; at += gridDim.x * warps) {
@@ -73,7 +80,7 @@ __global__ void __launch_bounds__(256)
       }
       nearest = best.centroid;
     }
-    if (lane == 0) label[row] = nearest;
+    if (lane == 0) keep(row, nearest, least);
   }
 }
 

@@ -258,26 +258,40 @@ struct ByWarps {
   }
 };
 
-/// Labels of all rows but those that are left: few of them are on the list of scans then, many on that of the contest.
-template <template <int> class By = ByWarps, class T>
-void assign_by_few(State<T>& s, const View<T>& view, Contest* contest, Doubts* doubts) {
+/// Guesses of all rows, and where each row's place in their order will be.
+template <template <int> class By, class T>
+void guess_by_few(State<T>& s, const View<T>& view) {
   const auto& few = s.template own<Few>();
   const auto& moved = s.template own<MovedSums>();
   const Moves* const before = moved.done > 0 ? moved.moves + std::min(moved.done, counted_moves) - 1 : nullptr;
-  const T* rows = s.template own<Rows<T>>().points;
   with_width(few, [&]<int width>() {
     project<width>(s.stream, s.c, view, few.directions, {.count = s.k}, By<width>::padded_columns(s.k), s.d,
                    By<width>::keep(few, s.k, s.d));
     By<width>::guess(s, few, before, moved.holds);
-    launch(places_kernel, 1, places_block, 0, s.stream, few.order, s.k);
-    launch(start_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, rows, s.c, view, few.candidates.guess,
-           few.square, few.start, few.order, width, s.n, s.d);
-    By<width>::contest(s, few, contest);
   });
-  launch(compare_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream, rows, s.c,
-         few.candidates, few.contested, &contest->contested, s.label, s.d);
+  launch(places_kernel, 1, places_block, 0, s.stream, few.order, s.k);
+}
+
+/// Labels of all rows that have a start, but for those that are left: few of them are on the list of scans then, many
+/// on that of the contest. `keep`: what is kept of those that are compared.
+template <template <int> class By, class T, class Keep>
+void contest_by_few(State<T>& s, Contest* contest, Doubts* doubts, const Keep& keep) {
+  const auto& few = s.template own<Few>();
+  with_width(few, [&]<int width>() { By<width>::contest(s, few, contest); });
+  launch(compare_kernel<T, Keep>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
+         s.template own<Rows<T>>().points, s.c, few.candidates, few.contested, &contest->contested, keep, s.d);
   launch(spare_kernel, 1, 256, 0, s.stream, few.left, contest, s.template own<Recheck>().doubtful, doubts,
          few_left * s.device_info.multiprocessors, s.n);
+}
+
+/// Both, with the exact distance of each row between them.
+template <template <int> class By = ByWarps, class T>
+void assign_by_few(State<T>& s, const View<T>& view, Contest* contest, Doubts* doubts) {
+  const auto& few = s.template own<Few>();
+  guess_by_few<By>(s, view);
+  launch(start_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, s.template own<Rows<T>>().points, s.c, view,
+         few.candidates.guess, few.square, few.start, few.order, few.width, s.n, s.d);
+  contest_by_few<By>(s, contest, doubts, KeepLabel{s.label});
 }
 
 /// As fetch_doubts.

@@ -139,9 +139,10 @@ __global__ void exact_means_kernel(const unsigned long long* sum, const int* cou
   c[e] = mean_of<T>(sum + e, size_t(k) * d, count[e / d], format);
 }
 
-/// `rows`: the points, n x d. Which way is taken is decided where the points are counted: the host waits for nothing.
+/// Brings the sums up to date. `rows`: the points, n x d. Which way is taken is decided where the points are counted:
+/// the host waits for nothing.
 template <class T>
-void update_moved(State<T>& s, const T* rows) {
+void move_points(State<T>& s, const T* rows) {
   auto& m = s.template own<MovedSums>();
   Moves* const moves = m.moves + std::min(m.done++, counted_moves - 1);
   check(cudaMemsetAsync(moves, 0, sizeof *moves, s.stream), "clearing the moves");
@@ -152,6 +153,12 @@ void update_moved(State<T>& s, const T* rows) {
          s.k, s.d);
   launch(move_kernel<T>, grid(int64_t(s.n) * s.d), 256, 0, s.stream, rows, s.label, m.moved, moves, m.sum, m.count,
          m.format, s.n, s.k, s.d);
+}
+
+template <class T>
+void update_moved(State<T>& s, const T* rows) {
+  const auto& m = s.template own<MovedSums>();
+  move_points(s, rows);
   launch(exact_means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, m.sum, m.count, s.c, m.format, s.k,
          s.d);
 }

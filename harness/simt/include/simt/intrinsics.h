@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "runtime.h"
@@ -74,6 +75,13 @@ inline double __ddiv_rn(double a, double b) { return a / b; }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 inline double __dsqrt_rn(double x) { return sqrt(x); }
 inline double __drcp_rn(double x) { return 1.0 / x; }
+// Towards +infinity: the next double above, where the nearest one is below.
+inline double __dadd_ru(double a, double b) {
+  const double sum = __builtin_assoc_barrier(a + b), part = __builtin_assoc_barrier(sum - a);
+  const double lost = __builtin_assoc_barrier((a - __builtin_assoc_barrier(sum - part)) + (b - part));
+  return lost > 0 ? std::nextafter(sum, std::numeric_limits<double>::infinity()) : sum;
+}
+inline double __dsub_ru(double a, double b) { return __dadd_ru(a, -b); }
 
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __expf(float x) { return expf(x); }

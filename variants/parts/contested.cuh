@@ -1,0 +1,89 @@
+// The phases of v26b_warpgroups, for the rungs above it. The CPU device has no warpgroups: there warps multiply, as in
+// v26_projected, so that what those rungs add to them can be run and read anywhere. v27_row_bounds introduces it.
+#pragma once
+#include "assign_certified.cuh"
+#include "contest.cuh"
+#include "gathered_rows.cuh"
+#include "warpgroup_contest.cuh"
+
+namespace ladder {
+
+#ifdef __CUDACC__
+template <int width>
+using Contestants = ByWarpgroups<width>;
+
+template <class T>
+const View<T>& view_of(State<T>& s) {
+  return s.template own<CertifiedInGroups<T>>().view;
+}
+template <class T>
+void prepare_all_features(State<T>& s) {
+  prepare_in_groups(s);
+  prepare_gathered(s, wants_few(s));
+}
+template <class T>
+void upload_all_features(State<T>& s) {
+  halve_points_in_groups(s);
+  upload_gathered(s);
+}
+/// Labels of all rows, by all features.
+template <class T>
+void assign_by_all(State<T>& s) {
+  assign_all(s);
+}
+/// Labels of those rows that the contest left.
+template <class T>
+void assign_left(State<T>& s, const Contest* contest, Doubts* doubts) {
+  assign_gathered(s, s.template own<Few>().left, &contest->listed, doubts);
+}
+inline std::string refuse_all_features(const Shape& p, const Device& device) { return refuse_in_groups(p, device); }
+#else
+template <int width>
+using Contestants = ByWarps<width>;
+
+template <class T>
+const View<T>& view_of(State<T>& s) {
+  return s.template own<certified::Certified<T>>().view;
+}
+template <class T>
+void prepare_all_features(State<T>& s) {
+  prepare_certified(s);
+}
+template <class T>
+void upload_all_features(State<T>& s) {
+  halve_points(s);
+}
+template <class T>
+void assign_by_all(State<T>& s) {
+  assign_certified(s);
+}
+template <class T>
+void assign_left(State<T>& s, const Contest* contest, Doubts* doubts) {
+  assign_listed(s, s.template own<Few>().left, &contest->listed, doubts);
+}
+inline std::string refuse_all_features(const Shape& p, const Device& device) { return refuse_certified(p, device); }
+#endif
+
+template <class T>
+void prepare_contested(State<T>& s) {
+  prepare_pinned(s);
+  s.template own<Rows<T>>().points = s.x;
+  prepare_all_features(s);
+  prepare_moved(s);
+  if (wants_few(s)) prepare_few(s, s.axis("width"), s.axis("width") == by_pilot);
+}
+
+template <class T>
+void upload_contested(State<T>& s) {
+  upload_rows(s);
+  upload_all_features(s);
+  if (s.template own<Few>().directions.at) project_points(s, view_of(s), s.axis("width"));
+  choose_format(s, s.x);
+}
+
+inline std::string refuse_contested(const Shape& p, const Device& device, const Axes& axes) {
+  const std::string why = refuse_width(p, axes);
+  return why.empty() ? refuse_all_features(p, device) : why;
+}
+
+}  // namespace ladder

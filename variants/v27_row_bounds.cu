@@ -1,0 +1,62 @@
+// v27: no look at a point whose centroid has hardly moved. v26b works out the exact distance of each point to its guess
+// in each iteration, which reads all N x D coordinates, though its products need no more than a bound of it. Such a
+// bound is at hand: the distance when it was last exact, and the way the centroid has gone since
+// (parts/row_bounds.cuh). Where that way is short the products begin with the bound, a little earlier: a few more
+// candidates come through, and whoever is compared with them has an exact distance again. for cuda: 90a
+#include "parts/contested.cuh"
+
+// After it, as in the base: so that ladder diff shows what changed, not what moved.
+#include "parts/row_bounds.cuh"
+
+namespace {
+using namespace ladder;
+
+template <class T>
+void prepare(State<T>& s) {
+  prepare_contested(s);
+  prepare_bounds(s);
+}
+
+template <class T>
+void restart(State<T>& s) {
+  restart_contested(s);
+  restart_bounds(s);
+}
+
+template <class T>
+void assign(State<T>& s) {
+  if (s.template own<Few>().width == 0) return assign_by_all(s);
+  Doubts* const doubts = next_doubts(s);
+  Contest* const contest = contest_of(s, doubts);
+  assign_by_bounds(s, s.axis("loose") / 1000.0, contest, doubts);
+  assign_left(s, contest, doubts);
+}
+
+template <class T>
+void update(State<T>& s) {
+  move_points(s, s.x);
+  step_to_means(s);
+}
+
+template <class T>
+constexpr Phases<T> phases{.prepare = prepare<T>,
+                           .upload = upload_contested<T>,
+                           .restart = restart<T>,
+                           .assign = assign<T>,
+                           .update = update<T>,
+                           .download = download_contested<T>};
+}  // namespace
+
+LADDER_VARIANT(
+        .id = "v27_row_bounds", .base = "v26b_warpgroups",
+        .idea = "a row's old exact distance and the way of its centroid since are its bound: most rows are not read",
+        .expect =
+            "the exact step reads all points, 0.17 of the 0.95 ms of a late iteration of v26b at kmcuda on an H200; "
+            "near the end hardly a centroid moves by a thirtieth of its points' distance, and 0.02 remain. Rows that "
+            "begin with a bound have more candidates, a tenth of them instead of a hundredth: 0.05 for these. The "
+            "first "
+            "iterations, in which centroids move far, are as they were",
+        .shows = "solve", .counter = "dram_bytes", .source = "C. Elkan, 2003: an upper bound that drifts",
+        .arithmetic = {.form = Arithmetic::Form::exact},
+        .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot}, {"loose", {0, 3, 10, 30, 60}, 30}},
+        .prunes = true, .refuse = refuse_contested, .f32 = phases<float>, .f64 = phases<double>)
