@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "../variants/parts/update_moved.cuh"
+#include "../variants/parts/neighbour_sums.cuh"
 #include "simt_device.cuh"
 
 namespace {
@@ -170,10 +170,16 @@ struct Updated {
   int words = 0;
 };
 
+/// Points that are added up anew are added as neighbours in this order, or as they come.
+struct Neighbours {
+  std::vector<int> order;
+  int share = 2;  // MovedSums::share
+};
+
 /// Updates by one list of labels after the other.
 template <class T>
 Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
-                   const std::vector<std::vector<int32_t>>& labels) {
+                   const std::vector<std::vector<int32_t>>& labels, const Neighbours* neighbours = nullptr) {
   Problem<T> problem;
   problem.n = int(rows.size()) / d, problem.k = k, problem.d = d;
   problem.points = rows.data(), problem.centroids = centroids.data();
@@ -189,7 +195,15 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
   restart_moved(s);
   for (const auto& label : labels) {
     to_device(s, s.label, label.data(), label.size(), "uploading labels");
-    update_moved(s, s.x);
+    if (neighbours) {
+      s.template own<MovedSums>().share = neighbours->share;
+      move_neighbours(s, s.x, neighbours->order.empty() ? nullptr : neighbours->order.data(), list_moved(s));
+      const auto& m = s.template own<MovedSums>();
+      launch(exact_means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, m.sum, m.count, s.c, m.format,
+             s.k, s.d);
+    } else {
+      update_moved(s, s.x);
+    }
     cudaStreamSynchronize(s.stream);
   }
   fetch_moves(s);
@@ -245,6 +259,23 @@ TYPED_TEST(MovedSumsOf, AreTheSameInAnyOrderAndByEitherWay) {
     EXPECT_TRUE(same_bits(straight.centroids, other.centroids)) << "points in another order";
   }
   EXPECT_EQ(words, (std::vector<int>{1, 2, 3}));
+}
+
+TYPED_TEST(MovedSumsOf, AreTheSameByNeighbours) {
+  std::vector<int> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(6));
+  for (const int binades : this->binades) {
+    const Points<TypeParam> points(binades);
+    const auto straight = updated(points.rows, points.centroids, points.labels);
+    // share 1: all one by one; 1000: all anew, each time.
+    for (const Neighbours& how : {Neighbours{}, Neighbours{order}, Neighbours{order, 1}, Neighbours{order, 1000}}) {
+      const auto found = updated(points.rows, points.centroids, points.labels, &how);
+      EXPECT_TRUE(same_bits(straight.centroids, found.centroids)) << how.share << ", " << how.order.size();
+      const auto& anew = found.counters.at("points added anew");
+      EXPECT_EQ(std::count(anew.begin(), anew.end(), n), how.share == 1 ? 0 : how.share == 2 ? 1 : 3);
+    }
+  }
 }
 
 TYPED_TEST(MovedSumsOf, AreTheMeansOfTheirPoints) {

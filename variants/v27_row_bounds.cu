@@ -12,36 +12,20 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
-  prepare_contested(s);
-  prepare_bounds(s);
-}
-
-template <class T>
-void restart(State<T>& s) {
-  restart_contested(s);
-  restart_bounds(s);
-}
-
-template <class T>
 void assign(State<T>& s) {
-  if (s.template own<Few>().width == 0) return assign_by_all(s);
-  Doubts* const doubts = next_doubts(s);
-  Contest* const contest = contest_of(s, doubts);
-  assign_by_bounds(s, s.axis("loose") / 1000.0, contest, doubts);
-  assign_left(s, contest, doubts);
+  assign_bounded(s, s.axis("loose") / 1000.0);
 }
 
 template <class T>
 void update(State<T>& s) {
-  move_points(s, s.x);
+  move_points(s, s.x, list_moved(s));
   step_to_means(s);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
+constexpr Phases<T> phases{.prepare = prepare_bounded<T>,
                            .upload = upload_contested<T>,
-                           .restart = restart<T>,
+                           .restart = restart_bounded<T>,
                            .assign = assign<T>,
                            .update = update<T>,
                            .download = download_contested<T>};
@@ -54,8 +38,7 @@ LADDER_VARIANT(
             "the exact step reads all points, 0.17 of the 0.95 ms of a late iteration of v26b at kmcuda on an H200; "
             "near the end hardly a centroid moves by a thirtieth of its points' distance, and 0.02 remain. Rows that "
             "begin with a bound have more candidates, a tenth of them instead of a hundredth: 0.05 for these. The "
-            "first "
-            "iterations, in which centroids move far, are as they were",
+            "first iterations, in which centroids move far, are as they were",
         .shows = "solve", .counter = "dram_bytes", .source = "C. Elkan, 2003: an upper bound that drifts",
         .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot}, {"loose", {0, 3, 10, 30, 60}, 30}},

@@ -1,8 +1,9 @@
 // How many directions pay: tried on some points before the first iteration. Some of the points stand for points, others
 // for centroids; for each number of directions, the candidates that their bounds leave are counted, and the cheapest
-// number is taken, or none. By how much a mean's rest is shorter than a point's is guessed: n / k points
-// have rests that cancel but for the root of their number. A wrong choice costs time, never a label. v26_projected
-// introduces it.
+// number is taken, or none. Centroids begin as points and end as means. By how much a mean's rest is shorter than a
+// point's is guessed: n / k points have rests that cancel but for the root of their number. That is too good for what
+// is left out of the directions in which clusters differ, so both are tried, points and such means, and count alike. A
+// wrong choice costs time, never a label. v26_projected introduces it.
 #pragma once
 #include "candidates.cuh"
 #include "projected.cuh"
@@ -15,8 +16,9 @@ __host__ __device__ constexpr int short_width(int w) { return w < 3 ? narrowest 
 
 constexpr int pilot_points = 256, pilot_centroids = 4096;
 constexpr int pilot_block = 128;
+constexpr int pilot_ages = 2;  // of centroids: points, and means
 
-/// Of the pilot's points, for one width.
+/// Of the pilot's points, for one width and age.
 struct PilotCounts {
   int candidates;  ///< of the points that have few enough, beside the nearest
   int left;        ///< points that have too many
@@ -25,7 +27,7 @@ struct PilotCounts {
 struct Pilot {
   float *point = nullptr, *centroid = nullptr;  // coordinates: widest x pilot_points, widest x pilot_centroids
   float *point_square = nullptr, *centroid_square = nullptr;
-  PilotCounts *counts = nullptr, *counts_host = nullptr;  // width_count
+  PilotCounts *counts = nullptr, *counts_host = nullptr;  // pilot_ages x width_count
 };
 
 inline Pilot take_pilot(Resources& s) {
@@ -33,8 +35,8 @@ inline Pilot take_pilot(Resources& s) {
           s.device<float>(size_t(widest) * pilot_centroids),
           s.device<float>(pilot_points),
           s.device<float>(pilot_centroids),
-          s.device<PilotCounts>(width_count),
-          s.pinned<PilotCounts>(width_count)};
+          s.device<PilotCounts>(pilot_ages * width_count),
+          s.pinned<PilotCounts>(pilot_ages * width_count)};
 }
 
 /// Keeps coordinates as floats, direction by direction, and squared lengths.
@@ -48,13 +50,16 @@ struct KeepFloats {
   }
 };
 
-/// One block per point. A squared distance is taken to be that of the coordinates and of both rests, as if these were
-/// at right angles; its bound, that of the coordinates and of the rests' difference.
-__global__ void pilot_kernel(Pilot pilot, Chosen points, Chosen centroids, float shrink, int k, PilotCounts* counts) {
+/// One block per point and age. A squared distance is taken to be that of the coordinates and of both rests, as if
+/// these were at right angles; its bound, that of the coordinates and of the rests' difference. `shrunk`: the rests of
+/// means, beside those of points.
+__global__ void pilot_kernel(Pilot pilot, Chosen points, Chosen centroids, float shrunk, int k, PilotCounts* counts) {
   __shared__ float own[widest];
   __shared__ float least[width_count][pilot_block];
   __shared__ int found[width_count];
   const int i = blockIdx.x;
+  const float shrink = blockIdx.y == 0 ? 1 : shrunk;
+  counts += blockIdx.y * width_count;
   own[threadIdx.x] = pilot.point[int64_t(threadIdx.x) * points.count + i];
   static_assert(pilot_block == widest);
   if (threadIdx.x < width_count) found[threadIdx.x] = 0;
@@ -130,19 +135,23 @@ int choose_width(Resources& s, const T* rows, const View<T>& view, const Directi
                   KeepFloats{pilot.point, pilot.point_square, points.count});
   project<widest>(s.stream, rows, view, directions, centroids, centroids.count, d,
                   KeepFloats{pilot.centroid, pilot.centroid_square, centroids.count});
-  check(cudaMemsetAsync(pilot.counts, 0, width_count * sizeof *pilot.counts, s.stream), "clearing the pilot's counts");
-  launch(pilot_kernel, points.count, pilot_block, 0, s.stream, pilot, points, centroids,
+  constexpr size_t bytes = pilot_ages * width_count * sizeof *pilot.counts;
+  check(cudaMemsetAsync(pilot.counts, 0, bytes, s.stream), "clearing the pilot's counts");
+  launch(pilot_kernel, dim3(points.count, pilot_ages), pilot_block, 0, s.stream, pilot, points, centroids,
          float(std::sqrt(std::min(1.0, double(k) / n))), k, pilot.counts);
-  check(cudaMemcpyAsync(pilot.counts_host, pilot.counts, width_count * sizeof *pilot.counts, cudaMemcpyDeviceToHost,
-                        s.stream),
+  check(cudaMemcpyAsync(pilot.counts_host, pilot.counts, bytes, cudaMemcpyDeviceToHost, s.stream),
         "downloading the pilot's counts");
   check(cudaStreamSynchronize(s.stream), "trying numbers of directions");
   int cheapest = 0;
   double least = full_cost(k, d);
   for (int w = 0; w < width_count; ++w) {
-    const PilotCounts& counts = pilot.counts_host[w];
-    const double cost =
-        short_cost(k, d, short_width(w), double(counts.candidates) / points.count, double(counts.left) / points.count);
+    double cost = 0;
+    for (int age = 0; age < pilot_ages; ++age) {
+      const PilotCounts& counts = pilot.counts_host[age * width_count + w];
+      cost += short_cost(k, d, short_width(w), double(counts.candidates) / points.count,
+                         double(counts.left) / points.count) /
+              pilot_ages;
+    }
     if (cost < least) least = cost, cheapest = short_width(w);
   }
   return cheapest;

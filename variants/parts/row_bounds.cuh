@@ -86,28 +86,34 @@ __global__ void step_means_kernel(const unsigned long long* sum, const int* coun
 // ---- the host's side
 
 template <class T>
-void prepare_bounds(State<T>& s) {
+void prepare_bounded(State<T>& s) {
+  prepare_contested(s);
   s.template own<RowBounds>() = {s.template device<RowBound>(s.n), s.template device<double>(s.k)};
 }
 
 /// Nothing is known of any row, and no centroid has gone anywhere.
 template <class T>
-void restart_bounds(State<T>& s) {
+void restart_bounded(State<T>& s) {
+  restart_contested(s);
   const auto& bounds = s.template own<RowBounds>();
   check(cudaMemsetAsync(bounds.known, -1, s.n * sizeof *bounds.known, s.stream), "clearing the bounds of the rows");
   check(cudaMemsetAsync(bounds.travelled, 0, s.k * sizeof *bounds.travelled, s.stream),
         "clearing how far centroids have gone");
 }
 
-/// As assign_by_few, with the bounds of the rows.
+/// `loose`: as bounded_start_kernel.
 template <class T>
-void assign_by_bounds(State<T>& s, double loose, Contest* contest, Doubts* doubts) {
+void assign_bounded(State<T>& s, double loose) {
   const auto& few = s.template own<Few>();
   const auto& bounds = s.template own<RowBounds>();
+  if (few.width == 0) return assign_by_all(s);
+  Doubts* const doubts = next_doubts(s);
+  Contest* const contest = contest_of(s, doubts);
   guess_by_few<Contestants>(s, view_of(s));
   launch(bounded_start_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, view_of(s), few.candidates.guess,
          few.square, few.start, few.order, bounds, loose, few.width, s.n, s.d);
   contest_by_few<Contestants>(s, contest, doubts, KeepBound{s.label, bounds});
+  assign_left(s, contest, doubts);
 }
 
 /// The means, and how far they have gone. The sums are up to date.

@@ -27,12 +27,16 @@ struct MovedSums {
                                       // before would do in a solve, but an assignment can be made twice
   Moved* moved = nullptr;             // n: a list of them, in no order
   Moves *moves = nullptr, *moves_host = nullptr;  // counted_moves: those of iteration i since the restart are at i
-  int done = 0;                                   // updates since the restart
-  int told = 0;                                   // how many of them State::counters has
+  int share = 2;  // if more than one point in so many has moved, all are added up anew. A move takes a point away from
+                  // the one, and adds it to the other: twice the work
+  int done = 0;   // updates since the restart
+  int told = 0;   // how many of them State::counters has
 };
 
-/// Is it less work to add up all n points anew than to move these? A move takes a point away, and adds it.
-__host__ __device__ inline bool moves_are_many(unsigned long long moved, int n) { return 2 * moved > unsigned(n); }
+/// Is it less work to add up all n points anew than to move these? `share`: MovedSums::share.
+__host__ __device__ inline bool moves_are_many(unsigned long long moved, int n, int share) {
+  return share * moved > unsigned(n);
+}
 
 template <class T>
 void prepare_moved(State<T>& s) {
@@ -90,9 +94,9 @@ __global__ void list_moved_kernel(const int32_t* label, int32_t* holds, Moved* m
 }
 
 /// Where many have moved, the sums begin anew.
-__global__ void clear_if_many_kernel(const Moves* moves, unsigned long long* sum, int* count, int words, int n, int k,
-                                     int d) {
-  if (!moves_are_many(moves->points, n)) return;
+__global__ void clear_if_many_kernel(const Moves* moves, int share, unsigned long long* sum, int* count, int words,
+                                     int n, int k, int d) {
+  if (!moves_are_many(moves->points, n, share)) return;
   const size_t size = size_t(words) * k * d, all = size_t(gridDim.x) * blockDim.x;
   for (size_t e = blockIdx.x * size_t(blockDim.x) + threadIdx.x; e < size; e += all) {
     sum[e] = 0;
@@ -101,12 +105,13 @@ __global__ void clear_if_many_kernel(const Moves* moves, unsigned long long* sum
 }
 
 /// A thread per moved point and feature takes the value from one cluster's sums and adds it to another's; where many
-/// have moved, one per point and feature adds it to its cluster's. Neighbouring threads have neighbouring features, and
-/// so neighbouring sums.
+/// have moved, one per point and feature adds it to its cluster's, unless `anew` says that others do. Neighbouring
+/// threads have neighbouring features, and so neighbouring sums.
 template <class T>
-__global__ void move_kernel(const T* rows, const int32_t* label, const Moved* moved, const Moves* moves,
-                            unsigned long long* sum, int* count, FixedPoint format, int n, int k, int d) {
-  const bool all = moves_are_many(moves->points, n);
+__global__ void move_kernel(const T* rows, const int32_t* label, const Moved* moved, const Moves* moves, int share,
+                            bool anew, unsigned long long* sum, int* count, FixedPoint format, int n, int k, int d) {
+  const bool all = moves_are_many(moves->points, n, share);
+  if (all && !anew) return;
   const auto work = int64_t(all ? n : moves->points);
   const int64_t begin = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, threads = int64_t(gridDim.x) * blockDim.x;
   // A step by as many elements as there are threads is one by points and features: nothing is divided in the loop.
@@ -139,26 +144,31 @@ __global__ void exact_means_kernel(const unsigned long long* sum, const int* cou
   c[e] = mean_of<T>(sum + e, size_t(k) * d, count[e / d], format);
 }
 
-/// Brings the sums up to date. `rows`: the points, n x d. Which way is taken is decided where the points are counted:
-/// the host waits for nothing.
+/// Lists the points that have moved, and clears the sums where these are many. The host waits for nothing.
 template <class T>
-void move_points(State<T>& s, const T* rows) {
+const Moves* list_moved(State<T>& s) {
   auto& m = s.template own<MovedSums>();
   Moves* const moves = m.moves + std::min(m.done++, counted_moves - 1);
   check(cudaMemsetAsync(moves, 0, sizeof *moves, s.stream), "clearing the moves");
-  const auto grid = [&](int64_t work) { return std::min(blocks(work, 256), 32 * s.device_info.multiprocessors); };
-  const int words = m.format.words;
   launch(list_moved_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, m.holds, m.moved, moves, s.n);
-  launch(clear_if_many_kernel, grid(int64_t(words) * s.k * s.d), 256, 0, s.stream, moves, m.sum, m.count, words, s.n,
-         s.k, s.d);
-  launch(move_kernel<T>, grid(int64_t(s.n) * s.d), 256, 0, s.stream, rows, s.label, m.moved, moves, m.sum, m.count,
-         m.format, s.n, s.k, s.d);
+  const int grid = std::min(blocks(int64_t(m.format.words) * s.k * s.d, 256), 32 * s.device_info.multiprocessors);
+  launch(clear_if_many_kernel, grid, 256, 0, s.stream, moves, m.share, m.sum, m.count, m.format.words, s.n, s.k, s.d);
+  return moves;
+}
+
+/// Moves those of the list; `anew`: as move_kernel. `rows`: the points, n x d.
+template <class T>
+void move_points(State<T>& s, const T* rows, const Moves* moves, bool anew = true) {
+  const auto& m = s.template own<MovedSums>();
+  const int grid = std::min(blocks(int64_t(s.n) * s.d, 256), 32 * s.device_info.multiprocessors);
+  launch(move_kernel<T>, grid, 256, 0, s.stream, rows, s.label, m.moved, moves, m.share, anew, m.sum, m.count, m.format,
+         s.n, s.k, s.d);
 }
 
 template <class T>
 void update_moved(State<T>& s, const T* rows) {
   const auto& m = s.template own<MovedSums>();
-  move_points(s, rows);
+  move_points(s, rows, list_moved(s));
   launch(exact_means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, m.sum, m.count, s.c, m.format, s.k,
          s.d);
 }
@@ -178,7 +188,7 @@ void tell_moves(State<T>& s) {
   for (; m.told < std::min(m.done, counted_moves); ++m.told) {
     const auto moved = m.moves_host[m.told].points;
     s.counters["points moved"].push_back(int64_t(moved));
-    s.counters["points added anew"].push_back(moves_are_many(moved, s.n) ? s.n : 0);
+    s.counters["points added anew"].push_back(moves_are_many(moved, s.n, m.share) ? s.n : 0);
   }
 }
 
