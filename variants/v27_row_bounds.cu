@@ -2,7 +2,8 @@
 // in each iteration, which reads all N x D coordinates, though its products need no more than a bound of it. Such a
 // bound is at hand: the distance when it was last exact, and the way the centroid has gone since
 // (parts/row_bounds.cuh). Where that way is short the products begin with the bound, a little earlier: a few more
-// candidates come through, and whoever is compared with them has an exact distance again. for cuda: 90a
+// candidates come through, and whoever is compared with them has an exact distance again.
+// for cuda: 90a
 #include "parts/contested.cuh"
 
 // After it, as in the base: so that ladder diff shows what changed, not what moved.

@@ -32,6 +32,15 @@ __device__ void distances_of_warp(const T* x, const T* const (&c)[count], int d,
   for (double& sum : distance) sum = sum_of_warp(sum);
 }
 
+/// Of a list that grows: the places of those lanes of a warp that have something for it.
+__device__ inline int take_places(int* count, bool mine) {
+  const unsigned lanes = __ballot_sync(0xffffffffu, mine);
+  const int lane = threadIdx.x % 32;
+  int begin = 0;
+  if (lane == 0 && lanes != 0) begin = atomicAdd(count, __popc(lanes));
+  return __shfl_sync(0xffffffffu, begin, 0) + __popc(lanes & ((1u << lane) - 1));
+}
+
 /// Keeps of a row that was compared its label.
 struct KeepLabel {
   int32_t* label;

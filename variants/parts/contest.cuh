@@ -17,8 +17,9 @@ struct Contest {
   int candidates;  ///< of these rows, beside their guesses
   int left;        ///< rows with too many
   int listed;      ///< of these, those that go the way of all features: all, or where they are few none
+  int looked_at;   ///< rows whose distance to their guess was worked out, where not all are (row_bounds.cuh)
 };
-constexpr int many_moved = 8;  ///< if more than one point in so many has moved, labels are poor guesses
+constexpr int many_moved = 2;  ///< if more than one point in so many has moved, labels are poor guesses
 
 /// What the way by few directions keeps.
 struct Few {
@@ -35,6 +36,7 @@ struct Few {
   Pilot pilot;
   Contest *contests = nullptr, *contests_host = nullptr;  // counted: as Recheck::doubts
   int told = 0;                                           // how many of them State::counters has
+  bool bounded = false;                                   // not all rows are looked at in each iteration
 };
 
 // ---- kernels
@@ -214,8 +216,8 @@ void project_points(State<T>& s, const View<T>& view, int width) {
   if (few.width == 0) return;
   with_width(few, [&]<int width>() {
     const int64_t all = NarrowTile<width>::padded_rows(s.n);
-    project<width, many_each>(s.stream, rows, view, few.directions, {.count = s.n}, all, s.d,
-                              KeepPoints<width>{few.x, few.square, few.directions.defect, s.n, all, s.d});
+    project_many<width>(s.stream, rows, view, few.directions, {.count = s.n}, all, s.d,
+                        KeepPoints<width>{few.x, few.square, few.directions.defect, s.n, all, s.d});
   });
 }
 
@@ -307,9 +309,12 @@ void fetch_contests(State<T>& s) {
 template <class T>
 void tell_contests(State<T>& s) {
   auto& few = s.template own<Few>();
+  Contest everyone_left = {};
+  everyone_left.left = s.n;
   for (; few.told < std::min(s.template own<Recheck>().done, counted); ++few.told) {
-    const Contest contest = few.width > 0 ? few.contests_host[few.told] : Contest{0, 0, s.n, s.n};
+    const Contest contest = few.width > 0 ? few.contests_host[few.told] : everyone_left;
     s.counters["halves of a short row"].push_back(few.width);
+    s.counters["rows looked at"].push_back(few.width > 0 && few.bounded ? contest.looked_at : s.n);
     s.counters["rows compared"].push_back(contest.contested);
     s.counters["candidates compared"].push_back(contest.candidates);
     s.counters["rows of all features"].push_back(contest.left);

@@ -20,10 +20,11 @@ namespace ladder {
 struct FixedPoint {
   static constexpr int most_words = 3;  // with 300 000 points 132 binary digits; a float has 24, a double 53
   int low = 0, bits = 62, words = 1;
+  int high = 1;
   /// For the sums of at most n values, all of them multiples of 2^low and below 2^high. Needs high > low.
   static FixedPoint of(int n, int low, int high) {
     const int bits = std::min(62, 63 - int(std::bit_width(unsigned(n) - 1)));
-    return {low, bits, (high - low - 1) / bits + 1};
+    return {low, bits, (high - low - 1) / bits + 1, high};
   }
 };
 

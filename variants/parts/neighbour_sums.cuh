@@ -8,38 +8,67 @@
 namespace ladder {
 
 constexpr int neighbours = 256;  // points of a block, and threads
+constexpr int together = 64;     // features of a block
 
-/// Adds the digits of values, for_digits, to the words of a sum. A float's are worked out by numbers in double, which
-/// are all exact: what is above the unit of each word, cut to a whole number, and the rest.
+/// The exact sum of at most `together` values, of a feature. Of doubles, in words; of floats, in doubles: each value is
+/// split into pieces of 44 binary digits, and a double holds the sum of 2^9 of these, and more, to the last bit. That
+/// is cheaper than whole numbers: the values of most data sets have one piece or two.
 template <class T>
-struct Digits {
-  FixedPoint format;
-  double unit[FixedPoint::most_words], inverse[FixedPoint::most_words];
-  __device__ explicit Digits(const FixedPoint& of) : format(of) {
-    for (int w = 0; w < FixedPoint::most_words; ++w) {
-      unit[w] = w < format.words ? scalbn(1.0, format.low + w * format.bits) : 0;
-      inverse[w] = w < format.words ? scalbn(1.0, -format.low - w * format.bits) : 0;
-    }
+struct OwnSum {
+  const FixedPoint& format;
+  unsigned long long word[FixedPoint::most_words] = {};
+  __device__ explicit OwnSum(const FixedPoint& of) : format(of) {}
+  __device__ void add(T x) {
+    for_digits(x, format, [&](int w, long long digit) {
+#pragma unroll
+      for (int e = 0; e < FixedPoint::most_words; ++e) word[e] += e == w ? static_cast<unsigned long long>(digit) : 0;
+    });
   }
-  __device__ void add(T x, unsigned long long (&word)[FixedPoint::most_words]) const {
-    if constexpr (sizeof(T) == 4) {
-      double rest = double(x);
+  /// Calls put(w, word) for each word that is not 0; then the sum is 0.
+  template <class Put>
+  __device__ void give(const Put& put) {
 #pragma unroll
-      for (int w = FixedPoint::most_words - 1; w >= 0; --w) {
-        const auto digit = static_cast<long long>(rest * inverse[w]);  // towards 0
-        rest -= double(digit) * unit[w];
-        word[w] += static_cast<unsigned long long>(digit);
-      }
-    } else {  // units may be beyond a double
-      for_digits(x, format, [&](int w, long long digit) {
-#pragma unroll
-        for (int e = 0; e < FixedPoint::most_words; ++e) word[e] += e == w ? static_cast<unsigned long long>(digit) : 0;
-      });
+    for (int w = 0; w < FixedPoint::most_words; ++w) {
+      if (word[w] != 0) put(w, word[w]);
+      word[w] = 0;
     }
   }
 };
 
-/// Where many points have moved. `order`: of the points; null: as they come.
+template <>
+struct OwnSum<float> {
+  static constexpr int bits = 44, most = 5;
+  static_assert(most * bits >= FixedPoint::most_words * 62);
+  const FixedPoint& format;
+  int pieces;
+  double rounder[most], sum[most] = {};
+  __device__ explicit OwnSum(const FixedPoint& of) : format(of), pieces((of.high - of.low + bits - 1) / bits) {
+    // Piece p has units of 2^(low + p bits); what is less is lost beside 1.5 2^52 of them.
+    for (int p = 0; p < most; ++p) rounder[p] = scalbn(1.5, of.low + p * bits + 52);
+  }
+  __device__ void add(float value) {
+    double x = double(value);
+#pragma unroll
+    for (int p = most - 1; p > 0; --p) {
+      if (p >= pieces) continue;
+      const double piece = __dsub_rn(__dadd_rn(x, rounder[p]), rounder[p]);
+      sum[p] += piece, x -= piece;
+    }
+    sum[0] += x;
+  }
+  template <class Put>
+  __device__ void give(const Put& put) {
+#pragma unroll
+    for (int p = 0; p < most; ++p) {
+      if (p < pieces)
+        for_digits(sum[p], format, [&](int w, long long digit) { put(w, static_cast<unsigned long long>(digit)); });
+      sum[p] = 0;
+    }
+  }
+};
+
+/// Where many points have moved. `order`: of the points; null: as they come. A block has some neighbours, and some of
+/// the features; its threads go through parts of the neighbours side by side.
 template <class T>
 __global__ void __launch_bounds__(neighbours)
     sum_neighbours_kernel(const T* __restrict__ rows, const int* __restrict__ order, const int32_t* __restrict__ label,
@@ -48,47 +77,37 @@ __global__ void __launch_bounds__(neighbours)
   constexpr int at_once = 8;  // loads of a thread that are on their way together
   __shared__ int key[neighbours], point[neighbours], cluster[neighbours];
   if (!moves_are_many(moves->points, n, share)) return;
-  // Where there are few features, several threads have the same, and a part of the points each.
-  int lanes = neighbours;
-  while (lanes / 2 >= d) lanes /= 2;
-  const Digits<T> digits(format);
-  const int own_feature = threadIdx.x % lanes, part = threadIdx.x / lanes, of_part = lanes;  // points of a part
-  for (int64_t first = int64_t(blockIdx.x) * neighbours; first < n; first += int64_t(gridDim.x) * neighbours) {
-    const int here = int(min(int64_t(neighbours), n - first)), at = threadIdx.x;
-    const int64_t place = first + at;
-    const int own = at >= here ? 0 : order ? order[place] : int(place);
-    const int own_key = at < here ? label[own] : k;
-    __syncthreads();  // nobody reads the points before any more
-    key[at] = own_key;
-    __syncthreads();
-    int rank = 0, before = 0, same = 0;
-    for (int e = 0; e < neighbours; ++e) {
-      const int other = key[e];
-      rank += other < own_key, same += other == own_key, before += other == own_key && e < at;
-    }
-    point[rank + before] = own, cluster[rank + before] = own_key;
-    if (before == 0 && at < here) atomicAdd(&count[own_key], same);
-    __syncthreads();
-    const int begin = part * of_part, end = min(begin + of_part, here);
-    for (int f = own_feature; f < d; f += lanes) {
-      unsigned long long word[FixedPoint::most_words] = {};
-      for (int from = begin; from < end; from += at_once) {
-        T value[at_once];
+  const int at = threadIdx.x;
+  const int64_t place = int64_t(blockIdx.x) * neighbours + at;
+  const int here = int(min(int64_t(neighbours), n - (place - at)));
+  const int own = at >= here ? 0 : order ? order[place] : int(place);
+  const int own_key = at < here ? label[own] : k;
+  key[at] = own_key;
+  __syncthreads();
+  int lower = 0, before = 0, same = 0;  // points of lower clusters; of its own before it, and all
+  for (int e = 0; e < neighbours; ++e) {
+    const int other = key[e];
+    lower += other < own_key, before += other == own_key && e < at, same += other == own_key;
+  }
+  point[lower + before] = own, cluster[lower + before] = own_key;
+  if (before == 0 && at < here && blockIdx.y == 0) atomicAdd(&count[own_key], same);
+  __syncthreads();
+  int lanes = together;  // threads with a feature each; others have the same features of as many other points
+  while (lanes > 16 && lanes / 2 >= d) lanes /= 2;
+  const int f = blockIdx.y * together + at % lanes, begin = at / lanes * lanes, end = min(begin + lanes, here);
+  if (f >= d) return;
+  OwnSum<T> own_sum(format);
+  for (int from = begin; from < end; from += at_once) {
+    T value[at_once];
 #pragma unroll
-        for (int e = 0; e < at_once; ++e) value[e] = from + e < end ? rows[int64_t(point[from + e]) * d + f] : T(0);
+    for (int e = 0; e < at_once; ++e) value[e] = from + e < end ? rows[int64_t(point[from + e]) * d + f] : T(0);
 #pragma unroll
-        for (int e = 0; e < at_once; ++e) {
-          if (from + e >= end) continue;
-          digits.add(value[e], word);
-          const int j = cluster[from + e];
-          if (from + e + 1 < end && cluster[from + e + 1] == j) continue;
-#pragma unroll
-          for (int w = 0; w < FixedPoint::most_words; ++w) {  // its last one here
-            if (word[w] != 0) atomicAdd(sum + (int64_t(w) * k + j) * d + f, word[w]);
-            word[w] = 0;
-          }
-        }
-      }
+    for (int e = 0; e < at_once; ++e) {
+      if (from + e >= end) continue;
+      own_sum.add(value[e]);
+      const int j = cluster[from + e];
+      if (from + e + 1 < end && cluster[from + e + 1] == j) continue;
+      own_sum.give([&](int w, unsigned long long word) { atomicAdd(sum + (int64_t(w) * k + j) * d + f, word); });
     }
   }
 }
@@ -97,9 +116,8 @@ __global__ void __launch_bounds__(neighbours)
 template <class T>
 void move_neighbours(State<T>& s, const T* rows, const int* order, const Moves* moves) {
   const auto& m = s.template own<MovedSums>();
-  const int grid = std::min(blocks(s.n, neighbours), 32 * s.device_info.multiprocessors);
-  launch(sum_neighbours_kernel<T>, grid, neighbours, 0, s.stream, rows, order, s.label, moves, m.share, m.sum, m.count,
-         m.format, s.n, s.k, s.d);
+  launch(sum_neighbours_kernel<T>, dim3(blocks(s.n, neighbours), blocks(s.d, together)), neighbours, 0, s.stream, rows,
+         order, s.label, moves, m.share, m.sum, m.count, m.format, s.n, s.k, s.d);
   move_points(s, rows, moves, false);
 }
 

@@ -114,30 +114,31 @@ struct Chosen {
   __host__ __device__ int64_t operator()(int i) const { return first + i * apart; }
 };
 
-/// A block has one thread per direction for each group of `each` rows.
-template <int width, int each>
-struct Projection {
+/// Coordinates and squared lengths of rows, in the unit of short rows; each row is shown to `finish(i, coordinates,
+/// square)` by a whole warp. Directions from width - bound_columns on are not looked at. Where there are many rows: a
+/// block has 16 for each group of threads, so that what is read of the directions serves all of them; a thread has a
+/// direction.
+template <int width>
+struct ManyRows {
   static constexpr int block = 256, features = 32;  // features of a step
   static constexpr int groups = block / width;      // of rows
-  static constexpr int rows = groups * each;        // of a block
-  static constexpr int pitch = rows + 2;            // values of a feature: two of them can be read at once
+  static constexpr int each = 16, rows = groups * each;
+  static constexpr int pitch = rows + 2;  // values of a feature: two of them can be read at once
   static constexpr int values = features * pitch, coordinates = rows * width, words = std::max(values, coordinates);
 };
 
-/// Coordinates and squared lengths of rows, in the unit of short rows; each row is shown to `finish(i, coordinates,
-/// square)` by a whole warp. Directions from width - bound_columns on are not looked at.
-template <int width, int each, class T, class Finish>
-__global__ void __launch_bounds__(256)
-    project_kernel(const T* __restrict__ x, View<T> view, Directions directions, Chosen chosen, int d, Finish finish) {
-  using P = Projection<width, each>;
+template <int width, class T, class Finish>
+__global__ void __launch_bounds__(256) project_many_kernel(const T* __restrict__ x, View<T> view, Directions directions,
+                                                           Chosen chosen, int d, Finish finish) {
+  using P = ManyRows<width>;
   // features x pitch: the rows' values; at the end rows x width: their coordinates
   __shared__ __align__(16) double values[P::words];
   __shared__ double squares[P::rows];
-  static_assert(P::rows <= P::block && each % 2 == 0);
+  static_assert(P::rows <= P::block && P::each % 2 == 0);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, begin = blockIdx.x * P::rows;
   const int group = threadIdx.x / width, direction = threadIdx.x % width;
   const double unit = scalbn(1.0, view.exponent() + short_exponent(d));
-  double sum[each] = {}, square = 0;
+  double sum[P::each] = {}, square = 0;
   for (int first = 0; first < d; first += P::features) {
     __syncthreads();  // nobody reads the step before any more
 #pragma unroll 4
@@ -159,29 +160,85 @@ __global__ void __launch_bounds__(256)
 #pragma unroll 8  // so many loads are on their way together
     for (int f = 0; f < features; ++f) {
       const double share = shares[f * sought];
-      const auto* const own = reinterpret_cast<const double2*>(values + f * P::pitch + group * each);
+      const auto* const own = reinterpret_cast<const double2*>(values + f * P::pitch + group * P::each);
 #pragma unroll
-      for (int r = 0; r < each / 2; ++r) sum[2 * r] += share * own[r].x, sum[2 * r + 1] += share * own[r].y;
+      for (int r = 0; r < P::each / 2; ++r) sum[2 * r] += share * own[r].x, sum[2 * r + 1] += share * own[r].y;
     }
   }
   __syncthreads();  // nobody reads the rows' values any more
   if (group < P::groups) {
-    for (int r = 0; r < each; ++r) values[(group * each + r) * width + direction] = sum[r];
+    for (int r = 0; r < P::each; ++r) values[(group * P::each + r) * width + direction] = sum[r];
   }
   if (threadIdx.x < P::rows) squares[threadIdx.x] = square;
   __syncthreads();
   for (int r = warp; r < P::rows; r += P::block / 32) finish(begin + r, values + r * width, squares[r]);
 }
 
-/// Rows of a group: where there are many, so many that what is read of the directions serves 16; where there are few,
-/// so few that 5000 of them are work for 300 blocks.
-constexpr int many_each = 16;
-constexpr int few_each(int width) { return width <= 32 ? 2 : width <= 64 ? 4 : 8; }
+/// As many rows as there are centroids would leave most of the device idle, one thread with a direction: here several
+/// share one, with some of the features each, and a block has few rows.
+template <int width>
+struct FewRows {
+  static constexpr int block = 256, features = 128;  // features of a step
+  static constexpr int parts = block / width;        // of the features: threads with the same direction
+  static constexpr int rows = block / 32;            // a warp fetches each, and finishes it
+};
 
-template <int width, int each = few_each(width), class T, class Finish>
+template <int width, class T, class Finish>
+__global__ void __launch_bounds__(256) project_few_kernel(const T* __restrict__ x, View<T> view, Directions directions,
+                                                          Chosen chosen, int d, Finish finish) {
+  using P = FewRows<width>;
+  __shared__ double values[P::rows][P::features];
+  __shared__ double sums[P::parts][P::rows][width];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int part = threadIdx.x / width, direction = threadIdx.x % width;
+  const int64_t row = int64_t(blockIdx.x) * P::rows + warp;
+  const T* const own = row < chosen.count ? x + chosen(int(row)) * d : nullptr;
+  const double unit = scalbn(1.0, view.exponent() + short_exponent(d));
+  double sum[P::rows] = {}, square = 0;
+  for (int first = 0; first < d; first += P::features) {
+    __syncthreads();  // nobody reads the step before any more
+#pragma unroll
+    for (int e = lane; e < P::features; e += 32) {
+      const int f = first + e;
+      const double value = own && f < d ? (double(own[f]) - double(view.centre[f])) * unit : 0;
+      values[warp][e] = value;
+      square += value * value;
+    }
+    __syncthreads();
+    if (part >= P::parts) continue;
+    const double* const shares = directions.at + int64_t(first) * sought + direction;
+    const int features = min(P::features, d - first);
+#pragma unroll 8  // so many loads are on their way together
+    for (int f = part; f < features; f += P::parts) {
+      const double share = shares[f * sought];
+#pragma unroll
+      for (int r = 0; r < P::rows; ++r) sum[r] += share * values[r][f];
+    }
+  }
+  if (part < P::parts) {
+    for (int r = 0; r < P::rows; ++r) sums[part][r][direction] = sum[r];
+  }
+  square = sum_of_warp(square);
+  __syncthreads();
+  double* const coordinates = sums[0][warp];
+  for (int k = lane; k < width; k += 32) {
+    for (int e = 1; e < P::parts; ++e) coordinates[k] += sums[e][warp][k];
+  }
+  __syncwarp();
+  finish(row, coordinates, square);
+}
+
+/// Of the rows that are chosen, and of those up to `padded` that are not there: they are shown as zeros.
+template <int width, class T, class Finish>
+void project_many(cudaStream_t stream, const T* x, const View<T>& view, const Directions& directions,
+                  const Chosen& chosen, int64_t padded, int d, const Finish& finish) {
+  launch(project_many_kernel<width, T, Finish>, blocks(padded, ManyRows<width>::rows), 256, 0, stream, x, view,
+         directions, chosen, d, finish);
+}
+template <int width, class T, class Finish>
 void project(cudaStream_t stream, const T* x, const View<T>& view, const Directions& directions, const Chosen& chosen,
              int64_t padded, int d, const Finish& finish) {
-  launch(project_kernel<width, each, T, Finish>, blocks(padded, Projection<width, each>::rows), 256, 0, stream, x, view,
+  launch(project_few_kernel<width, T, Finish>, blocks(padded, FewRows<width>::rows), 256, 0, stream, x, view,
          directions, chosen, d, finish);
 }
 

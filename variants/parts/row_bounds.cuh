@@ -22,37 +22,51 @@ struct RowBounds {
 /// Not less than the root of a squared distance, as sums in double have it.
 __device__ inline double distance_above(double squared) { return sqrt(squared) * (1 + 4 * of_doubles); }
 
-/// As start_kernel, but a row whose centroid has hardly moved is not looked at: what it begins with comes from its
-/// bound. A warp has 32 rows, and goes together through those of them that it has to look at. `loose`: how much a bound
-/// may exceed the distance, relative, for the row not to be looked at.
+/// What the products of a row begin with that is no farther than `distance` from its guess; and its place.
 template <class T>
-__global__ void bounded_start_kernel(const T* __restrict__ x, const T* __restrict__ c, View<T> view, const int* guess,
-                                     const double* square, float* start, Order order, RowBounds bounds, double loose,
-                                     int width, int n, int d) {
-  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, first = i - threadIdx.x % 32;
-  const bool mine = i < n;
-  const int own = mine ? guess[i] : 0;
-  const double here = bounds.travelled[own];
-  double distance = 0;
-  bool look = false;
-  if (mine) {
-    const RowBound known = bounds.known[i];
-    const double since = __dsub_ru(here, known.travelled);
-    distance = __dadd_ru(known.distance, since);
-    look = known.centroid != own || !(since <= loose * known.distance);  // nor is what is no number small
-  }
-  for (unsigned open = __ballot_sync(0xffffffffu, look); open != 0; open &= open - 1) {
-    const int lane = __ffs(int(open)) - 1, j = __shfl_sync(0xffffffffu, own, lane);
-    double squared[1];
-    distances_of_warp(x + (first + lane) * d, {c + int64_t(j) * d}, d, squared);
-    if (int(threadIdx.x % 32) != lane) continue;
-    distance = distance_above(squared[0]);
-    bounds.known[i] = {distance, here, own};
-  }
-  if (!mine) return;
-  put_in(order, int(i), own);
+__device__ void begin_row(int i, int guess, double distance, const View<T>& view, const double* square, float* start,
+                          const Order& order, int width, int d) {
   const double scaled = scalbn(distance, view.exponent() + short_exponent(d));
   start[i] = threshold(square[i], scaled * scaled, width);
+  put_in(order, i, guess);
+}
+
+/// Begins rows whose centroids have hardly moved, by their bounds; lists the others. `loose`: how much a bound may
+/// exceed the distance, relative.
+template <class T>
+__global__ void begin_by_bounds_kernel(View<T> view, const int* guess, const double* square, float* start, Order order,
+                                       RowBounds bounds, double loose, int* list, Contest* contest, int width, int n,
+                                       int d) {
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  const bool mine = i < n;
+  const int own = mine ? guess[i] : 0;
+  const RowBound known = bounds.known[mine ? i : 0];
+  const double since = __dsub_ru(bounds.travelled[own], known.travelled);
+  const bool near = known.centroid == own && since <= loose * known.distance;  // what is no number is not
+  const int place = take_places(&contest->looked_at, mine && !near);
+  if (!mine) return;
+  if (near)
+    begin_row(int(i), own, __dadd_ru(known.distance, since), view, square, start, order, width, d);
+  else
+    list[place] = int(i);
+}
+
+/// Begins the rows that are listed by their exact distances, a warp for each.
+template <class T>
+__global__ void __launch_bounds__(256)
+    begin_by_distances_kernel(const T* __restrict__ x, const T* __restrict__ c, View<T> view, const int* guess,
+                              const double* square, float* start, Order order, RowBounds bounds, const int* list,
+                              const Contest* contest, int width, int d) {
+  const int warps = gridDim.x * blockDim.x / 32;
+  for (int at = (blockIdx.x * blockDim.x + threadIdx.x) / 32; at < contest->looked_at; at += warps) {
+    const int i = list[at], own = guess[i];
+    double squared[1];
+    distances_of_warp(x + int64_t(i) * d, {c + int64_t(own) * d}, d, squared);
+    if (threadIdx.x % 32 != 0) continue;
+    const double distance = distance_above(squared[0]);
+    bounds.known[i] = {distance, bounds.travelled[own], own};
+    begin_row(i, own, distance, view, square, start, order, width, d);
+  }
 }
 
 /// Keeps of a row that was compared its label, and the distance to it.
@@ -65,22 +79,30 @@ struct KeepBound {
   }
 };
 
-/// As exact_means_kernel, a warp for each centroid, which also adds the length of its step to the way it has gone.
+constexpr int step_block = 128;
+
+/// As exact_means_kernel, a block for each centroid, which also adds the length of its step to the way it has gone.
 template <class T>
-__global__ void step_means_kernel(const unsigned long long* sum, const int* count, T* c, double* travelled,
-                                  FixedPoint format, int k, int d) {
-  const int64_t j = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
-  if (j >= k || count[j] == 0) return;  // a whole warp at a time; a centroid without points stays
+__global__ void __launch_bounds__(step_block) step_means_kernel(const unsigned long long* sum, const int* count, T* c,
+                                                                double* travelled, FixedPoint format, int k, int d) {
+  __shared__ double of_warp[step_block / 32];
+  const int64_t j = blockIdx.x;
+  const int own_count = count[j];
+  if (own_count == 0) return;  // a centroid without points stays
   double squared = 0;
-  for (int f = threadIdx.x % 32; f < d; f += 32) {
+  for (int f = threadIdx.x; f < d; f += step_block) {
     const int64_t e = j * d + f;
-    const T mean = mean_of<T>(sum + e, size_t(k) * d, count[j], format);
+    const T mean = mean_of<T>(sum + e, size_t(k) * d, own_count, format);
     const double step = double(mean) - double(c[e]);
     squared += step * step;
     c[e] = mean;
   }
   squared = sum_of_warp(squared);
-  if (threadIdx.x % 32 == 0) travelled[j] = __dadd_ru(travelled[j], distance_above(squared));
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = squared;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int w = 1; w < step_block / 32; ++w) squared += of_warp[w];
+  travelled[j] = __dadd_ru(travelled[j], distance_above(squared));
 }
 
 // ---- the host's side
@@ -88,6 +110,7 @@ __global__ void step_means_kernel(const unsigned long long* sum, const int* coun
 template <class T>
 void prepare_bounded(State<T>& s) {
   prepare_contested(s);
+  s.template own<Few>().bounded = true;
   s.template own<RowBounds>() = {s.template device<RowBound>(s.n), s.template device<double>(s.k)};
 }
 
@@ -101,7 +124,7 @@ void restart_bounded(State<T>& s) {
         "clearing how far centroids have gone");
 }
 
-/// `loose`: as bounded_start_kernel.
+/// `loose`: as begin_by_bounds_kernel.
 template <class T>
 void assign_bounded(State<T>& s, double loose) {
   const auto& few = s.template own<Few>();
@@ -110,8 +133,12 @@ void assign_bounded(State<T>& s, double loose) {
   Doubts* const doubts = next_doubts(s);
   Contest* const contest = contest_of(s, doubts);
   guess_by_few<Contestants>(s, view_of(s));
-  launch(bounded_start_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, view_of(s), few.candidates.guess,
-         few.square, few.start, few.order, bounds, loose, few.width, s.n, s.d);
+  int* const list = few.contested;  // it is free until the contest
+  launch(begin_by_bounds_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, view_of(s), few.candidates.guess, few.square,
+         few.start, few.order, bounds, loose, list, contest, few.width, s.n, s.d);
+  launch(begin_by_distances_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
+         s.x, s.c, view_of(s), few.candidates.guess, few.square, few.start, few.order, bounds, list, contest, few.width,
+         s.d);
   contest_by_few<Contestants>(s, contest, doubts, KeepBound{s.label, bounds});
   assign_left(s, contest, doubts);
 }
@@ -120,8 +147,8 @@ void assign_bounded(State<T>& s, double loose) {
 template <class T>
 void step_to_means(State<T>& s) {
   const auto& m = s.template own<MovedSums>();
-  launch(step_means_kernel<T>, blocks(int64_t(s.k) * 32, 256), 256, 0, s.stream, m.sum, m.count, s.c,
-         s.template own<RowBounds>().travelled, m.format, s.k, s.d);
+  launch(step_means_kernel<T>, s.k, step_block, 0, s.stream, m.sum, m.count, s.c, s.template own<RowBounds>().travelled,
+         m.format, s.k, s.d);
 }
 
 }  // namespace ladder

@@ -62,15 +62,6 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
       x, c, n, k, [](int i) { return i; }, begin, look, end);
 }
 
-/// Of a list that grows: the places of those lanes of a warp that have something for it.
-__device__ inline int take_places(int* count, bool mine) {
-  const unsigned lanes = __ballot_sync(0xffffffffu, mine);
-  const int lane = threadIdx.x % 32;
-  int begin = 0;
-  if (lane == 0 && lanes != 0) begin = atomicAdd(count, __popc(lanes));
-  return __shfl_sync(0xffffffffu, begin, 0) + __popc(lanes & ((1u << lane) - 1));
-}
-
 /// As contest_kernel.
 template <int width>
 __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGroups<width>::block, 1)
