@@ -10,8 +10,8 @@ namespace ladder {
 struct RowRange {
   static constexpr int alignment = 64;
   int first = 0, count = 0;
-  /// How many rows a kernel goes through that fills whole tiles, `padded` rows of all n points: the last range has
-  /// those behind the last point, too.
+  /// Rows for a kernel that fills whole tiles, `padded_rows` of them for all n points: the last range has those behind
+  /// the last point, too.
   int64_t padded(int64_t padded_rows, int n) const { return first + count == n ? padded_rows - first : count; }
 };
 
