@@ -1,5 +1,5 @@
 // Points that are worked on while they arrive: the parts that v28_overlapped_upload is made of, with the assignment of
-// v26_projected in the place of its own, which the CPU device does not have.
+// v26_projected, the simplest that has them.
 #include <gtest/gtest.h>
 
 #include <cmath>

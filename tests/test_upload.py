@@ -1,5 +1,5 @@
-"""Points that are worked on while they arrive, in whole runs: v26_projected with the upload of v28_overlapped_upload,
-which itself is for a GPU alone. Samples are so small that most points are in none, and far ones leave their unit."""
+"""Points that are worked on while they arrive, in whole runs: samples are so small that most points are in none, and
+far ones leave their unit."""
 
 from __future__ import annotations
 
@@ -9,68 +9,19 @@ from pathlib import Path
 import pytest
 from conftest import Ladder
 from test_certified import ADVERSARIAL, Data, faulty_copy, run
-from test_projected import LESS, PROJECTED, counted, many_near_few_directions, near_few_directions
+from test_projected import LESS, counted, many_near_few_directions, near_few_directions
 
-VIEW = "s.template own<certified::Certified<T>>().view"
-UPLOAD = """void upload(State<T>& s) {
-  upload_rows(s);
-  halve_points(s);
-"""
-IN_PIECES = [
+OVERLAPPED = "v28_overlapped_upload"
+SMALL_SAMPLES = [
     *LESS,
     ("parts/principal.cuh", "constexpr int sampled = 4096;", "constexpr int sampled = 48;"),
     ("parts/centre.cuh", "constexpr int looked_at = 1024;", "constexpr int looked_at = 32;"),
-    (
-        "faulty.cu",
-        '#include "parts/contest.cuh"',
-        '#include "parts/contest.cuh"\n#include "parts/upload_in_pieces.cuh"',
-    ),
-    ("faulty.cu", "  prepare_moved(s);\n", "  prepare_moved(s);\n  prepare_pieces(s, wants_few(s));\n"),
-    ("faulty.cu", UPLOAD, "void work_on_all(State<T>& s) {\n  halve_points(s);\n"),
-    (
-        "faulty.cu",
-        """  choose_format(s, s.x);
-}
-""",
-        f"""}}
-
-template <class T>
-void upload_ahead(State<T>& s) {{
-  const auto& view = {VIEW};
-  upload_in_pieces(
-      s, view, 3,
-      [&](const T* sample, int count) {{
-        if (s.template own<Few>().directions.at) find_few(s, sample, count, view, s.axis("width"));
-      }},
-      [&](const RowRange& range) {{
-        halve_rows(s, range);
-        project_rows(s, view, range);
-      }});
-}}
-
-template <class T>
-void restart(State<T>& s) {{
-  restart_ahead(s);
-  finish_upload(s, [&] {{ work_on_all(s); }});
-  forget_contested(s);
-}}
-
-template <class T>
-void download(State<T>& s) {{
-  download_contested(s);
-  tell_upload(s);
-}}
-""",
-    ),
-    ("faulty.cu", ".upload = upload<T>", ".upload = upload_ahead<T>"),
-    ("faulty.cu", ".restart = restart_contested<T>", ".restart = restart<T>"),
-    ("faulty.cu", ".download = download_contested<T>", ".download = download<T>"),
 ]
 
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return faulty_copy(tmp_path_factory.mktemp("in_pieces") / "copy", IN_PIECES, PROJECTED)
+    return faulty_copy(tmp_path_factory.mktemp("small_samples") / "copy", SMALL_SAMPLES, OVERLAPPED)
 
 
 def one_far_point() -> Data:
@@ -115,7 +66,7 @@ def test_points_without_exact_sums_are_refused_by_row_and_column(ladder: Ladder,
 def test_a_fault_is_found(ladder: Ladder, tmp_path: Path) -> None:
     """Labels mostly outlive a unit that does not hold: tests/simt_upload.cu has that fault, and those of streams."""
     same_rows = ("parts/upload_in_pieces.cuh", "s.x + first, s.points + first", "s.x + first, s.points")
-    planted = faulty_copy(tmp_path / "copy", [*IN_PIECES, same_rows], PROJECTED)
+    planted = faulty_copy(tmp_path / "copy", [*SMALL_SAMPLES, same_rows], OVERLAPPED)
     how = ["--modules", planted, "--axis", "width=32", "--scopes", "iteration"]
     (row,) = run(ladder, near_few_directions, "faulty", *how, status=1)
     assert row["status"] == "invalid", row["reason"]
