@@ -304,7 +304,8 @@ int chosen_width(const std::vector<float>& points, int features, int clusters) {
   launch(top_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(points.size()), features);
   const Directions directions = take_directions(s, features);
   find_directions<float>(nullptr, x, view, take_subspace(s, count, features), directions, count, features);
-  return choose_width(s, static_cast<const float*>(x), view, directions, take_pilot(s), count, clusters, features);
+  return choose_width(s, static_cast<const float*>(x), view, directions, take_pilot(s), count, count, clusters,
+                      features);
 }
 
 TEST(Pilot, TakesFewDirectionsWherePointsLieInFewAndNoneWhereTheyFillAll) {

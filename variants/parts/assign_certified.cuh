@@ -4,6 +4,7 @@
 #include "centre.cuh"
 #include "probe.cuh"
 #include "recheck.cuh"
+#include "row_range.cuh"
 #include "tensor_tiles.cuh"
 
 namespace ladder {
@@ -139,16 +140,24 @@ void prepare_certified(State<T>& s) {
   own.centroid = s.template device<CertainCentroid>(centroids);
 }
 
+/// These of the points, Rows::points, are there, and the view is chosen.
+template <class T>
+void halve_rows(State<T>& s, const RowRange& range) {
+  using namespace certified;
+  const auto& own = s.template own<Certified<T>>();
+  const T* rows = s.template own<Rows<T>>().points + size_t(range.first) * s.d;
+  HalfRows halves = own.x;
+  halves.part[0] += size_t(range.first) * halves.pitch;
+  const int64_t padded = range.padded(Tile::padded_rows(s.n), s.n);
+  launch(halve_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, rows, own.view, halves,
+         own.point + range.first, range.count, padded, s.d);
+}
+
 /// The points, Rows::points, are there.
 template <class T>
 void halve_points(State<T>& s) {
-  using namespace certified;
-  const auto& own = s.template own<Certified<T>>();
-  const T* rows = s.template own<Rows<T>>().points;
-  look(s, rows, own.view);
-  const int64_t padded = Tile::padded_rows(s.n);
-  launch(halve_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, rows, own.view, own.x, own.point, s.n,
-         padded, s.d);
+  look(s, s.template own<Rows<T>>().points, s.template own<certified::Certified<T>>().view, s.n, s.d);
+  halve_rows(s, all_rows(s));
 }
 
 /// `length`: of a list of rows that they are for; null: all rows.

@@ -48,15 +48,25 @@ __global__ void top_kernel(const T* rows, View<T> view, int64_t count, int d) {
   if (threadIdx.x % 32 == 0 && largest > 0) atomicMax(view.top, ilogb(largest));
 }
 
-/// Finds centre and unit of the points, row-major on the device.
+inline void clear_top(Resources& s, int* top) {
+  check(cudaMemsetAsync(top, 0x80, sizeof *top, s.stream), "clearing the exponent");  // far below all
+}
+
+/// The view's top is not below that of these n points.
 template <class T>
-void look(State<T>& s, const T* rows, const View<T>& view) {
-  const int count = std::min(s.n, looked_at);
-  const int64_t values = int64_t(s.n) * s.d;
-  launch(centre_kernel<T>, blocks(s.d, 64), 64, 0, s.stream, rows, view.centre, count, s.n / count, s.d);
-  check(cudaMemsetAsync(view.top, 0x80, sizeof(int), s.stream), "clearing the exponent");  // far below all
+void raise_top(Resources& s, const T* rows, const View<T>& view, int n, int d) {
+  const int64_t values = int64_t(n) * d;
   launch(top_kernel<T>, int(std::min<int64_t>(blocks(values, 256), 8 * s.device_info.multiprocessors)), 256, 0,
-         s.stream, rows, view, values, s.d);
+         s.stream, rows, view, values, d);
+}
+
+/// Finds centre and unit of n points, row-major on the device.
+template <class T>
+void look(Resources& s, const T* rows, const View<T>& view, int n, int d) {
+  const int count = std::min(n, looked_at);
+  launch(centre_kernel<T>, blocks(d, 64), 64, 0, s.stream, rows, view.centre, count, n / count, d);
+  clear_top(s, view.top);
+  raise_top(s, rows, view, n, d);
 }
 
 }  // namespace ladder

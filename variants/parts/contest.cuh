@@ -7,6 +7,7 @@
 #include "order.cuh"
 #include "pilot.cuh"
 #include "recheck.cuh"
+#include "row_range.cuh"
 #include "update_moved.cuh"
 
 namespace ladder {
@@ -206,19 +207,34 @@ void with_width(const Few& few, const F& body) {
   dispatch<32, 48, 64, 96, 128>(few.width, body);
 }
 
-/// Directions, width, and short rows of the points, Rows::points; `width`: of short rows, where no pilot chooses it.
+/// Directions and width, from `sample` of the points; `width`: of short rows, where no pilot chooses it.
+template <class T>
+void find_few(State<T>& s, const T* rows, int sample, const View<T>& view, int width) {
+  auto& few = s.template own<Few>();
+  find_directions(s.stream, rows, view, few.subspace, few.directions, sample, s.d);
+  few.width = few.pilot.counts ? choose_width(s, rows, view, few.directions, few.pilot, sample, s.n, s.k, s.d) : width;
+}
+
+/// Short rows of these of the points, Rows::points.
+template <class T>
+void project_rows(State<T>& s, const View<T>& view, const RowRange& range) {
+  const auto& few = s.template own<Few>();
+  if (few.width == 0) return;
+  const T* rows = s.template own<Rows<T>>().points;
+  with_width(few, [&]<int width>() {
+    const int64_t padded = range.padded(NarrowTile<width>::padded_rows(s.n), s.n);
+    uint4* const x = few.x + size_t(range.first) * (width / 8);
+    project_many<width>(
+        s.stream, rows, view, few.directions, {.first = range.first, .count = range.count}, padded, s.d,
+        KeepPoints<width>{x, few.square + range.first, few.directions.defect, range.count, padded, s.d});
+  });
+}
+
+/// Directions, width, and short rows of the points, Rows::points.
 template <class T>
 void project_points(State<T>& s, const View<T>& view, int width) {
-  auto& few = s.template own<Few>();
-  const T* rows = s.template own<Rows<T>>().points;
-  find_directions(s.stream, rows, view, few.subspace, few.directions, s.n, s.d);
-  few.width = few.pilot.counts ? choose_width(s, rows, view, few.directions, few.pilot, s.n, s.k, s.d) : width;
-  if (few.width == 0) return;
-  with_width(few, [&]<int width>() {
-    const int64_t all = NarrowTile<width>::padded_rows(s.n);
-    project_many<width>(s.stream, rows, view, few.directions, {.count = s.n}, all, s.d,
-                        KeepPoints<width>{few.x, few.square, few.directions.defect, s.n, all, s.d});
-  });
+  find_few(s, s.template own<Rows<T>>().points, s.n, view, width);
+  project_rows(s, view, all_rows(s));
 }
 
 template <class T>
@@ -332,11 +348,18 @@ bool wants_few(const State<T>& s) {
   return width == by_pilot ? worth_a_pilot(s.k, s.d) : width > 0;
 }
 
+/// What earlier iterations learnt is forgotten.
 template <class T>
-void restart_contested(State<T>& s) {
-  restart_recheck(s);
+void forget_contested(State<T>& s) {
+  forget_recheck(s);
   restart_moved(s);
   restart_few(s);
+}
+
+template <class T>
+void restart_contested(State<T>& s) {
+  restart_rows(s);
+  forget_contested(s);
 }
 
 template <class T>

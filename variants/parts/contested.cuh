@@ -26,6 +26,12 @@ void upload_all_features(State<T>& s) {
   halve_points_in_groups(s);
   upload_gathered(s);
 }
+/// The same of some of the rows, where the view is chosen.
+template <class T>
+void upload_all_features(State<T>& s, const RowRange& range) {
+  halve_rows_in_groups(s, range);
+  if (range.first == 0) upload_gathered(s);
+}
 /// Labels of all rows, by all features.
 template <class T>
 void assign_by_all(State<T>& s) {
@@ -52,6 +58,10 @@ void prepare_all_features(State<T>& s) {
 template <class T>
 void upload_all_features(State<T>& s) {
   halve_points(s);
+}
+template <class T>
+void upload_all_features(State<T>& s, const RowRange& range) {
+  halve_rows(s, range);
 }
 template <class T>
 void assign_by_all(State<T>& s) {

@@ -105,10 +105,12 @@ struct Extremes {
   static int64_t place(unsigned long long packed) { return int64_t(packed & ((1ull << shift) - 1)); }
 };
 
+/// Of the values x[begin .. end).
 template <class T>
-__global__ void extremes_kernel(const T* x, Extremes* extremes, int64_t count) {
+__global__ void extremes_kernel(const T* x, Extremes* extremes, int64_t begin, int64_t end) {
   Extremes own;
-  for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < count; e += int64_t(gridDim.x) * blockDim.x) {
+  const int64_t threads = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t e = begin + blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < end; e += threads) {
     const double value = double(x[e]);
     if (value - value != 0) {
       own.not_finite = min(own.not_finite, static_cast<unsigned long long>(e));

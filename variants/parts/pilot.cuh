@@ -124,13 +124,13 @@ inline bool worth_a_pilot(int k, int d) {
   return d <= most_projected && short_cost(k, d, narrowest, 0, 0) < full_cost(k, d);
 }
 
-/// The width of short rows that is cheapest; 0: none is. Waits for the device.
+/// The width of short rows that is cheapest, from `sample` of the n points; 0: none is. Waits for the device.
 template <class T>
 int choose_width(Resources& s, const T* rows, const View<T>& view, const Directions& directions, const Pilot& pilot,
-                 int n, int k, int d) {
-  const Chosen points{.apart = std::max(1, n / pilot_points), .count = std::min(n, pilot_points)};
-  const int standing = std::min({n, k, pilot_centroids});
-  const Chosen centroids{.first = n / standing / 2, .apart = n / standing, .count = standing};
+                 int sample, int n, int k, int d) {
+  const Chosen points{.apart = std::max(1, sample / pilot_points), .count = std::min(sample, pilot_points)};
+  const int standing = std::min({sample, k, pilot_centroids});
+  const Chosen centroids{.first = sample / standing / 2, .apart = sample / standing, .count = standing};
   project<widest>(s.stream, rows, view, directions, points, points.count, d,
                   KeepFloats{pilot.point, pilot.point_square, points.count});
   project<widest>(s.stream, rows, view, directions, centroids, centroids.count, d,

@@ -74,12 +74,16 @@ void prepare_recheck(State<T>& s) {
 }
 
 template <class T>
-void restart_recheck(State<T>& s) {
-  restart_rows(s);
+void forget_recheck(State<T>& s) {
   auto& own = s.template own<Recheck>();
   own.done = own.told = 0;
   clear_scan_parts(s, own.parts, own.blocks);
   check(cudaMemsetAsync(own.doubts, 0, counted * sizeof(Doubts), s.stream), "clearing the counts");
+}
+template <class T>
+void restart_recheck(State<T>& s) {
+  restart_rows(s);
+  forget_recheck(s);
 }
 
 /// Where the assignment that begins now counts, from 0.

@@ -116,12 +116,17 @@ void prepare_bounded(State<T>& s) {
 
 /// Nothing is known of any row, and no centroid has gone anywhere.
 template <class T>
-void restart_bounded(State<T>& s) {
-  restart_contested(s);
+void forget_bounded(State<T>& s) {
+  forget_contested(s);
   const auto& bounds = s.template own<RowBounds>();
   check(cudaMemsetAsync(bounds.known, -1, s.n * sizeof *bounds.known, s.stream), "clearing the bounds of the rows");
   check(cudaMemsetAsync(bounds.travelled, 0, s.k * sizeof *bounds.travelled, s.stream),
         "clearing how far centroids have gone");
+}
+template <class T>
+void restart_bounded(State<T>& s) {
+  restart_rows(s);
+  forget_bounded(s);
 }
 
 /// `loose`: as begin_by_bounds_kernel.

@@ -4,6 +4,7 @@
 #pragma once
 #include "features.cuh"
 #include "fixed_point.cuh"
+#include "row_range.cuh"
 
 namespace ladder {
 
@@ -50,19 +51,36 @@ void prepare_moved(State<T>& s) {
   m.moves_host = s.template pinned<Moves>(counted_moves);
 }
 
+/// No point has been looked at for the range that the format of the sums is chosen by.
+template <class T>
+void clear_range(State<T>& s) {
+  const Extremes none;
+  to_device(s, s.template own<MovedSums>().extremes, &none, 1, "clearing the range of the points");
+}
+
+/// A look at some of the points, `rows` (n x d) on the device.
+template <class T>
+void widen_range(State<T>& s, const T* rows, const RowRange& range) {
+  const int64_t begin = int64_t(range.first) * s.d, count = int64_t(range.count) * s.d;
+  const int grid = std::min(blocks(count, 256), 16 * s.device_info.multiprocessors);
+  launch(extremes_kernel<T>, grid, 256, 0, s.stream, rows, s.template own<MovedSums>().extremes, begin, begin + count);
+}
+
+template <class T>
+void fetch_range(State<T>& s, Extremes* to) {
+  check(cudaMemcpyAsync(to, s.template own<MovedSums>().extremes, sizeof *to, cudaMemcpyDeviceToHost, s.stream),
+        "downloading the range of the points");
+}
+
 /// Chooses the format of the sums by a look at all points, `rows` (n x d) on the device. Refuses what has none.
 template <class T>
 void choose_format(State<T>& s, const T* rows) {
-  auto& m = s.template own<MovedSums>();
   Extremes extremes;
-  to_device(s, m.extremes, &extremes, 1, "clearing the range of the points");
-  const int64_t count = int64_t(s.n) * s.d;
-  const int grid = std::min(blocks(count, 256), 16 * s.device_info.multiprocessors);
-  launch(extremes_kernel<T>, grid, 256, 0, s.stream, rows, m.extremes, count);
-  check(cudaMemcpyAsync(&extremes, m.extremes, sizeof extremes, cudaMemcpyDeviceToHost, s.stream),
-        "downloading the range of the points");
+  clear_range(s);
+  widen_range(s, rows, all_rows(s));
+  fetch_range(s, &extremes);
   check(cudaStreamSynchronize(s.stream), "looking for the range of the points");
-  m.format = fixed_point(extremes, s.points, s.n, s.d);
+  s.template own<MovedSums>().format = fixed_point(extremes, s.points, s.n, s.d);
 }
 
 /// No sums have any points.

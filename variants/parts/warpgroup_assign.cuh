@@ -4,6 +4,7 @@
 #include "centre.cuh"
 #include "probe_wgmma.cuh"
 #include "recheck.cuh"
+#include "row_range.cuh"
 #include "warpgroup_tiles.cuh"
 
 namespace ladder {
@@ -165,15 +166,24 @@ void prepare_in_groups(State<T>& s) {
   own.view = {s.template device<T>(s.d), s.template device<int>(1)};
 }
 
+/// These of the points, Rows::points, are there, and the view is chosen.
+template <class T>
+void halve_rows_in_groups(State<T>& s, const RowRange& range) {
+  static_assert(RowRange::alignment % group_rows == 0);
+  const auto& own = s.template own<CertifiedInGroups<T>>();
+  const T* rows = s.template own<Rows<T>>().points + size_t(range.first) * s.d;
+  const int steps = own.rows.plan.steps;
+  uint4* const halves = own.rows.x + size_t(range.first) * steps * mma_depth / 8;
+  const int64_t padded = range.padded(WarpgroupTile<128>::padded_rows(s.n), s.n);
+  launch(halve_group_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, rows, own.view, halves,
+         own.rows.point + range.first, range.count, padded, steps, s.d);
+}
+
 /// The points, Rows::points, are there.
 template <class T>
 void halve_points_in_groups(State<T>& s) {
-  const auto& own = s.template own<CertifiedInGroups<T>>();
-  const T* rows = s.template own<Rows<T>>().points;
-  look(s, rows, own.view);
-  const int64_t padded = WarpgroupTile<128>::padded_rows(s.n);
-  launch(halve_group_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, rows, own.view, own.rows.x,
-         own.rows.point, s.n, padded, own.rows.plan.steps, s.d);
+  look(s, s.template own<Rows<T>>().points, s.template own<CertifiedInGroups<T>>().view, s.n, s.d);
+  halve_rows_in_groups(s, all_rows(s));
 }
 
 #ifdef __CUDACC__

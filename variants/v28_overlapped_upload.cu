@@ -1,0 +1,93 @@
+// v28: points are worked on while they arrive. The base's upload is a copy, and then 4 ms of work on what it brought:
+// halves, directions, short rows, the range of the sums. All of that is done point by point, but for what must be known
+// before the first: where points are looked at from, in which unit, along which directions, and how many. It is found
+// from a sample, which comes first; then the points come in pieces, and each piece is worked on while the copy engine
+// brings the next (parts/upload_in_pieces.cuh). Where a point that the sample did not have leaves its unit, all is done
+// again as the base does it. Whether one did, the host hears last; by then it has the initial centroids in page-locked
+// memory.
+// for cuda: 90a
+#include "parts/contested.cuh"
+#include "parts/row_bounds.cuh"
+
+// After them, as in the base: so that ladder diff shows what changed, not what moved.
+#include "parts/neighbour_sums.cuh"
+#include "parts/upload_in_pieces.cuh"
+
+namespace {
+using namespace ladder;
+
+template <class T>
+void prepare(State<T>& s) {
+  prepare_bounded(s);
+  s.template own<MovedSums>().share = s.axis("share");
+  prepare_pieces(s, wants_few(s));
+}
+
+template <class T>
+void upload(State<T>& s) {
+  const bool directed = s.template own<Few>().directions.at;
+  upload_in_pieces(
+      s, view_of(s), s.axis("pieces"),
+      [&](const T* sample, int count) {
+        if (directed) find_few(s, sample, count, view_of(s), s.axis("width"));
+      },
+      [&](const RowRange& range) {
+        upload_all_features(s, range);
+        project_rows(s, view_of(s), range);
+      });
+}
+
+template <class T>
+void restart(State<T>& s) {
+  restart_ahead(s);
+  finish_upload(s, [&] {
+    upload_all_features(s);
+    if (s.template own<Few>().directions.at) project_points(s, view_of(s), s.axis("width"));
+  });
+  forget_bounded(s);
+}
+
+template <class T>
+void assign(State<T>& s) {
+  assign_bounded(s, s.axis("loose") / 1000.0);
+}
+
+template <class T>
+void update(State<T>& s) {
+  const auto& few = s.template own<Few>();
+  const bool in_order = few.width > 0 && s.template own<Recheck>().done > 0;  // a contest has put them there
+  move_neighbours(s, s.x, in_order ? few.order.row : nullptr, list_moved(s));
+  step_to_means(s);
+}
+
+template <class T>
+void download(State<T>& s) {
+  download_contested(s);
+  tell_upload(s);
+}
+
+template <class T>
+constexpr Phases<T> phases{.prepare = prepare<T>,
+                           .upload = upload<T>,
+                           .restart = restart<T>,
+                           .assign = assign<T>,
+                           .update = update<T>,
+                           .download = download<T>};
+}  // namespace
+
+LADDER_VARIANT(
+        .id = "v28_overlapped_upload", .base = "v27b_neighbour_sums",
+        .idea = "halves, directions and short rows of each piece of the points while the next piece is copied",
+        .expect =
+            "v26b's upload, which the base has, too, takes 13.1 ms at kmcuda on an H200; 8.9 of them are the copy. The "
+            "sample is 7 of 490 MB, and the last of 12 pieces 0.2 ms of work: 9.5 ms. Whole runs gain that and most of "
+            "what the initial centroids took, 8 MB from pageable memory; iterations take the same. A larger step: what "
+            "was done with all points at once is done piece by piece, between events of two streams",
+        .shows = "end_to_end",
+        .source = "this project; CUDA C++ Best Practices Guide, staged concurrent copy and execute",
+        .arithmetic = {.form = Arithmetic::Form::exact},
+        .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
+                 {"loose", {0, 3, 10, 30, 60}, 30},
+                 {"share", {2, 4, 6, 8, 12, 16}, 6},
+                 {"pieces", {1, 2, 4, 8, 12, 16, 32}, 12}},
+        .prunes = true, .refuse = refuse_contested, .f32 = phases<float>, .f64 = phases<double>)
