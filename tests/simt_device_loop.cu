@@ -40,8 +40,8 @@ Done solve(const Stop& stop) {
   prepare_loop(s);
   const OnDevice<int> iteration(1);
   const OnDevice<unsigned long long> changed(places);
-  const OnDevice<Count> counts(places);
-  int done = 0;  // as the host knows it
+  const OnDevice<Count> counts(places + 1);  // one more, which nobody has
+  int done = 0;                              // as the host knows it
   const auto iterate = [&] {
     const int place = std::min(done++, places - 1);
     launch(count_kernel, 1, 1, 0, s.stream, iteration, changed + place, counts + place);
@@ -69,6 +69,7 @@ void expect_right(const Stop& stop) {
   const Done found = solve(stop);
   EXPECT_EQ(found.reassigned, reassigned);
   ASSERT_EQ(found.told, int(reassigned.size()));
+  EXPECT_EQ(found.history[places].twice, 0u) << "behind the last place";
   for (int i = 0; i < std::min(found.told, places); ++i) {
     const unsigned expected = i < places - 1 ? i : found.told - 1;  // at the last place, the last one's
     EXPECT_EQ(found.history[i].iteration, expected);

@@ -139,7 +139,7 @@ TEST_F(Contract, AVariantMayHaveStepsAndASolveOfItsOwn) {
 }
 
 TEST_F(Contract, WhoseStepsTakeTooLongIsNotAskedForASolve) {
-  const Outcome outcome = run<float>("t12_device_loop", [](Request& request) { request.time_limit = 0.01; });
+  const Outcome outcome = run<float>("t12_device_loop", [](Request& request) { request.time_limit = 1e-3; });
   EXPECT_EQ(outcome.fault, "");
   const std::string why = outcome.timed.at("solve").reason;
   EXPECT_NE(why.find("not solved after 1 iterations"), std::string::npos) << why << outcome.refused;
