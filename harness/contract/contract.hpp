@@ -205,7 +205,8 @@ struct State : Resources {
 ///   update    the present centroids become the means of their points; a centroid without points stays
 ///   iterate   assign + update in one, where a variant fuses them (then both are null)
 ///   solve     everything until problem.stop is reached, where a variant keeps the loop for itself; leaves the labels
-///             that belong to the centroids before its last update, and fills s.reassigned
+///             that belong to the centroids before its last update, and fills s.reassigned. It may have its steps beside
+///             it: the harness follows and times these, and has whole runs done by solve
 ///   download  labels (row order) and centroids (row-major) to s.result
 template <class T>
 struct Phases {

@@ -43,7 +43,7 @@ struct Stop {
   int iterations = 0;
   int max_iterations = 300;
   /// Does a solve end after `done` iterations, the last of which changed `reassigned` of n labels?
-  bool reached(int done, int64_t reassigned, int64_t n) const {
+  constexpr bool reached(int done, int64_t reassigned, int64_t n) const {
     if (done >= max_iterations) return true;
     if (rule == Rule::fixed) return done >= iterations;
     return double(reassigned) <= (rule == Rule::exact ? 0.0 : fraction * double(n));

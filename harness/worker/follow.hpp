@@ -78,7 +78,7 @@ class Follower {
       }
     }
     if (run_.step_by_step()) follow_steps(whole);
-    if (ok() && run_.phases().solve && whole) follow_solve();
+    if (ok() && run_.phases().solve && whole && no_solve_.empty()) follow_solve();
     if (!ok() || final_labels_.empty()) return;
     found_.inertia = inertia_of({final_centroids_, &solved_labels_}, final_labels_);
   }

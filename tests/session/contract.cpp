@@ -124,6 +124,28 @@ TEST_F(Contract, AMetricThatTheCardDoesNotNameIsRefused) {
             "has centroids in the points' own space: kernel k-means has none");
 }
 
+TEST_F(Contract, AVariantMayHaveStepsAndASolveOfItsOwn) {
+  for (const int width : {0, 32}) {
+    SCOPED_TRACE("width " + std::to_string(width));
+    const Outcome outcome = run<float>("t12_device_loop", [&](Request& request) { request.axes["width"] = width; });
+    EXPECT_EQ(outcome.refused, "");
+    EXPECT_EQ(outcome.fault, "");
+    for (const char* const scope : {"assign", "update", "iteration", "solve", "end_to_end"})
+      EXPECT_EQ(outcome.timed.at(scope).status, "ok") << scope << ": " << outcome.timed.at(scope).reason;
+    EXPECT_EQ(outcome.timed.at("solve").iterations.back(), outcome.result["iterations"].get<int>());
+    EXPECT_EQ(outcome.result["reassigned"].back(), 0);
+    EXPECT_EQ(outcome.result["iteration_ms"].size(), 0u) << "its iterations are not those of the harness's loop";
+  }
+}
+
+TEST_F(Contract, WhoseStepsTakeTooLongIsNotAskedForASolve) {
+  const Outcome outcome = run<float>("t12_device_loop", [](Request& request) { request.time_limit = 1e-3; });
+  EXPECT_EQ(outcome.fault, "");
+  const std::string why = outcome.timed.at("solve").reason;
+  EXPECT_NE(why.find("not solved after 1 iterations"), std::string::npos) << why << outcome.refused;
+  EXPECT_TRUE(outcome.result["iterations"].is_null());
+}
+
 /// Native CPU code is tested once, beside simt.
 bool native() { return std::string(HOME_KIND) == "simt"; }
 

@@ -32,6 +32,7 @@ inline Device device_of(DeviceKind kind, const std::vector<int>& ordinals, bool 
   check(cudaGetDeviceProperties(&p, 0), "reading the properties of the device");
   device.name = p.name;
   device.ordinals = ordinals;
+  device.compute_capability = 10 * p.major + p.minor;
   device.multiprocessors = p.multiProcessorCount;
   device.memory_bytes = p.totalGlobalMem;
   device.shared_bytes = p.sharedMemPerBlock;
