@@ -13,11 +13,6 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void assign(State<T>& s) {
-  assign_bounded(s, s.axis("loose") / 1000.0);
-}
-
-template <class T>
 void update(State<T>& s) {
   move_points(s, s.x, list_moved(s));
   step_to_means(s);
@@ -27,7 +22,7 @@ template <class T>
 constexpr Phases<T> phases{.prepare = prepare_bounded<T>,
                            .upload = upload_contested<T>,
                            .restart = restart_bounded<T>,
-                           .assign = assign<T>,
+                           .assign = assign_bounded<T>,
                            .update = update<T>,
                            .download = download_contested<T>};
 }  // namespace

@@ -20,11 +20,6 @@ void prepare(State<T>& s) {
 }
 
 template <class T>
-void assign(State<T>& s) {
-  assign_bounded(s, s.axis("loose") / 1000.0);
-}
-
-template <class T>
 void update(State<T>& s) {
   const auto& few = s.template own<Few>();
   const bool in_order = few.width > 0 && s.template own<Recheck>().done > 0;  // a contest has put them there
@@ -36,7 +31,7 @@ template <class T>
 constexpr Phases<T> phases{.prepare = prepare<T>,
                            .upload = upload_contested<T>,
                            .restart = restart_bounded<T>,
-                           .assign = assign<T>,
+                           .assign = assign_bounded<T>,
                            .update = update<T>,
                            .download = download_contested<T>};
 }  // namespace

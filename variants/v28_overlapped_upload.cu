@@ -6,73 +6,18 @@
 // again as the base does it. Whether one did, the host hears last; by then it has the initial centroids in page-locked
 // memory.
 // for cuda: 90a
-#include "parts/contested.cuh"
-#include "parts/row_bounds.cuh"
-
-// After them, as in the base: so that ladder diff shows what changed, not what moved.
-#include "parts/neighbour_sums.cuh"
-#include "parts/upload_in_pieces.cuh"
+#include "parts/overlapped.cuh"
 
 namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
-  prepare_bounded(s);
-  s.template own<MovedSums>().share = s.axis("share");
-  prepare_pieces(s, wants_few(s));
-}
-
-template <class T>
-void upload(State<T>& s) {
-  const bool directed = s.template own<Few>().directions.at;
-  upload_in_pieces(
-      s, view_of(s), s.axis("pieces"),
-      [&](const T* sample, int count) {
-        if (directed) find_few(s, sample, count, view_of(s), s.axis("width"));
-      },
-      [&](const RowRange& range) {
-        upload_all_features(s, range);
-        project_rows(s, view_of(s), range);
-      });
-}
-
-template <class T>
-void restart(State<T>& s) {
-  restart_ahead(s);
-  finish_upload(s, [&] {
-    upload_all_features(s);
-    if (s.template own<Few>().directions.at) project_points(s, view_of(s), s.axis("width"));
-  });
-  forget_bounded(s);
-}
-
-template <class T>
-void assign(State<T>& s) {
-  assign_bounded(s, s.axis("loose") / 1000.0);
-}
-
-template <class T>
-void update(State<T>& s) {
-  const auto& few = s.template own<Few>();
-  const bool in_order = few.width > 0 && s.template own<Recheck>().done > 0;  // a contest has put them there
-  move_neighbours(s, s.x, in_order ? few.order.row : nullptr, list_moved(s));
-  step_to_means(s);
-}
-
-template <class T>
-void download(State<T>& s) {
-  download_contested(s);
-  tell_upload(s);
-}
-
-template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart<T>,
-                           .assign = assign<T>,
-                           .update = update<T>,
-                           .download = download<T>};
+constexpr Phases<T> phases{.prepare = prepare_overlapped<T>,
+                           .upload = upload_overlapped<T>,
+                           .restart = restart_overlapped<T>,
+                           .assign = assign_bounded<T>,
+                           .update = update_overlapped<T>,
+                           .download = download_overlapped<T>};
 }  // namespace
 
 LADDER_VARIANT(

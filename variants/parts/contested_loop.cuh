@@ -18,7 +18,7 @@ void solve_contested(State<T>& s, const Iterate& iterate) {
   };
   Looped looped{.histories = {history(recheck.doubts, counted), history(moved.moves, counted_moves)},
                 .changed = &moved.moves[counted_moves - 1].points,
-                .key = {few.width, format.low, format.bits, format.words}};
+                .key = {few.width, format.low, format.high, format.bits, format.words}};
   if (few.width > 0) looped.histories.push_back(history(few.contests, counted));
   solve_on_device(s, looped, iterate, [&](int done) { recheck.done = moved.done = done; });
 }

@@ -129,15 +129,15 @@ void restart_bounded(State<T>& s) {
   forget_bounded(s);
 }
 
-/// `loose`: as begin_by_bounds_kernel.
 template <class T>
-void assign_bounded(State<T>& s, double loose) {
+void assign_bounded(State<T>& s) {
   const auto& few = s.template own<Few>();
   const auto& bounds = s.template own<RowBounds>();
   if (few.width == 0) return assign_by_all(s);
   Doubts* const doubts = next_doubts(s);
   Contest* const contest = contest_of(s, doubts);
   guess_by_few<Contestants>(s, view_of(s));
+  const double loose = s.axis("loose") / 1000.0;
   int* const list = few.contested;  // it is free until the contest
   launch(begin_by_bounds_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, view_of(s), few.candidates.guess, few.square,
          few.start, few.order, bounds, loose, list, contest, few.width, s.n, s.d);
