@@ -95,11 +95,11 @@ def test_a_part_for_any_device_is_run_by_a_lane_of_the_gpus(ladder: Ladder, tmp_
     plan = tmp_path / "plan.toml"
     plan.write_text(
         'run = "--min-time 0 --max-time 0.05 --scopes assign"\n'
-        '[[part]]\nworkloads = "letter_tiny,sipu_tiny"\nvariants = "c0*"\ndevice = "auto"\n'
+        '[[part]]\nworkloads = "kmcuda_tiny,points2d_tiny"\nvariants = "c0*"\ndevice = "auto"\n'
     )
     done = run(plan, "--parts", tmp_path / "parts", "--out", tmp_path / "all.json")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "auto 0: letter_tiny c0_serial" in done.stdout
+    assert "auto 0: kmcuda_tiny c0_serial" in done.stdout
     rows = json.loads((tmp_path / "all.json").read_text())["rows"]
     assert {(row["device"], row["status"]) for row in rows} == {("cpu", "ok")}
 
