@@ -6,8 +6,8 @@
 # instructions that no other one has.
 # LINE is a regular expression: a file without a line like it is built by its target's name alone.
 # precompile_contract(NAME) before it: what is compiled for the CPU reads the contract's header in the form that the
-# compiler made of it once. The ladder's own modules do so in the sanitized build alone: the other one shows that each
-# file includes what it uses.
+# compiler made of it once. The ladder's own modules do so where another compiler shows that each file includes what it
+# uses: in the sanitized build, and where nvcc reads the same files.
 # Every FOLDER/*.py is a peer: its module is the file itself, OUT/cpu/ID.py or OUT/cuda/ID.py or both, as its card says.
 set(link_openmp OpenMP::OpenMP_CXX)
 find_package(PkgConfig QUIET)
@@ -27,6 +27,29 @@ macro(precompile_contract name)
   target_precompile_headers(${name} PRIVATE ${PROJECT_SOURCE_DIR}/harness/contract/contract.hpp)
   set(contract_headers ${name})
 endmacro()
+
+# Heeds a file's line `// for cuda: 90a`.
+function(for_its_architecture target file)
+  file(STRINGS ${file} alone REGEX "^// for cuda: *[0-9]+[a-z]?$" LIMIT_COUNT 1)
+  if(alone)
+    string(REGEX REPLACE "^// for cuda: *" "" alone "${alone}")
+    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES ${alone}-real)
+  endif()
+endfunction()
+
+# The GPU code of a file, down to machine code, and no module: for builds that only check. Its host code is the same
+# text in the module for the CPU device, where it also runs.
+function(add_gpu_code file)
+  cmake_path(GET file STEM id)
+  set(wrapper ${PROJECT_BINARY_DIR}/wrappers/gpu_code/${id}.cu)
+  file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"${file}\"\n")
+  add_library(cuda_${id} OBJECT ${wrapper})
+  target_compile_options(cuda_${id} PRIVATE -fatbin)
+  if(NOT LADDER_VARIANT_WERROR)
+    set_target_properties(cuda_${id} PROPERTIES LADDER_WARNINGS_ARE_SHOWN ON)
+  endif()
+  for_its_architecture(cuda_${id} ${file})
+endfunction()
 
 # One module from one file, for one home (simt, cuda or cpu), run by that home's worker.
 function(add_variant file home out)
@@ -62,11 +85,7 @@ function(add_variant file home out)
                                              CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
   if(home STREQUAL "cuda")
     target_link_libraries(${target} PRIVATE CUDA::cudart)
-    file(STRINGS ${file} alone REGEX "^// for cuda: *[0-9]+[a-z]?$" LIMIT_COUNT 1)
-    if(alone)
-      string(REGEX REPLACE "^// for cuda: *" "" alone "${alone}")
-      set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES ${alone}-real)
-    endif()
+    for_its_architecture(${target} ${file})
   else()
     target_link_libraries(${target} PRIVATE simt)
     file(STRINGS ${file} linked REGEX "^// link" LIMIT_COUNT 1)  # a library may bring options with it
@@ -129,10 +148,13 @@ function(add_variants folder out)
       set(homes cuda)
     elseif(cuda_only)
       set(homes "")
-    elseif(ladder_cuda)
+    elseif(ladder_cuda AND NOT ladder_cuda_quick)
       set(homes simt cuda)
     else()
       set(homes simt)
+      if(ladder_cuda)
+        add_gpu_code(${file})
+      endif()
     endif()
     set(asked_for ON)
     if(ARGN)

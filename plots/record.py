@@ -178,6 +178,11 @@ class Row:
         """Its time may be drawn: it is valid. An unstable one is drawn, and marked."""
         return self.status in ("ok", "unstable")
 
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """Whose time it is, and of what."""
+        return self.variant, self.device, self.workload, self.scope
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -325,7 +330,7 @@ class Record:
         self.ideas = {row.variant: row.idea for row in self.rows}
         self._index: dict[tuple[str, str, str, str], Row] = {}
         for row in self.rows:
-            self._index.setdefault((row.variant, row.device, row.workload, row.scope), row)
+            self._index.setdefault(row.place, row)
         self.skipped = len(self.rows) - len(self._index)
         self._largest: dict[str, tuple[str, int]] = {}  # device -> foot of its largest tree, and how many are in that
 
@@ -645,7 +650,8 @@ def committed() -> list[Path]:
 
 
 def merged(records: Sequence[Record]) -> Record:
-    """All rows; of one that is in several records the first. Throws RecordError where they contradict each other."""
+    """All rows; of one that is in several records the first, but for refusals where another has a time: a library was
+    not installed, say. Throws RecordError where they contradict each other."""
     if len(records) == 1:
         return records[0]
     first = records[0]
@@ -669,10 +675,17 @@ def merged(records: Sequence[Record]) -> Record:
             said, by = bases.setdefault(variant, (base, record.names))
             if said != base:
                 raise RecordError(f"{by} says that {variant} is based on '{said}', {record.names} says '{base}'.")
+    timed = {row.place: record for record in reversed(records) for row in record.rows if row.timed}
+    rows = [
+        row
+        for record in records
+        for row in record.rows
+        if row.status != "refused" or timed.get(row.place, record) is record
+    ]
     return Record(
         [s for r in records for s in r.sources],
         workloads,
-        [row for r in records for row in r.rows],
+        rows,
         [t for r in records for t in r.tuning],
         [c for r in records for c in r.comparisons],
     )

@@ -15,6 +15,7 @@ A plan is a list of parts, and options of `ladder run` for all of them:
     options = "--time-limit 60"     # of `ladder run`, for this part alone, in place of the same one above
     together = 6                    # variants per job, default all: how finely the GPUs share a workload
     device = "cpu"                  # default cuda; these jobs run one after another, beside those of the GPUs
+                                    # auto: these in a GPU's turn, and one after another what is only for the CPU
 
 Where --budget ends it early, what was not begun is named.
 """
@@ -77,7 +78,7 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
         if unknown := set(part) - {"workloads", "variants", "options", "together", "device"}:
             sys.exit(f"a part of the plan has '{min(unknown)}', which means nothing: see --help")
         device = part.get("device", "cuda")
-        here = [v["id"] for v in listed["variants"] if device in v["devices"]]
+        here = [v["id"] for v in listed["variants"] if device in (*v["devices"], "auto")]
         words = options_of(plan.get("run", ""), part.get("options", ""))
         for key, names in (("workloads", list(workloads)), ("variants", [v["id"] for v in listed["variants"]])):
             for glob in part[key].split(","):
@@ -134,7 +135,7 @@ def main() -> int:
 
     def take(device: str) -> Job | None:
         with taking:
-            job = next((job for job in todo if job.device == device), None)
+            job = next((job for job in todo if (job.device == "cpu") == (device == "cpu")), None)
             if job:
                 todo.remove(job)
             return job
@@ -142,7 +143,7 @@ def main() -> int:
     def work(device: str, gpu: str) -> None:
         while time.monotonic() - begin < o.budget and (job := take(device)):
             part = folder / f"{job.name}.json"
-            command = [ladder, "run", "--device", device, "--workloads", job.workload, "--variants", job.variants]
+            command = [ladder, "run", "--device", job.device, "--workloads", job.workload, "--variants", job.variants]
             command += [*job.options, "--out", str(part)]
             command += ["--gpu", gpu] if device == "cuda" else []
             command += ["--resume"] if part.exists() else []
@@ -156,7 +157,7 @@ def main() -> int:
             to_go = (now - begin) / len(done) * (len(planned) - len(done))
             clock = f"[{len(done)}/{len(planned)} {now - begin:.0f} s, about {to_go:.0f} s to go]"
             ended = f"{now - start:.0f} s{'' if status == 0 else f', STATUS {status}'}"
-            print(f"{clock} {device} {gpu}: {job.workload} {job.variants[:60]} {ended}", flush=True)
+            print(f"{clock} {job.device} {gpu}: {job.workload} {job.variants[:60]} {ended}", flush=True)
 
     lanes = [("cuda", gpu) for gpu in o.gpus.split(",")] + [("cpu", "")]
     workers = [threading.Thread(target=work, args=lane) for lane in lanes]

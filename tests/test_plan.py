@@ -59,12 +59,17 @@ def test_what_cannot_run_is_named() -> None:
     ]
 
 
+def test_what_is_only_for_the_cpu_can_have_a_gpus_turn() -> None:
+    found, _ = planned({"workloads": "small", "variants": "b*,c*", "device": "auto"})
+    assert found == [("auto", "small", "b_two,c_cpu")]
+
+
 def test_every_option_of_a_part_is_one() -> None:
     with pytest.raises(SystemExit, match="'varints'"):
         planned({"workloads": "*", "variants": "*", "varints": "*"})
 
 
-@pytest.mark.parametrize("plan", ["plan.toml", "summit.toml", "grid.toml"])
+@pytest.mark.parametrize("plan", ["plan.toml", "summit.toml", "grid.toml", "peers.toml"])
 def test_the_committed_plans_name_what_there_is(plan: str) -> None:
     done = run(ROOT / "results/nvidia-h200" / plan, "--list")
     assert done.returncode == 0, done.stderr
@@ -84,6 +89,19 @@ def test_a_plan_becomes_one_record(ladder: Ladder, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "all.json").read_text())["rows"]
     assert {(row["workload"], row["status"]) for row in rows} == {("letter_tiny", "ok"), ("sipu_tiny", "ok")}
+
+
+def test_a_part_for_any_device_is_run_by_a_lane_of_the_gpus(ladder: Ladder, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'run = "--min-time 0 --max-time 0.05 --scopes assign"\n'
+        '[[part]]\nworkloads = "kmcuda_tiny,points2d_tiny"\nvariants = "c0*"\ndevice = "auto"\n'
+    )
+    done = run(plan, "--parts", tmp_path / "parts", "--out", tmp_path / "all.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "auto 0: kmcuda_tiny c0_serial" in done.stdout
+    rows = json.loads((tmp_path / "all.json").read_text())["rows"]
+    assert {(row["device"], row["status"]) for row in rows} == {("cpu", "ok")}
 
 
 def test_without_a_build_it_says_so(tmp_path: Path) -> None:

@@ -333,6 +333,44 @@ def test_large_counts_are_said_short(value: float, unit: str, text: str) -> None
     assert story.counted(value, unit) == text
 
 
+def test_libraries_from_a_record_of_their_own_join_the_figures_of_001(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As results/nvidia-h200/peers.toml makes it: two of the files, and only there. The other record has a refusal."""
+    source = next(s for s in FOUND if s.seed == "001")
+    every = full()
+    rows = [row for row in every["rows"] if fnmatchcase(row["workload"], "blobs30_[0-9]*") and row["scope"] == "solve"]
+    files = sorted({row["workload"] for row in rows})
+    kept = [w for w in every["workloads"] if w["name"] in files]
+    devices = {"p_cuvs": GPU, "p_sklearn_lloyd": CPU}
+    peers = [
+        row | {"device": devices[row["variant"]]}
+        for row in rows
+        if row["variant"] in devices and row["workload"] in files[:2]
+    ]
+    ours = [row for row in rows if row["variant"] not in devices]
+    ours.append(sample_record.row("p_cuvs", "", kept[0], GPU, "solve", status="refused", reason="not installed"))
+    assert len(files) == 3 and len(peers) == 4 and peers[0]["workload"] == kept[0]["name"]
+    paths = [
+        sample_record.write(every | {"workloads": kept, "rows": of}, tmp_path / name)
+        for name, of in (("record.json", ours), ("record_peers.json", peers))
+    ]
+    (record,) = records.together([check.load(path) for path in paths])
+    pages: dict[str, Figure] = {}
+    monkeypatch.setattr(style.Page, "save", lambda page, _, stem: pages.update({stem: page.figure}))
+    done = {
+        s.id: seeds.draw_figure(record, source, s, tmp_path) for s in source.figures if s.id in ("files", "averages")
+    }
+    assert all(figure.drawn and figure.lacks == [] for figure in done.values())
+    assert all(record.row(Rung(row["variant"], row["device"]), row["workload"], "solve").timed for row in peers)
+    (panel,) = pages["001_files"].axes
+    lines = [line for line in panel.get_lines() if str(line.get_gid()).startswith("line")]
+    points = sorted(int(np.isfinite(np.asarray(line.get_ydata(), float)).sum()) for line in lines)
+    assert points == [2, 2, 3, 3, 3, 3]  # the fastest of all the ladder's has a line, too
+    words = " ".join(text.get_text() for text in pages["001_averages"].findobj(Text))
+    assert "(2 of them)" in words and "cuML" in words and "scikit-learn" in words
+
+
 # -------------------------------------------------------------------------------------------- machines without a GPU
 
 

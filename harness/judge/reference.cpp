@@ -170,11 +170,14 @@ template void refuse_zero_rows(const Problem<double>&);
 template <class C>
 CentroidPanels::CentroidPanels(const C* centroids, int k, int d, Metric metric)
     : k_(k), d_(d), panels_(int(pieces(k, width))), values_(size_t(panels_) * d * width, infinity) {
-  std::vector<double> row(d);
-  for (int j = 0; j < k; ++j) {
-    as_seen(centroids + size_t(j) * d, d, metric, row.data());
-    for (int f = 0; f < d; ++f) values_[(size_t(j / width) * d + f) * width + j % width] = row[f];
-  }
+  const size_t grain = std::max<size_t>(1, pass_grain / (size_t(d) * width));
+  parallel_pieces(size_t(panels_), grain, [&](size_t, size_t begin, size_t end) {
+    std::vector<double> row(d);
+    for (int j = int(begin) * width; j < std::min(k, int(end) * width); ++j) {
+      as_seen(centroids + size_t(j) * d, d, metric, row.data());
+      for (int f = 0; f < d; ++f) values_[(size_t(j / width) * d + f) * width + j % width] = row[f];
+    }
+  });
 }
 template CentroidPanels::CentroidPanels(const float*, int, int, Metric);
 template CentroidPanels::CentroidPanels(const double*, int, int, Metric);

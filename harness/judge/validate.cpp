@@ -252,7 +252,7 @@ LabelReport check_labels(const Problem<T>& problem, const T* centroids, const in
 
   const RowJudge<T> judge(problem, centroids, rules);
   const CentroidPanels panels(centroids, k, d, metric);
-  constexpr size_t grain = 64;  // rows whose doubles stay in cache while all panels go by
+  const size_t grain = count < 4096 ? 16 : 64;  // rows that share a pass over the panels; of few, some for each core
   std::vector<LabelReport> parts(pieces(count, grain));
   parallel_pieces(count, grain, [&](size_t piece, size_t begin, size_t end) {
     const auto row_of = [&](size_t i) { return rows.empty() ? size_t(i) : size_t(rows[i]); };
@@ -260,8 +260,8 @@ LabelReport check_labels(const Problem<T>& problem, const T* centroids, const in
     for (size_t i = begin; i < end; ++i)
       if (!as_seen(problem.points + row_of(i) * d, d, metric, &x[(i - begin) * d]) && metric == Metric::cosine)
         refuse_zero_row(int64_t(row_of(i)));
-    CentroidPanels::Nearest nearest[grain];
-    panels.nearest(x.data(), int(end - begin), nearest);
+    std::vector<CentroidPanels::Nearest> nearest(end - begin);
+    panels.nearest(x.data(), int(end - begin), nearest.data());
     for (size_t i = begin; i < end; ++i) {
       const auto [best, least] = nearest[i - begin];
       RowJudge<T>::need_finite(row_of(i), least);
