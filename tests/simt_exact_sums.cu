@@ -170,11 +170,21 @@ struct Updated {
   int words = 0;
 };
 
-/// Points that are added up anew are added as neighbours in this order, or as they come.
+/// Points that are added up anew are put in order first.
 struct Neighbours {
-  std::vector<int> order;
-  int share = 2;  // MovedSums::share
+  int share = 2;        // MovedSums::share
+  bool always = false;  // put in order though they are not added up
 };
+
+/// All points, in the order of their labels; guesses that are labels.
+void expect_order(const Order& order, const int* guess, const std::vector<int32_t>& label) {
+  cudaDeviceSynchronize();
+  std::vector<int> rows(order.row, order.row + label.size());
+  for (size_t at = 1; at < rows.size(); ++at) ASSERT_LE(label[rows[at - 1]], label[rows[at]]);
+  std::sort(rows.begin(), rows.end());
+  for (size_t i = 0; i < rows.size(); ++i) ASSERT_EQ(rows[i], int(i));
+  EXPECT_TRUE(std::equal(label.begin(), label.end(), guess));
+}
 
 /// Updates by one list of labels after the other.
 template <class T>
@@ -193,11 +203,15 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
   choose_format(s, s.x);
   restart_rows(s);
   restart_moved(s);
+  const Order order = take_order(s, s.n, s.k);
+  int* const guess = s.template device<int>(s.n);
+  check(cudaMemsetAsync(order.count, 0, s.k * sizeof(int), s.stream), "clearing an order");
   for (const auto& label : labels) {
     to_device(s, s.label, label.data(), label.size(), "uploading labels");
     if (neighbours) {
       s.template own<MovedSums>().share = neighbours->share;
-      move_neighbours(s, s.x, neighbours->order.empty() ? nullptr : neighbours->order.data(), list_moved(s));
+      move_neighbours(s, s.x, order, guess, neighbours->always, list_moved(s));
+      if (neighbours->always) expect_order(order, guess, label);
       const auto& m = s.template own<MovedSums>();
       launch(exact_means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, m.sum, m.count, s.c, m.format,
              s.k, s.d);
@@ -262,16 +276,13 @@ TYPED_TEST(MovedSumsOf, AreTheSameInAnyOrderAndByEitherWay) {
 }
 
 TYPED_TEST(MovedSumsOf, AreTheSameByNeighbours) {
-  std::vector<int> order(n);
-  std::iota(order.begin(), order.end(), 0);
-  std::shuffle(order.begin(), order.end(), std::mt19937_64(6));
   for (const int binades : this->binades) {
     const Points<TypeParam> points(binades);
     const auto straight = updated(points.rows, points.centroids, points.labels);
     // share 1: all one by one; 1000: all anew, each time.
-    for (const Neighbours& how : {Neighbours{}, Neighbours{order}, Neighbours{order, 1}, Neighbours{order, 1000}}) {
+    for (const Neighbours& how : {Neighbours{2}, Neighbours{2, true}, Neighbours{1, true}, Neighbours{1000}}) {
       const auto found = updated(points.rows, points.centroids, points.labels, &how);
-      EXPECT_TRUE(same_bits(straight.centroids, found.centroids)) << how.share << ", " << how.order.size();
+      EXPECT_TRUE(same_bits(straight.centroids, found.centroids)) << how.share << ", " << how.always;
       const auto& anew = found.counters.at("points added anew");
       EXPECT_EQ(std::count(anew.begin(), anew.end(), n), how.share == 1 ? 0 : how.share == 2 ? 1 : 3);
     }

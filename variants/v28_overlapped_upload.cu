@@ -5,6 +5,7 @@
 // brings the next (parts/upload_in_pieces.cuh). Where a point that the sample did not have leaves its unit, all is done
 // again as the base does it. Whether one did, the host hears last; by then it has the initial centroids in page-locked
 // memory.
+//
 // for cuda: 90a
 #include "parts/overlapped.cuh"
 
@@ -15,8 +16,8 @@ template <class T>
 constexpr Phases<T> phases{.prepare = prepare_overlapped<T>,
                            .upload = upload_overlapped<T>,
                            .restart = restart_overlapped<T>,
-                           .assign = assign_bounded<T>,
-                           .update = update_overlapped<T>,
+                           .assign = assign_ordered<T>,
+                           .update = update_ordered<T>,
                            .download = download_overlapped<T>};
 }  // namespace
 
@@ -32,7 +33,7 @@ LADDER_VARIANT(
         .source = "this project; CUDA C++ Best Practices Guide, staged concurrent copy and execute",
         .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
-                 {"loose", {0, 3, 10, 30, 60}, 30},
+                 {"loose", {0, 3, 10, 30, 60}, 10},
                  {"share", {2, 4, 6, 8, 12, 16}, 6},
                  {"pieces", {1, 2, 4, 8, 12, 16, 32}, 12}},
         .prunes = true, .refuse = refuse_contested, .f32 = phases<float>, .f64 = phases<double>)

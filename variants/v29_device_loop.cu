@@ -3,6 +3,7 @@
 // which the device waits for. Here an iteration is captured once, as the body of a loop in a graph
 // (parts/device_loop.cuh); a kernel at its end asks the same question of the same count, which the update has
 // anyway, and the host hears of nothing but the end. Labels and centroids are the base's, to the last bit.
+//
 // for cuda: 90a
 #include "parts/overlapped.cuh"
 
@@ -20,7 +21,7 @@ void prepare(State<T>& s) {
 
 template <class T>
 void solve(State<T>& s) {
-  solve_contested(s, [&] { assign_bounded(s), update_overlapped(s); });
+  solve_contested(s, [&] { assign_ordered(s), update_ordered(s); });
 }
 
 std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
@@ -32,8 +33,8 @@ template <class T>
 constexpr Phases<T> phases{.prepare = prepare<T>,
                            .upload = upload_overlapped<T>,
                            .restart = restart_overlapped<T>,
-                           .assign = assign_bounded<T>,
-                           .update = update_overlapped<T>,
+                           .assign = assign_ordered<T>,
+                           .update = update_ordered<T>,
                            .solve = solve<T>,
                            .download = download_overlapped<T>};
 }  // namespace
@@ -49,7 +50,7 @@ LADDER_VARIANT(
         .shows = "solve", .source = "CUDA 12.4: conditional nodes of graphs",
         .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
-                 {"loose", {0, 3, 10, 30, 60}, 30},
+                 {"loose", {0, 3, 10, 30, 60}, 10},
                  {"share", {2, 4, 6, 8, 12, 16}, 6},
                  {"pieces", {1, 2, 4, 8, 12, 16, 32}, 12}},
         .prunes = true, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

@@ -20,18 +20,18 @@ struct Contest {
   int listed;      ///< of these, those that go the way of all features: all, or where they are few none
   int looked_at;   ///< rows whose distance to their guess was worked out, where not all are (row_bounds.cuh)
 };
-constexpr int many_moved = 2;  ///< if more than one point in so many has moved, labels are poor guesses
 
 /// What the way by few directions keeps.
 struct Few {
   int width = 0;  // halves of a short row; 0: points fill all directions alike, this way is not taken
   Subspace subspace;
   Directions directions;
-  uint4 *x = nullptr, *c = nullptr;  // short rows, whole tiles of them
-  double* square = nullptr;          // n: squared lengths of points, in the unit of short rows
-  float* start = nullptr;            // n: what a row's products begin with
-  int* contested = nullptr;          // n: rows that are
-  int* left = nullptr;               // n: rows that are left
+  uint4 *x = nullptr, *c = nullptr;   // short rows, whole tiles of them
+  double* square = nullptr;           // n: squared lengths of points, in the unit of short rows
+  double* centroid_square = nullptr;  // k: the same of centroids, where somebody asks for them
+  float* start = nullptr;             // n: what a row's products begin with
+  int* contested = nullptr;           // n: rows that are
+  int* left = nullptr;                // n: rows that are left
   Candidates candidates;
   Order order;  // of the rows, by their guesses
   Pilot pilot;
@@ -42,21 +42,13 @@ struct Few {
 
 // ---- kernels
 
-/// The centroid with the greatest bound, or nearly: the last bits of a bound hold a column.
-/// Where few points moved in the last update, the labels that it was for are as good. Guesses are counted, to put the
-/// rows in order.
+/// The centroid with the greatest bound, or nearly: the last bits of a bound hold a column. Guesses are counted, to put
+/// the rows in order.
 template <int width>
 __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::resident)
-    guess_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, const Moves* before,
-                 const int32_t* __restrict__ holds, int* guess, Order order, int n, int k) {
+    guess_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, int* guess, Order order, int n, int k) {
   using Tile = NarrowTile<width>;
   const int64_t begin = int64_t(blockIdx.x) * Tile::rows;
-  if (before && before->points < unsigned(n) / many_moved) {
-    static_assert(Tile::rows == Tile::block);
-    const int64_t i = begin + threadIdx.x;
-    if (i < n) count_in(order, guess[i] = holds[i]);
-    return;
-  }
   const Tile tile;
   const typename Tile::Start start = {};
   float greatest[Tile::own_rows];
@@ -85,6 +77,12 @@ __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::r
     const int64_t i = begin + tile.row(r);
     if (tile.lane % 4 == 0 && i < n) count_in(order, guess[i] = min(j, k - 1));
   }
+}
+
+/// After the first iteration the labels of the one before are as good, and cost nothing: `holds`, of the update.
+__global__ void guess_again_kernel(const int32_t* holds, int* guess, Order order, int n) {
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (i < n) count_in(order, guess[i] = holds[i]);
 }
 
 /// The exact distance of each point to its guess, a warp for each; from it, what the point's products begin with. Each
@@ -260,13 +258,15 @@ template <int width>
 struct ByWarps {
   using Tile = NarrowTile<width>;
   static int64_t padded_columns(int k) { return Tile::padded_columns(k); }
+  /// Eight halves of centroid j's short row, from the 8 e-th on.
+  static __device__ uint4 halves(const uint4* c, int j, int e) { return c[int64_t(j) * (width / 8) + e]; }
   static KeepCentroids<width> keep(const Few& few, int k, int d) {
-    return {few.c, few.directions.defect, k, padded_columns(k), d};
+    return {few.c, few.directions.defect, k, padded_columns(k), d, few.centroid_square};
   }
   template <class T>
-  static void guess(State<T>& s, const Few& few, const Moves* before, const int32_t* holds) {
-    launch(guess_kernel<width>, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, few.x, few.c, before,
-           holds, few.candidates.guess, few.order, s.n, s.k);
+  static void guess(State<T>& s, const Few& few) {
+    launch(guess_kernel<width>, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, few.x, few.c,
+           few.candidates.guess, few.order, s.n, s.k);
   }
   template <class T>
   static void contest(State<T>& s, const Few& few, Contest* contest) {
@@ -276,17 +276,20 @@ struct ByWarps {
   }
 };
 
-/// Guesses of all rows, and where each row's place in their order will be.
+/// The short rows of the centroids, guesses of all rows, and where each row's place in their order will be. `ordered`:
+/// after the first iteration the update has seen to guesses and order.
 template <template <int> class By, class T>
-void guess_by_few(State<T>& s, const View<T>& view) {
+void guess_by_few(State<T>& s, const View<T>& view, bool ordered = false) {
   const auto& few = s.template own<Few>();
   const auto& moved = s.template own<MovedSums>();
-  const Moves* const before = moved.done > 0 ? moved.moves + std::min(moved.done, counted_moves) - 1 : nullptr;
   with_width(few, [&]<int width>() {
     project<width>(s.stream, s.c, view, few.directions, {.count = s.k}, By<width>::padded_columns(s.k), s.d,
                    By<width>::keep(few, s.k, s.d));
-    By<width>::guess(s, few, before, moved.holds);
+    if (moved.done == 0) By<width>::guess(s, few);
   });
+  if (moved.done > 0 && ordered) return;
+  if (moved.done > 0)
+    launch(guess_again_kernel, blocks(s.n, 256), 256, 0, s.stream, moved.holds, few.candidates.guess, few.order, s.n);
   launch(places_kernel, 1, places_block, 0, s.stream, few.order, s.k);
 }
 

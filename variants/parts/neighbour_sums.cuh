@@ -1,8 +1,8 @@
-// All points added up anew, those of a cluster side by side. A block takes some hundred points that are neighbours in
-// an order and sorts them by their labels. Then a thread has a feature, and adds it up over the points of one cluster
-// after the other in its registers: the sums in memory are touched once for each cluster of the block, not for each
-// point. v27b_neighbour_sums introduces it.
+// All points added up anew, those of a cluster side by side. The points are put in the order of their labels; then a
+// thread has a feature, and adds it up over some dozen neighbours in registers: the sums in memory are touched once for
+// each run of them, not for each point. v27b_neighbour_sums introduces it.
 #pragma once
+#include "order.cuh"
 #include "update_moved.cuh"
 
 namespace ladder {
@@ -67,31 +67,63 @@ struct OwnSum<float> {
   }
 };
 
-/// Where many points have moved. `order`: of the points; null: as they come. A block has some neighbours, and some of
-/// the features; its threads go through parts of the neighbours side by side.
+/// A warp's rows that have the same number, counted and put by one of them: where there are few numbers, all would
+/// meet.
+__device__ inline void count_in_together(const Order& order, int number, bool mine) {
+  const unsigned same = __match_any_sync(0xffffffffu, mine ? number : -1);
+  if (mine && __ffs(int(same)) - 1 == int(threadIdx.x % 32)) atomicAdd(&order.count[number], __popc(same));
+}
+__device__ inline void put_in_together(const Order& order, int row, int number, bool mine) {
+  const unsigned same = __match_any_sync(0xffffffffu, mine ? number : -1);
+  const int lane = threadIdx.x % 32, leader = __ffs(int(same)) - 1;
+  int place = 0;
+  if (mine && lane == leader) place = atomicAdd(&order.place[number], __popc(same));
+  place = __shfl_sync(0xffffffffu, place, leader) + __popc(same & ((1u << lane) - 1));
+  if (mine) order.row[place] = row;
+}
+
+/// Is an order asked for? `always`: else where all points are added up anew.
+__device__ inline bool orders(const Moves* moves, int share, bool always, int n) {
+  return always || moves_are_many(moves->points, n, share);
+}
+
+__global__ void count_labels_kernel(const int32_t* label, Order order, const Moves* moves, int share, bool always,
+                                    int n) {
+  if (!orders(moves, share, always, n)) return;
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  count_in_together(order, i < n ? label[i] : 0, i < n);
+}
+
+/// Also takes labels for guesses, where there are any.
+__global__ void put_labels_kernel(const int32_t* label, int* guess, Order order, const Moves* moves, int share,
+                                  bool always, int n) {
+  if (!orders(moves, share, always, n)) return;
+  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  const int own = i < n ? label[i] : 0;
+  put_in_together(order, int(i), own, i < n);
+  if (guess && i < n) guess[i] = own;
+}
+
+/// Where many points have moved: adds up all of them, in the order of their labels. A block has some neighbours, and
+/// some of the features; its threads go through parts of the neighbours side by side.
 template <class T>
 __global__ void __launch_bounds__(neighbours)
     sum_neighbours_kernel(const T* __restrict__ rows, const int* __restrict__ order, const int32_t* __restrict__ label,
                           const Moves* moves, int share, unsigned long long* sum, int* count, FixedPoint format, int n,
                           int k, int d) {
   constexpr int at_once = 8;  // loads of a thread that are on their way together
-  __shared__ int key[neighbours], point[neighbours], cluster[neighbours];
+  __shared__ int point[neighbours], cluster[neighbours];
   if (!moves_are_many(moves->points, n, share)) return;
   const int at = threadIdx.x;
   const int64_t place = int64_t(blockIdx.x) * neighbours + at;
   const int here = int(min(int64_t(neighbours), n - (place - at)));
-  const int own = at >= here ? 0 : order ? order[place] : int(place);
-  const int own_key = at < here ? label[own] : k;
-  key[at] = own_key;
+  point[at] = at < here ? order[place] : 0;
+  cluster[at] = at < here ? label[point[at]] : -1;
   __syncthreads();
-  int lower = 0, before = 0, same = 0;  // points of lower clusters; of its own before it, and all
-  for (int e = 0; e < neighbours; ++e) {
-    const int other = key[e];
-    lower += other < own_key, before += other == own_key && e < at, same += other == own_key;
+  if (blockIdx.y == 0 && at < here) {  // a run adds its end, and takes its begin away
+    if (at == 0 || cluster[at - 1] != cluster[at]) atomicAdd(&count[cluster[at]], -at);
+    if (at == here - 1 || cluster[at + 1] != cluster[at]) atomicAdd(&count[cluster[at]], at + 1);
   }
-  point[lower + before] = own, cluster[lower + before] = own_key;
-  if (before == 0 && at < here && blockIdx.y == 0) atomicAdd(&count[own_key], same);
-  __syncthreads();
   int lanes = together;  // threads with a feature each; others have the same features of as many other points
   while (lanes > 16 && lanes / 2 >= d) lanes /= 2;
   const int f = blockIdx.y * together + at % lanes, begin = at / lanes * lanes, end = min(begin + lanes, here);
@@ -112,12 +144,15 @@ __global__ void __launch_bounds__(neighbours)
   }
 }
 
-/// As move_points, after list_moved.
+/// As move_points, after list_moved. `always`: the points are put in order in any case, and labels into `guess`.
 template <class T>
-void move_neighbours(State<T>& s, const T* rows, const int* order, const Moves* moves) {
+void move_neighbours(State<T>& s, const T* rows, const Order& order, int* guess, bool always, const Moves* moves) {
   const auto& m = s.template own<MovedSums>();
+  launch(count_labels_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, order, moves, m.share, always, s.n);
+  launch(places_kernel, 1, places_block, 0, s.stream, order, s.k);
+  launch(put_labels_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, guess, order, moves, m.share, always, s.n);
   launch(sum_neighbours_kernel<T>, dim3(blocks(s.n, neighbours), blocks(s.d, together)), neighbours, 0, s.stream, rows,
-         order, s.label, moves, m.share, m.sum, m.count, m.format, s.n, s.k, s.d);
+         order.row, s.label, moves, m.share, m.sum, m.count, m.format, s.n, s.k, s.d);
   move_points(s, rows, moves, false);
 }
 

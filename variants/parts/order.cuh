@@ -12,10 +12,15 @@ struct Order {
   int* row = nullptr;    // n: rows in order
 };
 
+/// The same order, to which nothing is put any more.
+inline Order standing(const Order& order) { return {nullptr, nullptr, order.row}; }
+
 inline Order take_order(Resources& s, int n, int k) { return {s.device<int>(k), s.device<int>(k), s.device<int>(n)}; }
 
 /// Counts a row with this number.
-__device__ inline void count_in(const Order& order, int number) { atomicAdd(&order.count[number], 1); }
+__device__ inline void count_in(const Order& order, int number) {
+  if (order.count) atomicAdd(&order.count[number], 1);
+}
 
 constexpr int places_block = 1024;
 
@@ -49,7 +54,7 @@ __global__ void __launch_bounds__(places_block) places_kernel(Order order, int k
 
 /// Once there are places, each row is put to one.
 __device__ inline void put_in(const Order& order, int row, int number) {
-  order.row[atomicAdd(&order.place[number], 1)] = row;
+  if (order.place) order.row[atomicAdd(&order.place[number], 1)] = row;
 }
 
 }  // namespace ladder

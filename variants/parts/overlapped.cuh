@@ -1,15 +1,13 @@
 // The phases of v28_overlapped_upload, for it and the rungs above it.
 #pragma once
-#include "neighbour_sums.cuh"
-#include "row_bounds.cuh"
+#include "ordered.cuh"
 #include "upload_in_pieces.cuh"
 
 namespace ladder {
 
 template <class T>
 void prepare_overlapped(State<T>& s) {
-  prepare_bounded(s);
-  s.template own<MovedSums>().share = s.axis("share");
+  prepare_ordered(s);
   prepare_pieces(s, wants_few(s));
 }
 
@@ -34,15 +32,7 @@ void restart_overlapped(State<T>& s) {
     upload_all_features(s);
     if (s.template own<Few>().directions.at) project_points(s, view_of(s), s.axis("width"));
   });
-  forget_bounded(s);
-}
-
-template <class T>
-void update_overlapped(State<T>& s) {
-  const auto& few = s.template own<Few>();
-  const bool in_order = few.width > 0 && s.template own<Recheck>().done > 0;  // a contest has put them there
-  move_neighbours(s, s.x, in_order ? few.order.row : nullptr, list_moved(s));
-  step_to_means(s);
+  forget_ordered(s);
 }
 
 template <class T>

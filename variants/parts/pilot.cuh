@@ -2,7 +2,7 @@
 // for centroids; for each number of directions, the candidates that their bounds leave are counted, and the cheapest
 // number is taken, or none. Centroids begin as points and end as means. By how much a mean's rest is shorter than a
 // point's is guessed: n / k points have rests that cancel but for the root of their number. That is too good for what
-// is left out of the directions in which clusters differ, so both are tried, points and such means, and count alike. A
+// is left out of the directions in which clusters differ, so both are tried, points and such means. A
 // wrong choice costs time, never a label. v26_projected introduces it.
 #pragma once
 #include "candidates.cuh"
@@ -16,7 +16,8 @@ __host__ __device__ constexpr int short_width(int w) { return w < 3 ? narrowest 
 
 constexpr int pilot_points = 256, pilot_centroids = 4096;
 constexpr int pilot_block = 128;
-constexpr int pilot_ages = 2;  // of centroids: points, and means
+constexpr int pilot_ages = 2;                           // of centroids: points, and means
+constexpr double age_share[pilot_ages] = {0.25, 0.75};  // of the iterations
 
 /// Of the pilot's points, for one width and age.
 struct PilotCounts {
@@ -148,9 +149,9 @@ int choose_width(Resources& s, const T* rows, const View<T>& view, const Directi
     double cost = 0;
     for (int age = 0; age < pilot_ages; ++age) {
       const PilotCounts& counts = pilot.counts_host[age * width_count + w];
-      cost += short_cost(k, d, short_width(w), double(counts.candidates) / points.count,
-                         double(counts.left) / points.count) /
-              pilot_ages;
+      const double cost_then = short_cost(k, d, short_width(w), double(counts.candidates) / points.count,
+                                          double(counts.left) / points.count);
+      cost += age_share[age] * cost_then;
     }
     if (cost < least) least = cost, cheapest = short_width(w);
   }

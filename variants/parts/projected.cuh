@@ -98,6 +98,35 @@ __device__ void keep_centroid(const Half& half, int width, double square, double
   if (threadIdx.x % 32 == 0) put_centroid(half, width, square, parted);
 }
 
+/// What is known of a squared distance.
+struct Interval {
+  double low, high;
+};
+
+/// From the short rows of a point and a centroid, without a look at themselves, and their squared lengths: (4) of
+/// docs/certificate.md holds for either sign. halves(e): eight halves of the centroid's row, from the 8 e-th on.
+template <int width, class Halves>
+__device__ Interval distance_interval(const uint4* point, double point_square, const Halves& halves,
+                                      double centroid_square) {
+  double product = 0, loss = 0;
+#pragma unroll
+  for (int e = 0; e < width / 8; ++e) {
+    const uint4 left = point[e], right = halves(e);
+    const auto* const a = reinterpret_cast<const __half*>(&left);
+    const auto* const b = reinterpret_cast<const __half*>(&right);
+#pragma unroll
+    for (int f = 0; f < 8; ++f) {
+      const int column = e * 8 + f;
+      const double both = double(__half2float(a[f]) * __half2float(b[f]));  // exact
+      if (column < width - bound_columns) product += both;
+      if (column >= width - bound_columns && column < width - 2) loss += both;
+    }
+  }
+  if (!(centroid_square < far_length * far_length)) return {0, std::numeric_limits<double>::infinity()};
+  const double squares = point_square + centroid_square, unknown = 2 * loss + 0x1p-36 * squares;
+  return {max(squares - 2 * product - unknown, 0.0), squares - 2 * product + unknown};
+}
+
 /// What a point's products begin with: with it, none is below 0 of a centroid that is not farther than `distance`, a
 /// squared one; `square` is that of the point's length. Both in units of the short row, and known to 2^-39.
 __host__ __device__ inline float threshold(double square, double distance, int width) {
@@ -178,30 +207,31 @@ __global__ void __launch_bounds__(256) project_many_kernel(const T* __restrict__
 /// share one, with some of the features each, and a block has few rows.
 template <int width>
 struct FewRows {
-  static constexpr int block = 256, features = 128;  // features of a step
+  static constexpr int block = 512, features = 128;  // features of a step
   static constexpr int parts = block / width;        // of the features: threads with the same direction
-  static constexpr int rows = block / 32;            // a warp fetches each, and finishes it
+  static constexpr int rows = block / 64;            // two warps fetch each, one finishes it
 };
 
 template <int width, class T, class Finish>
-__global__ void __launch_bounds__(256) project_few_kernel(const T* __restrict__ x, View<T> view, Directions directions,
+__global__ void __launch_bounds__(512) project_few_kernel(const T* __restrict__ x, View<T> view, Directions directions,
                                                           Chosen chosen, int d, Finish finish) {
   using P = FewRows<width>;
   __shared__ double values[P::rows][P::features];
   __shared__ double sums[P::parts][P::rows][width];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  __shared__ double squares[2][P::rows];
+  const int lane = threadIdx.x % 32, own = threadIdx.x / 32 % P::rows, half = threadIdx.x / 32 / P::rows;
   const int part = threadIdx.x / width, direction = threadIdx.x % width;
-  const int64_t row = int64_t(blockIdx.x) * P::rows + warp;
-  const T* const own = row < chosen.count ? x + chosen(int(row)) * d : nullptr;
+  const int64_t row = int64_t(blockIdx.x) * P::rows + own;
+  const T* const from = row < chosen.count ? x + chosen(int(row)) * d : nullptr;
   const double unit = scalbn(1.0, view.exponent() + short_exponent(d));
   double sum[P::rows] = {}, square = 0;
   for (int first = 0; first < d; first += P::features) {
     __syncthreads();  // nobody reads the step before any more
 #pragma unroll
-    for (int e = lane; e < P::features; e += 32) {
+    for (int e = half * 32 + lane; e < P::features; e += 64) {
       const int f = first + e;
-      const double value = own && f < d ? (double(own[f]) - double(view.centre[f])) * unit : 0;
-      values[warp][e] = value;
+      const double value = from && f < d ? (double(from[f]) - double(view.centre[f])) * unit : 0;
+      values[own][e] = value;
       square += value * value;
     }
     __syncthreads();
@@ -219,13 +249,15 @@ __global__ void __launch_bounds__(256) project_few_kernel(const T* __restrict__ 
     for (int r = 0; r < P::rows; ++r) sums[part][r][direction] = sum[r];
   }
   square = sum_of_warp(square);
+  if (lane == 0) squares[half][own] = square;
   __syncthreads();
-  double* const coordinates = sums[0][warp];
+  if (half > 0) return;
+  double* const coordinates = sums[0][own];
   for (int k = lane; k < width; k += 32) {
-    for (int e = 1; e < P::parts; ++e) coordinates[k] += sums[e][warp][k];
+    for (int e = 1; e < P::parts; ++e) coordinates[k] += sums[e][own][k];
   }
   __syncwarp();
-  finish(row, coordinates, square);
+  finish(row, coordinates, squares[0][own] + squares[1][own]);
 }
 
 /// Of the rows that are chosen, and of those up to `padded` that are not there: they are shown as zeros.
@@ -238,8 +270,8 @@ void project_many(cudaStream_t stream, const T* x, const View<T>& view, const Di
 template <int width, class T, class Finish>
 void project(cudaStream_t stream, const T* x, const View<T>& view, const Directions& directions, const Chosen& chosen,
              int64_t padded, int d, const Finish& finish) {
-  launch(project_few_kernel<width, T, Finish>, blocks(padded, FewRows<width>::rows), 256, 0, stream, x, view,
-         directions, chosen, d, finish);
+  launch(project_few_kernel<width, T, Finish>, blocks(padded, FewRows<width>::rows), FewRows<width>::block, 0, stream,
+         x, view, directions, chosen, d, finish);
 }
 
 /// Keeps points: their short rows, and their squared lengths. Rows from `count` on, up to `padded`, are zeros.
@@ -271,8 +303,10 @@ struct KeepCentroids {
   int count;
   int64_t padded;
   int d;
+  double* square = nullptr;  // count: squared lengths, where they are kept
   __device__ void operator()(int64_t j, const double* coordinates, double length) const {
     if (j >= padded) return;
+    if (square && j < count && threadIdx.x % 32 == 0) square[j] = length;
     __half* const row = reinterpret_cast<__half*>(rows) + j * width;
     keep_centroid([&](int f) -> __half& { return row[f]; }, width,
                   j < count ? length : std::numeric_limits<double>::infinity(), *defect, coordinates, d);

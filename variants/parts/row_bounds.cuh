@@ -1,7 +1,8 @@
-// What is known of a row's distance without a look at the row: its centroid was so far away when that was last exact,
-// and has gone so far since; by the triangle inequality it is no farther than both together. Everything is rounded
-// upwards, so that a bound stays one (docs/certificate.md). v27_row_bounds introduces it.
-// Source: C. Elkan, "Using the triangle inequality to accelerate k-means", 2003: his upper bound.
+// What is known of a row's distance without a look at the row. First, its centroid was so far away when that was last
+// exact, and has gone so far since: by the triangle inequality it is between the difference of both and their sum.
+// Second, the short rows of both bound it, from either side. Where the two leave little room, the upper end will do.
+// Upper ends are rounded upwards, so that a bound stays one (docs/certificate.md). v27_row_bounds introduces it.
+// Source: C. Elkan, "Using the triangle inequality to accelerate k-means", 2003: an upper bound that drifts.
 #pragma once
 #include "contested.cuh"
 
@@ -31,22 +32,31 @@ __device__ void begin_row(int i, int guess, double distance, const View<T>& view
   put_in(order, i, guess);
 }
 
-/// Begins rows whose centroids have hardly moved, by their bounds; lists the others. `loose`: how much a bound may
-/// exceed the distance, relative.
-template <class T>
-__global__ void begin_by_bounds_kernel(View<T> view, const int* guess, const double* square, float* start, Order order,
-                                       RowBounds bounds, double loose, int* list, Contest* contest, int width, int n,
-                                       int d) {
+/// Begins rows of which enough is known, and lists the others. `loose`: how much the upper end of what is known may
+/// exceed the lower one, relative.
+template <class By, int width, class T>
+__global__ void __launch_bounds__(256)
+    begin_by_bounds_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, View<T> view, const int* guess,
+                           const double* square, const double* centroid_square, float* start, Order order,
+                           RowBounds bounds, double loose, int* list, Contest* contest, int n, int d) {
   const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   const bool mine = i < n;
+  const int64_t row = mine ? i : 0;
   const int own = mine ? guess[i] : 0;
-  const RowBound known = bounds.known[mine ? i : 0];
-  const double since = __dsub_ru(bounds.travelled[own], known.travelled);
-  const bool near = known.centroid == own && since <= loose * known.distance;  // what is no number is not
-  const int place = take_places(&contest->looked_at, mine && !near);
+  const Interval squares = distance_interval<width>(
+      x + row * (width / 8), square[row], [&](int e) { return By::halves(c, own, e); }, centroid_square[own]);
+  const double unit = scalbn(1.0, -view.exponent() - short_exponent(d));
+  double low = sqrt(squares.low) * unit, high = distance_above(squares.high) * unit;
+  const RowBound known = bounds.known[row];
+  if (known.centroid == own) {
+    const double since = __dsub_ru(bounds.travelled[own], known.travelled);
+    low = max(low, known.distance - since), high = min(high, __dadd_ru(known.distance, since));
+  }
+  const bool enough = high <= (1 + loose) * low;
+  const int place = take_places(&contest->looked_at, mine && !enough);
   if (!mine) return;
-  if (near)
-    begin_row(int(i), own, __dadd_ru(known.distance, since), view, square, start, order, width, d);
+  if (enough)
+    begin_row(int(i), own, high, view, square, start, order, width, d);
   else
     list[place] = int(i);
 }
@@ -110,7 +120,9 @@ __global__ void __launch_bounds__(step_block) step_means_kernel(const unsigned l
 template <class T>
 void prepare_bounded(State<T>& s) {
   prepare_contested(s);
-  s.template own<Few>().bounded = true;
+  auto& few = s.template own<Few>();
+  few.bounded = true;
+  few.centroid_square = s.template device<double>(s.k);
   s.template own<RowBounds>() = {s.template device<RowBound>(s.n), s.template device<double>(s.k)};
 }
 
@@ -129,20 +141,24 @@ void restart_bounded(State<T>& s) {
   forget_bounded(s);
 }
 
+/// As assign_by_few, with what is known of the rows. `ordered`: as guess_by_few.
 template <class T>
-void assign_bounded(State<T>& s) {
+void assign_bounded(State<T>& s, bool ordered) {
   const auto& few = s.template own<Few>();
   const auto& bounds = s.template own<RowBounds>();
   if (few.width == 0) return assign_by_all(s);
   Doubts* const doubts = next_doubts(s);
   Contest* const contest = contest_of(s, doubts);
-  guess_by_few<Contestants>(s, view_of(s));
-  const double loose = s.axis("loose") / 1000.0;
+  guess_by_few<Contestants>(s, view_of(s), ordered);
+  const Order order = ordered && s.template own<MovedSums>().done > 0 ? standing(few.order) : few.order;
   int* const list = few.contested;  // it is free until the contest
-  launch(begin_by_bounds_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, view_of(s), few.candidates.guess, few.square,
-         few.start, few.order, bounds, loose, list, contest, few.width, s.n, s.d);
+  with_width(few, [&]<int width>() {
+    launch(begin_by_bounds_kernel<Contestants<width>, width, T>, blocks(s.n, 256), 256, 0, s.stream, few.x, few.c,
+           view_of(s), few.candidates.guess, few.square, few.centroid_square, few.start, order, bounds,
+           s.axis("loose") / 1000.0, list, contest, s.n, s.d);
+  });
   launch(begin_by_distances_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
-         s.x, s.c, view_of(s), few.candidates.guess, few.square, few.start, few.order, bounds, list, contest, few.width,
+         s.x, s.c, view_of(s), few.candidates.guess, few.square, few.start, order, bounds, list, contest, few.width,
          s.d);
   contest_by_few<Contestants>(s, contest, doubts, KeepBound{s.label, bounds});
   assign_left(s, contest, doubts);

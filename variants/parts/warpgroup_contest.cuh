@@ -15,17 +15,11 @@ constexpr unsigned guess_bits = ~31u;
 /// number this would be a second.
 template <int width>
 __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGroups<width>::block, 1)
-    guess_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, const Moves* before,
-                           const int32_t* __restrict__ holds, unsigned bound_bits, int* guess, Order order, int n,
-                           int k) {
+    guess_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, unsigned bound_bits,
+                           int* guess, Order order, int n, int k) {
   using Tile = NarrowGroups<width>;
   static_assert(Tile::own_columns == ~guess_bits + 1);
   constexpr float nothing = -std::numeric_limits<float>::infinity();
-  if (before && before->points < unsigned(n) / many_moved) {
-    for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < n; i += int64_t(gridDim.x) * blockDim.x)
-      count_in(order, guess[i] = holds[i]);
-    return;
-  }
   const int thread = threadIdx.x % group_threads, lane = thread % 32;
   float greatest[2];
   int at[2];
@@ -151,16 +145,16 @@ template <int width>
 struct ByWarpgroups {
   using Tile = NarrowGroups<width>;
   static int64_t padded_columns(int k) { return Tile::padded_columns(k); }
+  static __device__ uint4 halves(const uint4* c, int j, int e) { return c[Tile::place(j, e * 8) / 8]; }
   static KeepCentroidTiles<width> keep(const Few& few, int k, int d) {
-    return {tiles(few), few.directions.defect, k, padded_columns(k), d};
+    return {tiles(few), few.directions.defect, k, padded_columns(k), d, few.centroid_square};
   }
 #ifdef __CUDACC__
   static constexpr size_t contest_bytes = Tile::Ring::bytes + Tile::rows * sizeof(int);
   template <class T>
-  static void guess(State<T>& s, const Few& few, const Moves* before, const int32_t* holds) {
+  static void guess(State<T>& s, const Few& few) {
     launch(guess_in_groups_kernel<width>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block,
-           Tile::Ring::bytes, s.stream, few.x, tiles(few), before, holds, guess_bits, few.candidates.guess, few.order,
-           s.n, s.k);
+           Tile::Ring::bytes, s.stream, few.x, tiles(few), guess_bits, few.candidates.guess, few.order, s.n, s.k);
   }
   template <class T>
   static void contest(State<T>& s, const Few& few, Contest* contest) {
@@ -171,7 +165,7 @@ struct ByWarpgroups {
 #else
   /// The CPU device is refused.
   template <class T>
-  static void guess(State<T>&, const Few&, const Moves*, const int32_t*) {}
+  static void guess(State<T>&, const Few&) {}
   template <class T>
   static void contest(State<T>&, const Few&, Contest*) {}
 #endif

@@ -119,8 +119,10 @@ struct KeepCentroidTiles {
   int count;
   int64_t padded;
   int d;
+  double* square = nullptr;  // count: squared lengths, where they are kept
   __device__ void operator()(int64_t j, const double* coordinates, double length) const {
     if (j >= padded) return;
+    if (square && j < count && threadIdx.x % 32 == 0) square[j] = length;
     const auto half = [&](int f) -> __half& {
       return reinterpret_cast<__half*>(tiles)[NarrowGroups<width>::place(j, f)];
     };
