@@ -289,6 +289,22 @@ TYPED_TEST(MovedSumsOf, AreTheSameByNeighbours) {
   }
 }
 
+// Values that fill a word's range, all of one sign and in one cluster: a run's sum is beyond what one value can be.
+TYPED_TEST(MovedSumsOf, OfNeighboursMayBeBeyondTheirValues) {
+  for (const int words : {1, 2}) {
+    const int bits = FixedPoint::of(n, 0, 1).bits;
+    std::vector<TypeParam> rows(n * d, std::ldexp(TypeParam(1.75), words * bits - 1));
+    rows[3 * d + 1] = 1;
+    const std::vector<TypeParam> centroids(k * d, TypeParam(7));
+    const std::vector<std::vector<int32_t>> labels{std::vector<int32_t>(n, 2)};
+    const Neighbours how{2};
+    const auto straight = updated(rows, centroids, labels), found = updated(rows, centroids, labels, &how);
+    EXPECT_EQ(straight.words, words);
+    EXPECT_TRUE(same_bits(straight.centroids, found.centroids));
+    EXPECT_EQ(found.centroids[2 * d], rows[0]);
+  }
+}
+
 TYPED_TEST(MovedSumsOf, AreTheMeansOfTheirPoints) {
   const Points<TypeParam> points(60);
   for (size_t last = 1; last <= points.labels.size(); ++last) {

@@ -56,13 +56,18 @@ struct OwnSum<float> {
     }
     sum[0] += x;
   }
+  /// A sum may be beyond its values' range: the highest word takes all that is above.
   template <class Put>
   __device__ void give(const Put& put) {
 #pragma unroll
     for (int p = 0; p < most; ++p) {
-      if (p < pieces)
-        for_digits(sum[p], format, [&](int w, long long digit) { put(w, static_cast<unsigned long long>(digit)); });
-      sum[p] = 0;
+      for (int w = format.words - 1; w >= 0 && sum[p] != 0; --w) {
+        const int unit = format.low + w * format.bits;
+        const auto digit = static_cast<long long>(scalbn(sum[p], -unit));  // towards 0
+        if (digit == 0) continue;
+        sum[p] -= scalbn(double(digit), unit);
+        put(w, static_cast<unsigned long long>(digit));
+      }
     }
   }
 };
@@ -111,7 +116,7 @@ __global__ void __launch_bounds__(neighbours)
     sum_neighbours_kernel(const T* __restrict__ rows, const int* __restrict__ order, const int32_t* __restrict__ label,
                           const Moves* moves, int share, unsigned long long* sum, int* count, FixedPoint format, int n,
                           int k, int d) {
-  constexpr int at_once = 8;  // loads of a thread that are on their way together
+  constexpr int at_once = 16;  // loads of a thread that are on their way together
   __shared__ int point[neighbours], cluster[neighbours];
   if (!moves_are_many(moves->points, n, share)) return;
   const int at = threadIdx.x;

@@ -25,7 +25,7 @@ __device__ inline void count_in(const Order& order, int number) {
 constexpr int places_block = 1024;
 
 /// One block, once all rows are counted: where those of each number begin.
-__global__ void __launch_bounds__(places_block) places_kernel(Order order, int k) {
+static __global__ void __launch_bounds__(places_block) places_kernel(Order order, int k) {
   constexpr unsigned all = 0xffffffffu;
   __shared__ int of_warp[places_block / 32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

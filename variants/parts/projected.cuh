@@ -207,19 +207,18 @@ __global__ void __launch_bounds__(256) project_many_kernel(const T* __restrict__
 /// share one, with some of the features each, and a block has few rows.
 template <int width>
 struct FewRows {
-  static constexpr int block = 512, features = 128;  // features of a step
+  static constexpr int block = 256, features = 128;  // features of a step
   static constexpr int parts = block / width;        // of the features: threads with the same direction
-  static constexpr int rows = block / 64;            // two warps fetch each, one finishes it
+  static constexpr int rows = block / 32;            // a warp fetches each, and finishes it
 };
 
 template <int width, class T, class Finish>
-__global__ void __launch_bounds__(512) project_few_kernel(const T* __restrict__ x, View<T> view, Directions directions,
+__global__ void __launch_bounds__(256) project_few_kernel(const T* __restrict__ x, View<T> view, Directions directions,
                                                           Chosen chosen, int d, Finish finish) {
   using P = FewRows<width>;
-  __shared__ double values[P::rows][P::features];
+  __shared__ __align__(16) double values[P::features][P::rows + 2];  // of a feature two rows can be read at once
   __shared__ double sums[P::parts][P::rows][width];
-  __shared__ double squares[2][P::rows];
-  const int lane = threadIdx.x % 32, own = threadIdx.x / 32 % P::rows, half = threadIdx.x / 32 / P::rows;
+  const int lane = threadIdx.x % 32, own = threadIdx.x / 32;
   const int part = threadIdx.x / width, direction = threadIdx.x % width;
   const int64_t row = int64_t(blockIdx.x) * P::rows + own;
   const T* const from = row < chosen.count ? x + chosen(int(row)) * d : nullptr;
@@ -228,10 +227,10 @@ __global__ void __launch_bounds__(512) project_few_kernel(const T* __restrict__ 
   for (int first = 0; first < d; first += P::features) {
     __syncthreads();  // nobody reads the step before any more
 #pragma unroll
-    for (int e = half * 32 + lane; e < P::features; e += 64) {
+    for (int e = lane; e < P::features; e += 32) {
       const int f = first + e;
       const double value = from && f < d ? (double(from[f]) - double(view.centre[f])) * unit : 0;
-      values[own][e] = value;
+      values[e][own] = value;
       square += value * value;
     }
     __syncthreads();
@@ -241,23 +240,22 @@ __global__ void __launch_bounds__(512) project_few_kernel(const T* __restrict__ 
 #pragma unroll 8  // so many loads are on their way together
     for (int f = part; f < features; f += P::parts) {
       const double share = shares[f * sought];
+      const auto* const both = reinterpret_cast<const double2*>(values[f]);
 #pragma unroll
-      for (int r = 0; r < P::rows; ++r) sum[r] += share * values[r][f];
+      for (int r = 0; r < P::rows / 2; ++r) sum[2 * r] += share * both[r].x, sum[2 * r + 1] += share * both[r].y;
     }
   }
   if (part < P::parts) {
     for (int r = 0; r < P::rows; ++r) sums[part][r][direction] = sum[r];
   }
   square = sum_of_warp(square);
-  if (lane == 0) squares[half][own] = square;
   __syncthreads();
-  if (half > 0) return;
   double* const coordinates = sums[0][own];
   for (int k = lane; k < width; k += 32) {
     for (int e = 1; e < P::parts; ++e) coordinates[k] += sums[e][own][k];
   }
   __syncwarp();
-  finish(row, coordinates, squares[0][own] + squares[1][own]);
+  finish(row, coordinates, square);
 }
 
 /// Of the rows that are chosen, and of those up to `padded` that are not there: they are shown as zeros.
