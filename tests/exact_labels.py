@@ -136,7 +136,8 @@ def judged(rows: list[dict], what: str) -> Tally:
         if found:
             tally.labels[variant] += found["rows_checked"]
             tally.wrong[variant] += found["labels_wrong"]
-        if status == "refused":
+        # Points whose range is beyond exact sums are known only once they are uploaded.
+        if status == "refused" or (status == "failed" and ": exact sums " in row["reason"]):
             tally.refused[variant] += 1
         elif status != "checked":
             tally.faults.append(f"{what}: {variant} is {status}: {row['reason']}")
