@@ -178,12 +178,13 @@ struct Neighbours {
 
 /// All points, in the order of their labels; guesses that are labels.
 void expect_order(const Order& order, const int* guess, const std::vector<int32_t>& label) {
-  cudaDeviceSynchronize();
-  std::vector<int> rows(order.row, order.row + label.size());
+  std::vector<int> rows(label.size()), guesses(label.size());
+  check(cudaMemcpy(rows.data(), order.row, rows.size() * sizeof(int), cudaMemcpyDeviceToHost), "downloading an order");
+  check(cudaMemcpy(guesses.data(), guess, rows.size() * sizeof(int), cudaMemcpyDeviceToHost), "downloading guesses");
   for (size_t at = 1; at < rows.size(); ++at) ASSERT_LE(label[rows[at - 1]], label[rows[at]]);
   std::sort(rows.begin(), rows.end());
   for (size_t i = 0; i < rows.size(); ++i) ASSERT_EQ(rows[i], int(i));
-  EXPECT_TRUE(std::equal(label.begin(), label.end(), guess));
+  EXPECT_EQ(guesses, label);
 }
 
 /// Updates by one list of labels after the other.
