@@ -165,14 +165,14 @@ int missed(const Case& given, const Spoil& spoil) {
   for (double& value : at) value *= given.stretch;
   // P P^T is stretch^2 times the identity.
   const double defect = std::fabs(given.stretch * given.stretch - 1) * std::sqrt(width - bound_columns) + 1e-9;
-  OnDevice<double> used(at), square(n);
+  OnDevice<double> used(at), square(n), centroid_square(k);
   OnDevice<double> told(std::vector<double>{given.knows_defect && given.stretch != 0 ? defect : 0});
   const Directions directions{used, told};
   OnDevice<uint4> rows(n * width / 8), columns(k * width / 8);
   project<width>(nullptr, static_cast<const float*>(x), view, directions, {.count = n}, n, d,
                  KeepPoints<width>{rows, square, told, n, n, d});
   project<width>(nullptr, static_cast<const float*>(c), view, directions, {.count = k}, k, d,
-                 KeepCentroids<width>{columns, told, k, k, d});
+                 KeepCentroids<width>{columns, told, k, k, d, centroid_square});
   Halves left(n * width), right(k * width);
   check(cudaMemcpy(left.data(), rows, left.size() * 2, cudaMemcpyDeviceToHost), "downloading");
   check(cudaMemcpy(right.data(), columns, right.size() * 2, cudaMemcpyDeviceToHost), "downloading");
@@ -180,7 +180,8 @@ int missed(const Case& given, const Spoil& spoil) {
   check(cudaMemcpy(rows, left.data(), left.size() * 2, cudaMemcpyHostToDevice), "uploading");
   check(cudaMemcpy(columns, right.data(), right.size() * 2, cudaMemcpyHostToDevice), "uploading");
 
-  // Each row's products begin with the distance to its (i / 2)-th nearest centroid: that many must not be below 0.
+  // Each row's products begin with the distance to its (i / 2)-th nearest centroid: that many must not be below 0. And
+  // all distances must be where their short rows have them.
   std::vector<std::vector<std::pair<long double, int>>> near(n);
   std::vector<float> start(n);
   const auto squares = square.values();
@@ -200,9 +201,20 @@ int missed(const Case& given, const Spoil& spoil) {
   OnDevice<float> begin(start), found(n * k);
   launch(products_kernel, 1, NarrowTile<width>::block, NarrowTile<width>::bytes, nullptr, rows, columns, begin, found);
   const auto product = found.values();
+  const auto centroid_squares = centroid_square.values();
+  const auto* const left_rows = reinterpret_cast<const uint4*>(left.data());
+  const auto* const right_rows = reinterpret_cast<const uint4*>(right.data());
   int below = 0;
-  for (int i = 0; i < n; ++i)
+  for (int i = 0; i < n; ++i) {
     for (int at = 0; at <= i / 2; ++at) below += !(product[i * k + near[i][at].second] >= 0);
+    for (const auto& [distance, j] : near[i]) {
+      const Interval known = distance_interval<width>(
+          left_rows + i * width / 8, squares[i], [&](int e) { return right_rows[j * width / 8 + e]; },
+          centroid_squares[j]);
+      const long double here = std::ldexp(distance, unit);
+      below += !(known.low <= here && here <= known.high);
+    }
+  }
   return below;
 }
 
