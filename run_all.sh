@@ -103,6 +103,7 @@ libfmt-dev fmt/core.h fmt
 libbenchmark-dev benchmark/benchmark.h benchmark
 libgtest-dev gtest/gtest.h gtest
 libboost-context-dev boost/context/fiber.hpp boost_context
+libopenblas-dev cblas.h openblas
 END
   if [[ -z $(find_python 'import venv, ensurepip') ]]; then
     printf '%s\n' python3 python3-venv

@@ -40,7 +40,8 @@ LADDER_VARIANT(
         .expect =
             "the exact step reads all points, 0.17 of the 0.6 ms of a late iteration of v26b at kmcuda on an H200; of "
             "short rows, a tenth as long, 0.03 remain, and a few more candidates to compare. Where few directions have "
-            "little of the distance, rows are read until centroids hardly move: no loss, and little gain",
+            "little of the distance, rows are read until centroids hardly move: no loss, and little gain. A new "
+            "algorithm: distances are left out where bounds will do",
         .shows = "solve", .counter = "dram_bytes", .source = "C. Elkan, 2003: an upper bound that drifts",
         .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot}, {"loose", {0, 3, 10, 30, 60}, 10}},

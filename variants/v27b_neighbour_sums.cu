@@ -26,7 +26,7 @@ LADDER_VARIANT(
             "the first update of v27 takes 0.76 ms at kmcuda on an H200, most of it 122 million atomics; put in order, "
             "read once and added up in registers the points take 0.25. In the next two iterations, in which a fifth to "
             "a half of the points move, 0.3 ms less; later ones stay. Where K is small, much more: blobs30's update by "
-            "v26b takes 20 ms, and the points are read in 1",
+            "v26b takes 20 ms, and the points are read in 1. A new algorithm: points are sorted and added up in runs",
         .shows = "update", .counter = "global_atomics", .source = "W. Hillis and G. Steele, 1986: segmented sums",
         .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},

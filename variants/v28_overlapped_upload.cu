@@ -27,8 +27,8 @@ LADDER_VARIANT(
         .expect =
             "v26b's upload, which the base has, too, takes 13.1 ms at kmcuda on an H200; 8.9 of them are the copy. The "
             "sample is 7 of 490 MB, and the last of 12 pieces 0.2 ms of work: 9.5 ms. Whole runs gain that and most of "
-            "what the initial centroids took, 8 MB from pageable memory; iterations take the same. A larger step: what "
-            "was done with all points at once is done piece by piece, between events of two streams",
+            "what the initial centroids took, 8 MB from pageable memory; iterations take the same. A new algorithm: "
+            "the view and the directions are a sample's, believed until a point says otherwise",
         .shows = "end_to_end",
         .source = "this project; CUDA C++ Best Practices Guide, staged concurrent copy and execute",
         .arithmetic = {.form = Arithmetic::Form::exact},
