@@ -46,7 +46,8 @@ LADDER_VARIANT(
             "an iteration of some 20 launches ends with a count of labels, a copy of 8 bytes, a wait, and a first "
             "launch into an idle stream: some 30 us in all. v26b's iterations at kmcuda on an H200 take 0.95 to 2.9 "
             "ms: "
-            "1 to 3 %; of its 97 us at wine_k900 it is nearly half, for there the gaps between kernels shrink as well",
+            "1 to 3 %; of its 97 us at wine_k900 it is nearly half, for there the gaps between kernels shrink as well. "
+            "A larger step: a loop has a graph, a history and a rule",
         .shows = "solve", .source = "CUDA 12.4: conditional nodes of graphs",
         .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
