@@ -214,6 +214,13 @@ def solve(s):
         '"labels_last": True',
         "which ended where labels still change",
     ),
+    "the first centroids it was ever given": (
+        LAST.replace(
+            "c, before = s.centroids", "s.given = getattr(s, 'given', s.centroids.copy())\n    c, before = s.given"
+        ),
+        '"labels_last": True',
+        "a centroid is wrong in iteration 2 of a solve",
+    ),
     "no iteration told": (LAST.replace("[-1] * done", "[]"), '"labels_last": True', "reported no iteration"),
 }
 
@@ -225,6 +232,36 @@ def test_a_wrong_peer_is_rejected_for_its_reason(write: Any, fault: str) -> None
     assert (told.refused, told.error) == ("", "")
     assert told.fault
     assert words in told.fault
+
+
+def test_solves_that_add_in_any_order_need_not_meet(write: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """A little more or less in its sums, and in a large cluster a label is another one some iterations later:
+    two solves then have no mean in common, and each is right."""
+    x = np.random.default_rng(5).random((20_000, 2)).astype(np.float32)
+    np.save(tmp_path / "many.npy", x)
+    np.save(tmp_path / "begin.npy", x[:9])
+    files = {"points": str(tmp_path / "many.npy"), "centroids": str(tmp_path / "begin.npy")}
+    any_order = LAST.replace(
+        "        if before", "        if done < s.stop.most:\n            c *= noise(c)\n        if before"
+    )
+    noise = "def noise(c):\n    return (1 + 3e-4 * np.random.default_rng().normal(size=c.shape)).astype(np.float32)\n"
+    module = write("any_order", LLOYD, noise, any_order, more='"labels_last": True')
+    told = ask(module, stop="fixed:6", max_seconds=0, scopes=["solve"], **files)
+    assert (told.refused, told.error, told.fault) == ("", "", "")
+    assert told.timed["solve"]["labels_differ"] > 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("range(1, s.stop.most + 1)", "range(1, max(s.stop.most - 1, 1) + 1)"),  # an iteration less than asked for
+        ("    s.c[:], s", "    c = c if done == 1 else c * np.float32(1.001)\n    s.c[:], s"),
+    ],
+)
+def test_iterations_one_by_one_are_held_against_the_solve(write: Any, before: str, after: str) -> None:  # noqa: ANN401
+    wrong = LAST.replace(before, after).replace("[-1] * done", "[-1] * s.stop.most")
+    told = ask(write("wrong", LLOYD, wrong, more='"labels_last": True'), stop="fixed:4")
+    assert "a centroid is wrong at the end of a solve" in told.fault
 
 
 # ------------------------------------------------------------------------------------------------ refusals and failures

@@ -186,6 +186,11 @@ class Driver {
   }
   void choose_offset(int offset) { problem_.centroids = centroids_twice_.data() + size_t(offset) * problem_.d; }
   int offset() const { return int((problem_.centroids - centroids_twice_.data()) / std::max(1, problem_.d)); }
+  /// Initial centroids of the caller's own, k x d, until the next offset is chosen.
+  void choose_initial(const std::vector<T>& centroids) {
+    own_initial_ = centroids;
+    problem_.centroids = own_initial_.data();
+  }
   /// Where a draw with `seed` begins.
   void ready_to_draw(uint64_t seed) {
     problem_.seed = seed;
@@ -216,6 +221,10 @@ class Driver {
   /// Back to where a solve begins.
   void restart(int at_offset) {
     choose_offset(at_offset);
+    restart();
+  }
+  /// The same with the initial centroids chosen last.
+  void restart() {
     forget();
     call(phases_.restart);
   }
@@ -259,11 +268,11 @@ class Driver {
   int solve() {
     return solve([](auto step) { step(); });
   }
-  /// A solve of exactly that many iterations, from the offset chosen last; leaves its results downloaded.
+  /// A solve of exactly that many iterations, from the centroids chosen last; leaves its results downloaded.
   void solve_exactly(int iterations) {
     const Stop stop = problem_.stop;
     problem_.stop = {.rule = Stop::Rule::fixed, .iterations = iterations, .max_iterations = iterations};
-    restart(offset());
+    restart();
     solve();
     problem_.stop = stop;
     download();
@@ -277,6 +286,7 @@ class Driver {
   const Card& card_;
   const Phases<T>& phases_;
   std::vector<T> centroids_twice_;              // 2 K x D
+  std::vector<T> own_initial_;                  // K x D, where the caller chose them
   std::vector<int32_t> label_, previous_host_;  // what result points at, where the variant does not say otherwise
   std::vector<T> centroids_;
   std::optional<State<T>> s_;
