@@ -1,6 +1,6 @@
 // The contest of v26_projected by the products of warpgroups: which centroid has the greatest bound of a row, and which
-// others may be as near. What is asked of most tiles is one bit: whether any of a warp's products has no sign. Each
-// thread works it out of its 64 products by 32 instructions. v26b_warpgroups introduces it.
+// others may be as near. What is asked of most tiles is one bit: whether any product of a warp reaches what its row
+// asks for. A thread works it out of the greatest of its products with a row. v26b_warpgroups introduces it.
 #pragma once
 #include "contest.cuh"
 #include "warpgroup_narrow.cuh"
@@ -8,7 +8,7 @@
 namespace ladder {
 
 /// Those of a float that are a bound's; in the others is one of the columns of a thread.
-constexpr unsigned guess_bits = ~31u;
+constexpr unsigned guess_bits = ~15u;
 
 #ifdef __CUDACC__
 /// As guess_kernel. `bound_bits`: guess_bits, an argument, for an instruction takes one constant, and with the column's
@@ -23,10 +23,10 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
   const int thread = threadIdx.x % group_threads, lane = thread % 32;
   float greatest[2];
   int at[2];
-  const auto begin = [&](int64_t, float(&)[2]) {
+  const auto begin = [&](int64_t) {
     for (int r = 0; r < 2; ++r) greatest[r] = nothing, at[r] = 0;
   };
-  const auto look = [&](int first, typename Tile::Products& product, float(&)[2]) {
+  const auto look = [&](int first, typename Tile::Products& product) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float here[2] = {nothing, nothing};  // of even columns, and of odd ones: neither waits for the other
@@ -56,60 +56,59 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
       x, c, n, k, [](int i) { return i; }, begin, look, end);
 }
 
-/// As contest_kernel.
+/// As contest_kernel, but that products begin with 0: what they would begin with is looked at in the end.
 template <int width>
 __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGroups<width>::block, 1)
     contest_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
                              const float* __restrict__ start_of, Candidates candidates, const int* __restrict__ order,
                              int* contested, int* left, Contest* contest, int32_t* __restrict__ label, int n, int k) {
   using Tile = NarrowGroups<width>;
-  constexpr float closed = -0x1p120f;  // no product gets from there to 0
+  constexpr float closed = std::numeric_limits<float>::infinity();  // no product reaches it
   const int thread = threadIdx.x % group_threads, lane = thread % 32;
   // Of each row of the block, how many others may be as near: of this warp's rows, and of this thread's two.
   int* const found =
       reinterpret_cast<int*>(dynamic_shared<unsigned char>() + Tile::Ring::bytes) + threadIdx.x / 32 * (group_rows / 4);
   int* const own_found = found + lane / 4;
   int row[2], guess[2];
-  const auto begin = [&](int64_t first, float(&start)[2]) {
+  float enough[2];  // products from there on may be as near
+  const auto begin = [&](int64_t first) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int64_t i = first + held_row(thread, 2 * r);
       row[r] = order[i < n ? i : n - 1];
-      start[r] = i < n ? start_of[row[r]] : closed;
+      enough[r] = i < n ? -start_of[row[r]] : closed;
       guess[r] = candidates.guess[row[r]];
     }
     if (lane < group_rows / 4) found[lane] = 0;
     __syncwarp();
   };
-  const auto look = [&](int first, typename Tile::Products& product, float(&start)[2]) {
-    // The sign of all of a thread's products together; those of each row and half of the tile, none of which waits for
-    // another.
-    constexpr int half_columns = Tile::own_columns / 2;
-    unsigned below[2][2] = {{~0u, ~0u}, {~0u, ~0u}};
+  const auto look = [&](int first, typename Tile::Products& product) {
+    float greatest[2][2];  // of each row, and of even columns and odd ones: none waits for another
 #pragma unroll
-    for (int own = 0; own < Tile::own_columns; ++own)
-      for (int r = 0; r < 2; ++r) below[r][own / half_columns] &= __float_as_uint(product[Tile::element(own) + 2 * r]);
-    if (!__any_sync(0xffffffffu, int(below[0][0] & below[0][1] & below[1][0] & below[1][1]) >= 0)) return;
+    for (int own = 0; own < Tile::own_columns; ++own) {
+      for (int r = 0; r < 2; ++r) {
+        const float here = product[Tile::element(own) + 2 * r];
+        greatest[r][own % 2] = own < 2 ? here : fmaxf(greatest[r][own % 2], here);
+      }
+    }
+    bool reached[2];
+    for (int r = 0; r < 2; ++r) reached[r] = fmaxf(greatest[r][0], greatest[r][1]) >= enough[r];
+    if (!__any_sync(0xffffffffu, reached[0] || reached[1])) return;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      unsigned reached = 0;  // bit by bit, its own columns
+      if (!reached[r]) continue;
+      unsigned which = 0;  // bit by bit, its own columns
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        if (int(below[r][half]) < 0) continue;
-        unsigned signs = 0;
-#pragma unroll
-        for (int own = half_columns - 1; own >= 0; --own)
-          signs = __funnelshift_l(__float_as_uint(product[Tile::element(half * half_columns + own) + 2 * r]), signs, 1);
-        reached |= (~signs & ((1u << half_columns) - 1)) << half * half_columns;
-      }
-      for (; reached != 0; reached &= reached - 1) {
-        const int j = first + Tile::column(thread, unsigned(__ffs(int(reached)) - 1));
+      for (int own = 0; own < Tile::own_columns; ++own)
+        which |= unsigned(product[Tile::element(own) + 2 * r] >= enough[r]) << own;
+      for (; which != 0; which &= which - 1) {
+        const int j = first + Tile::column(thread, unsigned(__ffs(int(which)) - 1));
         if (j >= k || j == guess[r]) continue;
         const int place = atomicAdd(&own_found[8 * r], 1);
         if (place < most_candidates)
           candidates.list[int64_t(row[r]) * most_candidates + place] = j;
         else
-          start[r] = closed;  // this row is left: no more of them
+          enough[r] = closed;  // this row is left: no more of them
       }
     }
     __syncwarp();

@@ -1,8 +1,9 @@
 // Products of short rows of halves with all centroids, by warpgroups. A point's whole row is a register operand, and a
-// slot of the ring a whole tile of centroids: one wait, one group of products, one look for each tile. So few products
-// would leave the tensor cores idle while a warpgroup looks at them, were there only two: three or four are under way,
-// none waits for another, and what one leaves idle another one takes. Blocks stay: clusters of two go from one bundle
-// of points to the next. v26b_warpgroups introduces it.
+// slot of the ring a whole tile of centroids. So few products would leave the tensor cores idle while a warpgroup looks
+// at them. A tile therefore goes in two parts, and while a warpgroup looks at one, the other is under way; and there
+// are three or four warpgroups, none of which waits for another. Products begin with 0, which the tensor core does by
+// itself: a number of the row's own would be moved into 64 registers for each tile. Blocks stay: clusters of two go
+// from one bundle of points to the next. v26b_warpgroups introduces it.
 #pragma once
 #include "bulk_ring.cuh"
 #include "projected.cuh"
@@ -21,7 +22,8 @@ struct NarrowGroups {
   static constexpr int cluster_rows = ring_blocks * rows;  // of a cluster: a bundle
   static constexpr int tile_bytes = steps * step_bytes<columns>;
   static constexpr int slots = std::min(12, (208 << 10) / tile_bytes);  // of the 227 KB that a block can have
-  static constexpr int own_columns = columns / 4;  // of a tile: a thread has products of two rows with them
+  static constexpr int parts = 2, part_columns = columns / parts;       // of a tile, those that are looked at together
+  static constexpr int own_columns = part_columns / 4;                  // a thread has products of two rows with them
   static int64_t padded_columns(int k) { return int64_t(blocks(k, columns)) * columns; }
   /// Blocks of a launch for n points.
   static int grid(int n, int multiprocessors) {
@@ -33,26 +35,26 @@ struct NarrowGroups {
   }
   /// Of a thread's products, that of its first row with its own column `own`; that of its second row is 2 behind.
   __host__ __device__ static constexpr int element(int own) { return own / 2 * 4 + own % 2; }
-  /// Which column of the tile that is: held_column(thread, element(own)).
+  /// Which column of the part that is: held_column(thread, element(own)).
   __host__ __device__ static constexpr int column(int thread, unsigned own) {
     return int(own / 2 * 8 + own % 2) + thread % 4 * 2;
   }
 
 #ifdef __CUDACC__
   using Ring = BulkRing<slots, tile_bytes, readers / 32>;
-  using Products = float[columns / 2];  // held_row() and held_column() say of what
+  static constexpr uint64_t next_part = behind(part_columns * 16);  // what is behind a part's first 8 features
+  using Products = float[part_columns / 2];                         // held_row() and held_column() say of what
   /// Threads have so many registers at launch, 65 536 shared out and rounded down to eights: they are moved from those
   /// that only copy to those that multiply.
   static constexpr int launch_registers = 65536 / block / 8 * 8;
   static constexpr int copying_registers = 24;
   static constexpr int multiplying_registers = ((groups + 1) * launch_registers - copying_registers) / groups / 8 * 8;
 
-  /// Of each 64 points in turn, calls begin(first, start), look(column, products, start) for each tile of centroids
-  /// column .. column + columns - 1, and end(first), by the warpgroup that has them: points `first` and on of the list.
-  /// The products with a thread's row r begin with start[r], at first 0, which begin() sets, and look() from the next
-  /// tile on. All are called by whole warps, and end with all lanes together. x: of each point its row, point(i) the
-  /// i-th of the list's n, asked for below n; c: place(), padded_columns(k). Dynamic shared memory: Ring::bytes, and
-  /// what the caller adds.
+  /// Of each 64 points in turn, calls begin(first), look(column, products) for each part of a tile, centroids column ..
+  /// column + part_columns - 1, and end(first), by the warpgroup that has them: points `first` and on of the list. All
+  /// are called by whole warps, and end with all lanes together. x: of each point its row, point(i) the i-th of the
+  /// list's n, asked for below n; c: place(), padded_columns(k). Dynamic shared memory: Ring::bytes, and what the
+  /// caller adds.
   template <class Point, class Begin, class Look, class End>
   __device__ static void multiply(const uint4* __restrict__ x, const unsigned char* __restrict__ c, int n, int k,
                                   const Point& point, const Begin& begin, const Look& look, const End& end) {
@@ -85,23 +87,29 @@ struct NarrowGroups {
           for (int s = 0; s < steps; ++s)
             for (int e = 0; e < 2; ++e) a[s].r[e * 2 + r] = __ldg(words + s * (mma_depth / 2) + e * 4);
         }
-        float start[2] = {};
-        begin(first, start);
+        begin(first);
         for (int tile = 0; tile < tiles; ++tile) {
-          Products product;
-#pragma unroll
-          for (int e = 0; e < columns / 2; ++e) product[e] = start[e / 2 % 2];
           ring.wait_for(at);
-          fence_products();
           const uint64_t b = descriptor<columns>(ring.slot(at));
+          Products product[parts];
+          fence_products();
 #pragma unroll
-          for (int s = 0; s < steps; ++s)
-            multiply_group<columns>(product, a[s], b + s * behind(step_bytes<columns>), true);
-          close_products();
-          finish_products(product);
-          ring.release(at.slot);
-          at.advance(slots);
-          look(tile * columns, product, start);
+          for (int p = 0; p < parts; ++p) {
+#pragma unroll
+            for (int s = 0; s < steps; ++s)
+              multiply_group<part_columns>(product[p], a[s], b + s * behind(step_bytes<columns>) + p * next_part,
+                                           s > 0);
+            close_products();
+          }
+#pragma unroll
+          for (int p = 0; p < parts; ++p) {
+            p == 0 ? finish_products<parts - 1>(product[p]) : finish_products(product[p]);
+            if (p == parts - 1) {
+              ring.release(at.slot);
+              at.advance(slots);
+            }
+            look(tile * columns + p * part_columns, product[p]);
+          }
         }
         end(first);
       }

@@ -73,10 +73,10 @@ template <int pending>
 __device__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
-/// The same for all groups; d can be read.
-template <int count>
+/// The same for all groups but the last `pending`, none of which has to do with d: it can be read.
+template <int pending = 0, int count>
 __device__ void finish_products(float (&d)[count]) {
-  wait_products<0>();
+  wait_products<pending>();
   // The compiler does not know that a product ends here: it must not read d before.
 #pragma unroll
   for (int e = 0; e < count; ++e) asm volatile("" : "+f"(d[e])::"memory");
@@ -85,9 +85,21 @@ __device__ void finish_products(float (&d)[count]) {
 /// Begins d = A B + (more ? d : 0). Until it has ended, nobody touches d, A's registers or B.
 template <int columns>
 __device__ void multiply_group(float (&d)[columns / 2], const FragmentA& a, uint64_t b, bool more) {
-  static_assert(columns == 128 || columns == 168);
+  static_assert(columns == 64 || columns == 128 || columns == 168);
   // clang-format off
-  if constexpr (columns == 128) {
+  if constexpr (columns == 64) {
+    asm volatile(
+        "{ .reg .pred more; setp.ne.b32 more, %37, 0; "
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, {%32, %33, %34, %35}, %36, more, 1, 1, 0; }"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
+          "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
+          "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
+          "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+        : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b), "r"(int(more)));
+  } else if constexpr (columns == 128) {
     asm volatile(
         "{ .reg .pred more; setp.ne.b32 more, %69, 0; "
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
