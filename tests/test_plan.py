@@ -69,7 +69,9 @@ def test_every_option_of_a_part_is_one() -> None:
         planned({"workloads": "*", "variants": "*", "varints": "*"})
 
 
-@pytest.mark.parametrize("plan", ["plan.toml", "summit.toml", "bounds.toml", "grid.toml", "peers.toml"])
+@pytest.mark.parametrize(
+    "plan", ["plan.toml", "summit.toml", "bounds.toml", "grid.toml", "peers.toml", "sustained.toml"]
+)
 def test_the_committed_plans_name_what_there_is(plan: str) -> None:
     done = run(ROOT / "results/nvidia-h200" / plan, "--list")
     assert done.returncode == 0, done.stderr
