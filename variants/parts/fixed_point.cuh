@@ -21,10 +21,11 @@ struct FixedPoint {
   static constexpr int most_words = 3;  // with 300 000 points 132 binary digits; a float has 24, a double 53
   int low = 0, bits = 62, words = 1;
   int high = 1;
+  double unit = 1;  ///< 2^low
   /// For the sums of at most n values, all of them multiples of 2^low and below 2^high. Needs high > low.
   static FixedPoint of(int n, int low, int high) {
     const int bits = std::min(62, 63 - int(std::bit_width(unsigned(n) - 1)));
-    return {low, bits, (high - low - 1) / bits + 1, high};
+    return {low, bits, (high - low - 1) / bits + 1, high, std::ldexp(1.0, low)};
   }
 };
 
@@ -65,18 +66,31 @@ __device__ void for_digits(double x, const FixedPoint& format, Add add) {
   }
 }
 
-/// The mean of `count` > 0 values whose sum's word w is at sum[w * pitch]; off by 4 x 2^-53 of itself at most, and by
-/// what T rounds. The sum may be far below its words where these cancel, so carries are settled before anything is
-/// rounded: a word and the carry of the one below stay within n 2^bits, as -n <= carry < n. Then the words above 0 are
-/// added up from the top: at most three roundings, and one by the division.
+/// The words of a sum, sum[w * pitch], on their way to registers.
+struct SumWords {
+  unsigned long long of[FixedPoint::most_words] = {};
+  SumWords() = default;
+  __device__ SumWords(const unsigned long long* sum, size_t pitch, const FixedPoint& format) {
+#pragma unroll  // who is asked for by number must be a register: here and below
+    for (int w = 0; w < FixedPoint::most_words; ++w)
+      if (w < format.words) of[w] = sum[w * pitch];
+  }
+};
+
+/// The mean of `count` > 0 values whose sum is this; off by 4 x 2^-53 of itself at most, and by what T rounds. The sum
+/// may be far below its words where these cancel, so carries are settled before anything is rounded: a word and the
+/// carry of the one below stay within n 2^bits, as -n <= carry < n. Then the words above 0 are added up from the top: at
+/// most three roundings, and one by the division. To multiply by 2^bits is exact, and by 2^low exact or rounded once.
 template <class T>
-__device__ T mean_of(const unsigned long long* sum, size_t pitch, int count, const FixedPoint& format) {
-  long long digit[FixedPoint::most_words], top = 0;
+__device__ T mean_of(const SumWords& sum, int count, const FixedPoint& format) {
+  long long digit[FixedPoint::most_words] = {}, top = 0;
   const long long all = (1ll << format.bits) - 1;
   const auto settle = [&](bool turned) {
     top = 0;
-    for (int w = 0; w < format.words; ++w) {
-      const auto word = static_cast<long long>(sum[w * pitch]);
+#pragma unroll
+    for (int w = 0; w < FixedPoint::most_words; ++w) {
+      if (w >= format.words) continue;
+      const auto word = static_cast<long long>(sum.of[w]);
       const long long settled = (turned ? -word : word) + top;
       digit[w] = settled & all;
       top = settled >> format.bits;  // rounds down
@@ -86,8 +100,10 @@ __device__ T mean_of(const unsigned long long* sum, size_t pitch, int count, con
   const bool negative = top < 0;
   if (negative) settle(true);
   double value = double(top);
-  for (int w = format.words - 1; w >= 0; --w) value = ldexp(value, format.bits) + double(digit[w]);
-  value = ldexp(value / count, format.low);
+#pragma unroll
+  for (int w = FixedPoint::most_words - 1; w >= 0; --w)
+    if (w < format.words) value = value * double(all + 1) + double(digit[w]);
+  value = value / count * format.unit;
   return T(negative ? -value : value);
 }
 

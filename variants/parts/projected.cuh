@@ -210,10 +210,12 @@ struct FewRows {
   static constexpr int block = 256, features = 128;  // features of a step
   static constexpr int parts = block / width;        // of the features: threads with the same direction
   static constexpr int rows = block / 32;            // a warp fetches each, and finishes it
+  static constexpr int resident = 5;                 // blocks of a multiprocessor: those of K = 5000 run all at a time
 };
 
 template <int width, class T, class Finish>
-__global__ void __launch_bounds__(256) project_few_kernel(const T* __restrict__ x, View<T> view, Directions directions,
+__global__ void __launch_bounds__(256, FewRows<width>::resident)
+    project_few_kernel(const T* __restrict__ x, View<T> view, Directions directions,
                                                           Chosen chosen, int d, Finish finish) {
   using P = FewRows<width>;
   __shared__ __align__(16) double values[P::features][P::rows + 2];  // of a feature two rows can be read at once

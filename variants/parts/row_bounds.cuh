@@ -95,17 +95,28 @@ constexpr int step_block = 128;
 template <class T>
 __global__ void __launch_bounds__(step_block) step_means_kernel(const unsigned long long* sum, const int* count, T* c,
                                                                 double* travelled, FixedPoint format, int k, int d) {
+  constexpr int at_once = 4;  // features of a thread whose loads are on their way together
   __shared__ double of_warp[step_block / 32];
   const int64_t j = blockIdx.x;
   const int own_count = count[j];
   if (own_count == 0) return;  // a centroid without points stays
   double squared = 0;
-  for (int f = threadIdx.x; f < d; f += step_block) {
-    const int64_t e = j * d + f;
-    const T mean = mean_of<T>(sum + e, size_t(k) * d, own_count, format);
-    const double step = double(mean) - double(c[e]);
-    squared += step * step;
-    c[e] = mean;
+  for (int from = threadIdx.x; from < d; from += at_once * step_block) {
+    SumWords words[at_once];
+    T before[at_once];
+#pragma unroll
+    for (int e = 0; e < at_once; ++e) {
+      const int64_t at = j * d + from + e * step_block;
+      if (from + e * step_block < d) words[e] = SumWords(sum + at, size_t(k) * d, format), before[e] = c[at];
+    }
+#pragma unroll
+    for (int e = 0; e < at_once; ++e) {
+      if (from + e * step_block >= d) break;
+      const T mean = mean_of<T>(words[e], own_count, format);
+      const double step = double(mean) - double(before[e]);
+      squared += step * step;
+      c[j * d + from + e * step_block] = mean;
+    }
   }
   squared = sum_of_warp(squared);
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = squared;

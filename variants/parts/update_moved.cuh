@@ -159,7 +159,7 @@ __global__ void exact_means_kernel(const unsigned long long* sum, const int* cou
                                    int d) {
   const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (e >= int64_t(k) * d || count[e / d] == 0) return;  // a centroid without points stays
-  c[e] = mean_of<T>(sum + e, size_t(k) * d, count[e / d], format);
+  c[e] = mean_of<T>(SumWords(sum + e, size_t(k) * d, format), count[e / d], format);
 }
 
 /// Lists the points that have moved, and clears the sums where these are many. The host waits for nothing.
