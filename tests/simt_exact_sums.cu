@@ -111,7 +111,7 @@ TEST(FixedPoint, TheLargestSumFits) {
       std::vector<double> values(size_t(n), sign * 0x1.fffffffffffffp+60);
       values[0] = sign * 1;
       const FixedPoint format = format_of(values);
-      const double mean = mean_of<double>(words_of(values, format).data(), 1, n, format);
+      const double mean = mean_of<double>(SumWords(words_of(values, format).data(), 1, format), n, format);
       const auto expected = double(static_cast<long double>(exact(values, format.low)) / n);
       EXPECT_NEAR(mean, expected, 4 * 0x1p-53 * std::fabs(expected)) << n;
     }
@@ -127,12 +127,13 @@ TEST(FixedPoint, MeansAreThoseOfTheExactSum) {
     }
     const FixedPoint format = format_of(values);
     ASSERT_LE(format.words, FixedPoint::most_words);
-    const std::vector<unsigned long long> sum = words_of(values, format);
+    const std::vector<unsigned long long> words = words_of(values, format);
+    const SumWords sum(words.data(), 1, format);
     const Wide whole = exact(values, format.low);
     const long double expected = std::ldexp(static_cast<long double>(whole) / n, format.low);
-    const double mean = mean_of<double>(sum.data(), 1, n, format);
+    const double mean = mean_of<double>(sum, n, format);
     ASSERT_LE(std::fabs(double(mean - expected)), double(std::fabs(expected)) * 4 * 0x1p-53) << trial;
-    ASSERT_EQ(mean_of<float>(sum.data(), 1, n, format), float(mean));
+    ASSERT_EQ(mean_of<float>(sum, n, format), float(mean));
     if (n == 1) {
       ASSERT_EQ(mean, values[0]);
     }
@@ -172,19 +173,27 @@ struct Updated {
 
 /// Points that are added up anew are put in order first.
 struct Neighbours {
-  int share = 2;        // MovedSums::share
-  bool always = false;  // put in order though they are not added up
+  int share = 2;   // MovedSums::share
+  int stands = 0;  // Standing::share
 };
 
-/// All points, in the order of their labels; guesses that are labels.
-void expect_order(const Order& order, const int* guess, const std::vector<int32_t>& label) {
-  std::vector<int> rows(label.size()), guesses(label.size());
+/// All points, in the order of these labels.
+void expect_order(const Order& order, const std::vector<int32_t>& label) {
+  std::vector<int> rows(label.size());
   check(cudaMemcpy(rows.data(), order.row, rows.size() * sizeof(int), cudaMemcpyDeviceToHost), "downloading an order");
-  check(cudaMemcpy(guesses.data(), guess, rows.size() * sizeof(int), cudaMemcpyDeviceToHost), "downloading guesses");
   for (size_t at = 1; at < rows.size(); ++at) ASSERT_LE(label[rows[at - 1]], label[rows[at]]);
   std::sort(rows.begin(), rows.end());
   for (size_t i = 0; i < rows.size(); ++i) ASSERT_EQ(rows[i], int(i));
-  EXPECT_EQ(guesses, label);
+}
+
+/// So many points are in each cluster.
+template <class T>
+void expect_counts(State<T>& s, const std::vector<int32_t>& label) {
+  std::vector<int> count(k), expected(k);
+  for (const int32_t j : label) ++expected[j];
+  check(cudaMemcpy(count.data(), s.template own<MovedSums>().count, k * sizeof(int), cudaMemcpyDeviceToHost),
+        "downloading counts");
+  EXPECT_EQ(count, expected);
 }
 
 /// Updates by one list of labels after the other.
@@ -205,14 +214,18 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
   restart_rows(s);
   restart_moved(s);
   const Order order = take_order(s, s.n, s.k);
-  int* const guess = s.template device<int>(s.n);
-  check(cudaMemsetAsync(order.count, 0, s.k * sizeof(int), s.stream), "clearing an order");
+  Standing standing{neighbours ? neighbours->stands : 0, s.template device<Standing::State>(1)};
+  check(cudaMemsetAsync(standing.state, 0, sizeof *standing.state, s.stream), "clearing an order");
+  const std::vector<int32_t>* ordered = nullptr;  // by which labels the points are
+  int64_t left = 0;                               // points that left their place since
   for (const auto& label : labels) {
+    for (int i = 0; i < s.n; ++i) left += &label == &labels[0] || label[i] != (&label)[-1][i];
     to_device(s, s.label, label.data(), label.size(), "uploading labels");
     if (neighbours) {
       s.template own<MovedSums>().share = neighbours->share;
-      move_neighbours(s, s.x, order, guess, neighbours->always, list_moved(s));
-      if (neighbours->always) expect_order(order, guess, label);
+      move_neighbours(s, s.x, order, standing, list_moved(s));
+      if (neighbours->stands * left >= s.n) ordered = &label, left = 0;
+      if (neighbours->stands > 0) expect_order(order, *ordered);
       const auto& m = s.template own<MovedSums>();
       launch(exact_means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, m.sum, m.count, s.c, m.format,
              s.k, s.d);
@@ -220,6 +233,7 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
       update_moved(s, s.x);
     }
     cudaStreamSynchronize(s.stream);
+    expect_counts(s, label);
   }
   fetch_moves(s);
   download_rows(s);
@@ -281,9 +295,10 @@ TYPED_TEST(MovedSumsOf, AreTheSameByNeighbours) {
     const Points<TypeParam> points(binades);
     const auto straight = updated(points.rows, points.centroids, points.labels);
     // share 1: all one by one; 1000: all anew, each time.
-    for (const Neighbours& how : {Neighbours{2}, Neighbours{2, true}, Neighbours{1, true}, Neighbours{1000}}) {
+    for (const Neighbours& how :
+         {Neighbours{2}, Neighbours{2, Standing::not_at_all}, Neighbours{2, 4}, Neighbours{1, 2}, Neighbours{1000}}) {
       const auto found = updated(points.rows, points.centroids, points.labels, &how);
-      EXPECT_TRUE(same_bits(straight.centroids, found.centroids)) << how.share << ", " << how.always;
+      EXPECT_TRUE(same_bits(straight.centroids, found.centroids)) << how.share << ", " << how.stands;
       const auto& anew = found.counters.at("points added anew");
       EXPECT_EQ(std::count(anew.begin(), anew.end(), n), how.share == 1 ? 0 : how.share == 2 ? 1 : 3);
     }

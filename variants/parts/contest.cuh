@@ -164,7 +164,9 @@ __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::r
 
 /// One block. Rows that are left, where they are few, are compared with all centroids at once: by doubles that takes no
 /// longer than one round of tiles, in which each multiprocessor has room for 128 rows, few or many.
-__global__ void spare_kernel(const int* left, Contest* contest, Doubtful* doubtful, Doubts* doubts, int few, int n) {
+__global__ void spare_kernel(const int* left, Contest* contest, Doubtful* doubtful, Doubts* doubts, Touched touched,
+                             int few, int n) {
+  if (threadIdx.x == 0) touched.begin_anew();  // no kernel of this assignment asks any more
   const int count = contest->left;
   if (count > few) {
     if (threadIdx.x == 0) contest->listed = count;
@@ -283,8 +285,8 @@ void guess_by_few(State<T>& s, const View<T>& view, bool ordered = false) {
   const auto& few = s.template own<Few>();
   const auto& moved = s.template own<MovedSums>();
   with_width(few, [&]<int width>() {
-    project<width>(s.stream, s.c, view, few.directions, {.count = s.k}, By<width>::padded_columns(s.k), s.d,
-                   By<width>::keep(few, s.k, s.d));
+    project<width>(s.stream, s.c, view, few.directions, {.count = s.k, .touched = moved.touched},
+                   By<width>::padded_columns(s.k), s.d, By<width>::keep(few, s.k, s.d));
     if (moved.done == 0) By<width>::guess(s, few);
   });
   if (moved.done > 0 && ordered) return;
@@ -302,7 +304,7 @@ void contest_by_few(State<T>& s, Contest* contest, Doubts* doubts, const Keep& k
   launch(compare_kernel<T, Keep>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
          s.template own<Rows<T>>().points, s.c, few.candidates, few.contested, &contest->contested, keep, s.d);
   launch(spare_kernel, 1, 256, 0, s.stream, few.left, contest, s.template own<Recheck>().doubtful, doubts,
-         few_left * s.device_info.multiprocessors, s.n);
+         s.template own<MovedSums>().touched, few_left * s.device_info.multiprocessors, s.n);
 }
 
 /// Both, with the exact distance of each row between them.

@@ -79,8 +79,9 @@ struct SumWords {
 
 /// The mean of `count` > 0 values whose sum is this; off by 4 x 2^-53 of itself at most, and by what T rounds. The sum
 /// may be far below its words where these cancel, so carries are settled before anything is rounded: a word and the
-/// carry of the one below stay within n 2^bits, as -n <= carry < n. Then the words above 0 are added up from the top: at
-/// most three roundings, and one by the division. To multiply by 2^bits is exact, and by 2^low exact or rounded once.
+/// carry of the one below stay within n 2^bits, as -n <= carry < n. Then the words above 0 are added up from the top:
+/// at most three roundings, and one by the division. To multiply by 2^bits is exact, and by 2^low exact or rounded
+/// once.
 template <class T>
 __device__ T mean_of(const SumWords& sum, int count, const FixedPoint& format) {
   long long digit[FixedPoint::most_words] = {}, top = 0;

@@ -72,12 +72,7 @@ struct OwnSum<float> {
   }
 };
 
-/// A warp's rows that have the same number, counted and put by one of them: where there are few numbers, all would
-/// meet.
-__device__ inline void count_in_together(const Order& order, int number, bool mine) {
-  const unsigned same = __match_any_sync(0xffffffffu, mine ? number : -1);
-  if (mine && __ffs(int(same)) - 1 == int(threadIdx.x % 32)) atomicAdd(&order.count[number], __popc(same));
-}
+/// A warp's rows that have the same number are put by one of them, as in count_together.
 __device__ inline void put_in_together(const Order& order, int row, int number, bool mine) {
   const unsigned same = __match_any_sync(0xffffffffu, mine ? number : -1);
   const int lane = threadIdx.x % 32, leader = __ffs(int(same)) - 1;
@@ -87,26 +82,35 @@ __device__ inline void put_in_together(const Order& order, int row, int number, 
   if (mine) order.row[place] = row;
 }
 
-/// Is an order asked for? `always`: else where all points are added up anew.
-__device__ inline bool orders(const Moves* moves, int share, bool always, int n) {
-  return always || moves_are_many(moves->points, n, share);
+/// Whether the order of the points is good enough. It must hold each point once; those that moved since it was made are
+/// not among their like, and whoever wants neighbours has a little more to do.
+struct Standing {
+  static constexpr int not_at_all = std::numeric_limits<int>::max();
+  int share = 0;  ///< it is made anew as soon as one point in so many has moved; 0: only where all are added up anew
+  struct State {
+    unsigned long long moved;  ///< points, since it was made, some of them more than once
+    int ends;                  ///< it is made anew in this update
+  }* state = nullptr;          // 1
+};
+
+/// One block: whether the order stands; where it does not, the places of the points of each cluster.
+__global__ void __launch_bounds__(places_block)
+    places_of_clusters_kernel(Order order, const int* count, Standing standing, const Moves* moves, int share, int n,
+                              int k) {
+  __shared__ bool ends;
+  if (threadIdx.x == 0) {
+    const unsigned long long moved = standing.state->moved + moves->points;
+    ends = moves_are_many(moves->points, n, share) || standing.share * moved >= unsigned(n);
+    *standing.state = {ends ? 0 : moved, ends};
+  }
+  __syncthreads();
+  if (ends) find_places(count, order.place, k);
 }
 
-__global__ void count_labels_kernel(const int32_t* label, Order order, const Moves* moves, int share, bool always,
-                                    int n) {
-  if (!orders(moves, share, always, n)) return;
+__global__ void put_labels_kernel(const int32_t* label, Order order, Standing standing, int n) {
+  if (!standing.state->ends) return;
   const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  count_in_together(order, i < n ? label[i] : 0, i < n);
-}
-
-/// Also takes labels for guesses, where there are any.
-__global__ void put_labels_kernel(const int32_t* label, int* guess, Order order, const Moves* moves, int share,
-                                  bool always, int n) {
-  if (!orders(moves, share, always, n)) return;
-  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  const int own = i < n ? label[i] : 0;
-  put_in_together(order, int(i), own, i < n);
-  if (guess && i < n) guess[i] = own;
+  put_in_together(order, int(i), i < n ? label[i] : 0, i < n);
 }
 
 /// Where many points have moved: adds up all of them, in the order of their labels. A block has some neighbours, and
@@ -114,50 +118,49 @@ __global__ void put_labels_kernel(const int32_t* label, int* guess, Order order,
 template <class T>
 __global__ void __launch_bounds__(neighbours)
     sum_neighbours_kernel(const T* __restrict__ rows, const int* __restrict__ order, const int32_t* __restrict__ label,
-                          const Moves* moves, int share, unsigned long long* sum, int* count, FixedPoint format, int n,
-                          int k, int d) {
+                          const Moves* moves, int share, unsigned long long* sum, FixedPoint format, int n, int k,
+                          int d) {
   constexpr int at_once = 16;  // loads of a thread that are on their way together
   __shared__ int point[neighbours], cluster[neighbours];
   if (!moves_are_many(moves->points, n, share)) return;
   const int at = threadIdx.x;
-  const int64_t place = int64_t(blockIdx.x) * neighbours + at;
-  const int here = int(min(int64_t(neighbours), n - (place - at)));
-  point[at] = at < here ? order[place] : 0;
-  cluster[at] = at < here ? label[point[at]] : -1;
-  __syncthreads();
-  if (blockIdx.y == 0 && at < here) {  // a run adds its end, and takes its begin away
-    if (at == 0 || cluster[at - 1] != cluster[at]) atomicAdd(&count[cluster[at]], -at);
-    if (at == here - 1 || cluster[at + 1] != cluster[at]) atomicAdd(&count[cluster[at]], at + 1);
-  }
   int lanes = together;  // threads with a feature each; others have the same features of as many other points
   while (lanes > 16 && lanes / 2 >= d) lanes /= 2;
-  const int f = blockIdx.y * together + at % lanes, begin = at / lanes * lanes, end = min(begin + lanes, here);
-  if (f >= d) return;
+  const int f = blockIdx.y * together + at % lanes, begin = at / lanes * lanes;
   OwnSum<T> own_sum(format);
-  for (int from = begin; from < end; from += at_once) {
-    T value[at_once];
+  for (int64_t first = int64_t(blockIdx.x) * neighbours; first < n; first += int64_t(gridDim.x) * neighbours) {
+    const int here = int(min(int64_t(neighbours), n - first)), end = f < d ? min(begin + lanes, here) : 0;
+    __syncthreads();  // nobody reads the neighbours before any more
+    point[at] = at < here ? order[first + at] : 0;
+    cluster[at] = at < here ? label[point[at]] : -1;
+    __syncthreads();
+    for (int from = begin; from < end; from += at_once) {
+      T value[at_once];
 #pragma unroll
-    for (int e = 0; e < at_once; ++e) value[e] = from + e < end ? rows[int64_t(point[from + e]) * d + f] : T(0);
+      for (int e = 0; e < at_once; ++e) value[e] = from + e < end ? rows[int64_t(point[from + e]) * d + f] : T(0);
 #pragma unroll
-    for (int e = 0; e < at_once; ++e) {
-      if (from + e >= end) continue;
-      own_sum.add(value[e]);
-      const int j = cluster[from + e];
-      if (from + e + 1 < end && cluster[from + e + 1] == j) continue;
-      own_sum.give([&](int w, unsigned long long word) { atomicAdd(sum + (int64_t(w) * k + j) * d + f, word); });
+      for (int e = 0; e < at_once; ++e) {
+        if (from + e >= end) continue;
+        own_sum.add(value[e]);
+        const int j = cluster[from + e];
+        if (from + e + 1 < end && cluster[from + e + 1] == j) continue;
+        own_sum.give([&](int w, unsigned long long word) { atomicAdd(sum + (int64_t(w) * k + j) * d + f, word); });
+      }
     }
   }
 }
 
-/// As move_points, after list_moved. `always`: the points are put in order in any case, and labels into `guess`.
+/// As move_points, after list_moved; the points are put in order where `standing` wants it.
 template <class T>
-void move_neighbours(State<T>& s, const T* rows, const Order& order, int* guess, bool always, const Moves* moves) {
+void move_neighbours(State<T>& s, const T* rows, const Order& order, const Standing& standing, const Moves* moves) {
   const auto& m = s.template own<MovedSums>();
-  launch(count_labels_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, order, moves, m.share, always, s.n);
-  launch(places_kernel, 1, places_block, 0, s.stream, order, s.k);
-  launch(put_labels_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, guess, order, moves, m.share, always, s.n);
-  launch(sum_neighbours_kernel<T>, dim3(blocks(s.n, neighbours), blocks(s.d, together)), neighbours, 0, s.stream, rows,
-         order.row, s.label, moves, m.share, m.sum, m.count, m.format, s.n, s.k, s.d);
+  launch(places_of_clusters_kernel, 1, places_block, 0, s.stream, order, m.count, standing, moves, m.share, s.n, s.k);
+  launch(put_labels_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, order, standing, s.n);
+  // As many blocks as run at a time, as in list_moved().
+  const int parts = blocks(s.d, together);
+  const int grid = std::min(blocks(s.n, neighbours), blocks(int64_t(5) * s.device_info.multiprocessors, parts));
+  launch(sum_neighbours_kernel<T>, dim3(grid, parts), neighbours, 0, s.stream, rows, order.row, s.label, moves, m.share,
+         m.sum, m.format, s.n, s.k, s.d);
   move_points(s, rows, moves, false);
 }
 

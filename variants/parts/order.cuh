@@ -24,15 +24,15 @@ __device__ inline void count_in(const Order& order, int number) {
 
 constexpr int places_block = 1024;
 
-/// One block, once all rows are counted: where those of each number begin.
-static __global__ void __launch_bounds__(places_block) places_kernel(Order order, int k) {
+/// By one block: where the rows of each number begin, of which there are count[number].
+__device__ inline void find_places(const int* count, int* place, int k) {
   constexpr unsigned all = 0xffffffffu;
   __shared__ int of_warp[places_block / 32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int before = 0;
   for (int first = 0; first < k; first += places_block) {
     const int number = first + int(threadIdx.x);
-    const int own = number < k ? order.count[number] : 0;
+    const int own = number < k ? count[number] : 0;
     int sum = own;  // of this lane and those below it
     for (int step = 1; step < 32; step *= 2) {
       const int other = __shfl_up_sync(all, sum, step);
@@ -46,10 +46,16 @@ static __global__ void __launch_bounds__(places_block) places_kernel(Order order
       lower += __shfl_xor_sync(all, lower, step);
       whole += __shfl_xor_sync(all, whole, step);
     }
-    if (number < k) order.place[number] = before + lower + sum - own, order.count[number] = 0;
+    if (number < k) place[number] = before + lower + sum - own;
     before += whole;
     __syncthreads();  // nobody reads the warps' sums any more
   }
+}
+
+/// One block, once all rows are counted.
+[[maybe_unused]] static __global__ void __launch_bounds__(places_block) places_kernel(Order order, int k) {
+  find_places(order.count, order.place, k);
+  for (int number = threadIdx.x; number < k; number += places_block) order.count[number] = 0;  // whom this thread read
 }
 
 /// Once there are places, each row is put to one.

@@ -5,18 +5,26 @@
 
 namespace ladder {
 
+struct Ordered {
+  Standing standing;
+  int* first_guess = nullptr;  // n: before there are labels
+};
+
 template <class T>
 void prepare_ordered(State<T>& s) {
   prepare_bounded(s);
   s.template own<MovedSums>().share = s.axis("share");
   auto& few = s.template own<Few>();
   if (!few.order.row) few.order = take_order(s, s.n, s.k);  // sums want one, though no contest does
+  s.template own<Ordered>() = {{Standing::not_at_all, s.template device<Standing::State>(1)}, few.candidates.guess};
 }
 
 template <class T>
 void forget_ordered(State<T>& s) {
   forget_bounded(s);
-  check(cudaMemsetAsync(s.template own<Few>().order.count, 0, s.k * sizeof(int), s.stream), "clearing an order");
+  const auto& own = s.template own<Ordered>();
+  s.template own<Few>().candidates.guess = own.first_guess;
+  check(cudaMemsetAsync(own.standing.state, 0, sizeof *own.standing.state, s.stream), "forgetting an order");
 }
 template <class T>
 void restart_ordered(State<T>& s) {
@@ -29,11 +37,15 @@ void assign_ordered(State<T>& s) {
   assign_bounded(s, true);
 }
 
+/// The clusters that have the points are the next guesses.
 template <class T>
 void update_ordered(State<T>& s) {
-  const auto& few = s.template own<Few>();
+  auto& few = s.template own<Few>();
+  Standing standing = s.template own<Ordered>().standing;
+  if (few.width == 0) standing.share = 0;
   const Moves* const moves = list_moved(s);
-  move_neighbours(s, s.x, few.order, few.candidates.guess, few.width > 0, moves);
+  move_neighbours(s, s.x, few.order, standing, moves);
+  few.candidates.guess = s.template own<MovedSums>().holds;
   step_to_means(s);
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 #include "certificate.cuh"
 #include "principal.cuh"
+#include "touched.cuh"
 
 namespace ladder {
 
@@ -136,10 +137,11 @@ __host__ __device__ inline float threshold(double square, double distance, int w
 
 // ---- the short rows of many
 
-/// Rows first, first + apart, ..., `count` of them.
+/// Rows first, first + apart, ..., `count` of them. Of few rows, those that are not touched may be left out.
 struct Chosen {
   int64_t first = 0, apart = 1;
   int count = 0;
+  Touched touched = {};
   __host__ __device__ int64_t operator()(int i) const { return first + i * apart; }
 };
 
@@ -215,14 +217,15 @@ struct FewRows {
 
 template <int width, class T, class Finish>
 __global__ void __launch_bounds__(256, FewRows<width>::resident)
-    project_few_kernel(const T* __restrict__ x, View<T> view, Directions directions,
-                                                          Chosen chosen, int d, Finish finish) {
+    project_few_kernel(const T* __restrict__ x, View<T> view, Directions directions, Chosen chosen, int d,
+                       Finish finish) {
   using P = FewRows<width>;
   __shared__ __align__(16) double values[P::features][P::rows + 2];  // of a feature two rows can be read at once
   __shared__ double sums[P::parts][P::rows][width];
   const int lane = threadIdx.x % 32, own = threadIdx.x / 32;
   const int part = threadIdx.x / width, direction = threadIdx.x % width;
   const int64_t row = int64_t(blockIdx.x) * P::rows + own;
+  if (!__syncthreads_or(row >= chosen.count || chosen.touched[int(row)])) return;
   const T* const from = row < chosen.count ? x + chosen(int(row)) * d : nullptr;
   const double unit = scalbn(1.0, view.exponent() + short_exponent(d));
   double sum[P::rows] = {}, square = 0;

@@ -33,14 +33,15 @@ __device__ void begin_row(int i, int guess, double distance, const View<T>& view
 }
 
 /// Begins rows of which enough is known, and lists the others. `loose`: how much the upper end of what is known may
-/// exceed the lower one, relative.
+/// exceed the lower one, relative. Where its centroid has stayed, and so its guess, a row begins as it did last.
 template <class By, int width, class T>
 __global__ void __launch_bounds__(256)
     begin_by_bounds_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, View<T> view, const int* guess,
                            const double* square, const double* centroid_square, float* start, Order order,
-                           RowBounds bounds, double loose, int* list, Contest* contest, int n, int d) {
+                           RowBounds bounds, double loose, int* list, Contest* contest, Touched touched, int n, int d) {
   const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  const bool mine = i < n;
+  const bool mine = i < n && touched[guess[i]];
+  if (!__any_sync(0xffffffffu, mine)) return;
   const int64_t row = mine ? i : 0;
   const int own = mine ? guess[i] : 0;
   const Interval squares = distance_interval<width>(
@@ -93,13 +94,14 @@ constexpr int step_block = 128;
 
 /// As exact_means_kernel, a block for each centroid, which also adds the length of its step to the way it has gone.
 template <class T>
-__global__ void __launch_bounds__(step_block) step_means_kernel(const unsigned long long* sum, const int* count, T* c,
-                                                                double* travelled, FixedPoint format, int k, int d) {
+__global__ void __launch_bounds__(step_block)
+    step_means_kernel(const unsigned long long* sum, const int* count, T* c, double* travelled, Touched touched,
+                      FixedPoint format, int k, int d) {
   constexpr int at_once = 4;  // features of a thread whose loads are on their way together
   __shared__ double of_warp[step_block / 32];
   const int64_t j = blockIdx.x;
   const int own_count = count[j];
-  if (own_count == 0) return;  // a centroid without points stays
+  if (own_count == 0 || !touched[int(j)]) return;  // a centroid without points stays
   double squared = 0;
   for (int from = threadIdx.x; from < d; from += at_once * step_block) {
     SumWords words[at_once];
@@ -166,7 +168,7 @@ void assign_bounded(State<T>& s, bool ordered) {
   with_width(few, [&]<int width>() {
     launch(begin_by_bounds_kernel<Contestants<width>, width, T>, blocks(s.n, 256), 256, 0, s.stream, few.x, few.c,
            view_of(s), few.candidates.guess, few.square, few.centroid_square, few.start, order, bounds,
-           s.axis("loose") / 1000.0, list, contest, s.n, s.d);
+           s.axis("loose") / 1000.0, list, contest, s.template own<MovedSums>().touched, s.n, s.d);
   });
   launch(begin_by_distances_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
          s.x, s.c, view_of(s), few.candidates.guess, few.square, few.start, order, bounds, list, contest, few.width,
@@ -180,7 +182,7 @@ template <class T>
 void step_to_means(State<T>& s) {
   const auto& m = s.template own<MovedSums>();
   launch(step_means_kernel<T>, s.k, step_block, 0, s.stream, m.sum, m.count, s.c, s.template own<RowBounds>().travelled,
-         m.format, s.k, s.d);
+         m.touched, m.format, s.k, s.d);
 }
 
 }  // namespace ladder

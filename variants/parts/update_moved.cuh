@@ -5,6 +5,7 @@
 #include "features.cuh"
 #include "fixed_point.cuh"
 #include "row_range.cuh"
+#include "touched.cuh"
 
 namespace ladder {
 
@@ -23,15 +24,16 @@ struct MovedSums {
   Extremes* extremes = nullptr;       // 1: the range of the points
   FixedPoint format;                  // chosen at upload
   unsigned long long* sum = nullptr;  // words x k x d
-  int* count = nullptr;               // k
+  int* count = nullptr;               // k: points of each cluster
   int32_t* holds = nullptr;           // n: the cluster whose sums have the point, or -1. Labels of the iteration
                                       // before would do in a solve, but an assignment can be made twice
   Moved* moved = nullptr;             // n: a list of them, in no order
   Moves *moves = nullptr, *moves_host = nullptr;  // counted_moves: those of iteration i since the restart are at i
   int share = 2;  // if more than one point in so many has moved, all are added up anew. A move takes a point away from
                   // the one, and adds it to the other: twice the work
-  int done = 0;   // updates since the restart
-  int told = 0;   // how many of them State::counters has
+  Touched touched;
+  int done = 0;  // updates since the restart
+  int told = 0;  // how many of them State::counters has
 };
 
 /// Is it less work to add up all n points anew than to move these? `share`: MovedSums::share.
@@ -92,10 +94,21 @@ void restart_moved(State<T>& s) {
   check(cudaMemsetAsync(m.sum, 0, words * sizeof *m.sum, s.stream), "clearing the sums");
   check(cudaMemsetAsync(m.count, 0, s.k * sizeof *m.count, s.stream), "clearing the counts");
   check(cudaMemsetAsync(m.holds, -1, s.n * sizeof *m.holds, s.stream), "clearing who holds the points");
+  touch_all(m.touched, s.k, s.stream);
 }
 
-/// Lists the points that have moved. One atomic a block on their number.
-__global__ void list_moved_kernel(const int32_t* label, int32_t* holds, Moved* moved, Moves* moves, int n) {
+/// Adds `step` to the points of cluster j, of those lanes that are `mine`, and touches it. One of a warp's lanes with
+/// the same j does so for all of them: where there are few clusters, all would meet.
+__device__ inline void count_together(int* count, const Touched& touched, int j, int step, bool mine) {
+  const unsigned same = __match_any_sync(0xffffffffu, mine ? j : -1);
+  if (!mine || __ffs(int(same)) - 1 != int(threadIdx.x % 32)) return;
+  atomicAdd(&count[j], step * __popc(same));
+  touched.touch(j);
+}
+
+/// Lists the points that have moved, and counts them in their new clusters. One atomic a block on their number.
+__global__ void list_moved_kernel(const int32_t* label, int32_t* holds, Moved* moved, Moves* moves, int* count,
+                                  Touched touched, int n) {
   __shared__ int listed;
   __shared__ unsigned long long first;
   if (threadIdx.x == 0) listed = 0;
@@ -103,6 +116,10 @@ __global__ void list_moved_kernel(const int32_t* label, int32_t* holds, Moved* m
   const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   const int32_t from = i < n ? holds[i] : 0, to = i < n ? label[i] : 0;
   const int rank = from != to ? atomicAdd(&listed, 1) : 0;
+  if (__any_sync(0xffffffffu, from != to)) {
+    count_together(count, touched, from, -1, from != to && from >= 0);
+    count_together(count, touched, to, 1, from != to);
+  }
   __syncthreads();  // all are listed
   if (threadIdx.x == 0 && listed > 0) first = atomicAdd(&moves->points, static_cast<unsigned long long>(listed));
   __syncthreads();  // the block knows its place
@@ -112,14 +129,11 @@ __global__ void list_moved_kernel(const int32_t* label, int32_t* holds, Moved* m
 }
 
 /// Where many have moved, the sums begin anew.
-__global__ void clear_if_many_kernel(const Moves* moves, int share, unsigned long long* sum, int* count, int words,
-                                     int n, int k, int d) {
+__global__ void clear_if_many_kernel(const Moves* moves, int share, unsigned long long* sum, int words, int n, int k,
+                                     int d) {
   if (!moves_are_many(moves->points, n, share)) return;
   const size_t size = size_t(words) * k * d, all = size_t(gridDim.x) * blockDim.x;
-  for (size_t e = blockIdx.x * size_t(blockDim.x) + threadIdx.x; e < size; e += all) {
-    sum[e] = 0;
-    if (e < size_t(k)) count[e] = 0;
-  }
+  for (size_t e = blockIdx.x * size_t(blockDim.x) + threadIdx.x; e < size; e += all) sum[e] = 0;
 }
 
 /// A thread per moved point and feature takes the value from one cluster's sums and adds it to another's; where many
@@ -127,7 +141,7 @@ __global__ void clear_if_many_kernel(const Moves* moves, int share, unsigned lon
 /// threads have neighbouring features, and so neighbouring sums.
 template <class T>
 __global__ void move_kernel(const T* rows, const int32_t* label, const Moved* moved, const Moves* moves, int share,
-                            bool anew, unsigned long long* sum, int* count, FixedPoint format, int n, int k, int d) {
+                            bool anew, unsigned long long* sum, FixedPoint format, int n, int k, int d) {
   const bool all = moves_are_many(moves->points, n, share);
   if (all && !anew) return;
   const auto work = int64_t(all ? n : moves->points);
@@ -148,9 +162,6 @@ __global__ void move_kernel(const T* rows, const int32_t* label, const Moved* mo
       if (move.from >= 0) atomicAdd(word + size_t(move.from) * d, static_cast<unsigned long long>(-digit));
       atomicAdd(word + size_t(to) * d, static_cast<unsigned long long>(digit));
     });
-    if (f > 0) continue;
-    if (move.from >= 0) atomicAdd(&count[move.from], -1);
-    atomicAdd(&count[to], 1);
   }
 }
 
@@ -168,9 +179,11 @@ const Moves* list_moved(State<T>& s) {
   auto& m = s.template own<MovedSums>();
   Moves* const moves = m.moves + std::min(m.done++, counted_moves - 1);
   check(cudaMemsetAsync(moves, 0, sizeof *moves, s.stream), "clearing the moves");
-  launch(list_moved_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, m.holds, m.moved, moves, s.n);
-  const int grid = std::min(blocks(int64_t(m.format.words) * s.k * s.d, 256), 32 * s.device_info.multiprocessors);
-  launch(clear_if_many_kernel, grid, 256, 0, s.stream, moves, m.share, m.sum, m.count, m.format.words, s.n, s.k, s.d);
+  launch(list_moved_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, m.holds, m.moved, moves, m.count, m.touched,
+         s.n);
+  // As many blocks as run at a time: mostly few points move, and blocks that only end take their time, too.
+  const int grid = std::min(blocks(int64_t(m.format.words) * s.k * s.d, 256), 8 * s.device_info.multiprocessors);
+  launch(clear_if_many_kernel, grid, 256, 0, s.stream, moves, m.share, m.sum, m.format.words, s.n, s.k, s.d);
   return moves;
 }
 
@@ -179,8 +192,8 @@ template <class T>
 void move_points(State<T>& s, const T* rows, const Moves* moves, bool anew = true) {
   const auto& m = s.template own<MovedSums>();
   const int grid = std::min(blocks(int64_t(s.n) * s.d, 256), 32 * s.device_info.multiprocessors);
-  launch(move_kernel<T>, grid, 256, 0, s.stream, rows, s.label, m.moved, moves, m.share, anew, m.sum, m.count, m.format,
-         s.n, s.k, s.d);
+  launch(move_kernel<T>, grid, 256, 0, s.stream, rows, s.label, m.moved, moves, m.share, anew, m.sum, m.format, s.n,
+         s.k, s.d);
 }
 
 template <class T>
