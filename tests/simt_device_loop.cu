@@ -17,11 +17,11 @@ struct Count {
   unsigned iteration, twice;
 };
 
-/// Counts an iteration where it is told to, and the changes where it is told to.
+/// Counts an iteration where it is told to, and the changes where it is told to: from 0, as who counts one by one.
 __global__ void count_kernel(int* iteration, unsigned long long* changed, Count* count) {
   const int i = (*iteration)++;
-  *changed = changed_in(i);
-  *count = {unsigned(i), 2 * unsigned(i)};
+  *changed += changed_in(i);
+  count->iteration += unsigned(i), count->twice += 2 * unsigned(i);
 }
 
 struct Done {

@@ -251,7 +251,8 @@ template <class T>
 Contest* contest_of(State<T>& s, const Doubts* doubts) {
   const auto& recheck = s.template own<Recheck>();
   Contest* const contest = s.template own<Few>().contests + (doubts - recheck.doubts);
-  if (recheck.done >= counted) check(cudaMemsetAsync(contest, 0, sizeof *contest, s.stream), "clearing the counts");
+  if (recheck.done >= counted && recheck.done <= beyond_all)
+    check(cudaMemsetAsync(contest, 0, sizeof *contest, s.stream), "clearing the counts");
   return contest;
 }
 

@@ -8,7 +8,8 @@
 namespace ladder {
 
 /// What each iteration counts: `words` of 32 bits, at a place for each, or at the last of the `places` for all beyond.
-/// In a loop all but the first count at the last place, and from there what they have is copied to their own.
+/// In a loop all but the first count at the last place: from there what they have is copied to their own, and the last
+/// is cleared for the next.
 struct History {
   unsigned* first;
   int words, places;
@@ -26,8 +27,7 @@ struct Histories {
   int count;
 };
 
-constexpr int kept_changes = 1024;   ///< after so many iterations the host looks, at the latest
-constexpr int beyond_all = 1 << 30;  ///< iterations: more than any history has places for
+constexpr int kept_changes = 1024;  ///< after so many iterations the host looks, at the latest
 
 /// A loop's state.
 struct Loop {
@@ -46,25 +46,36 @@ template <bool in_graph>
 __global__ void end_iteration_kernel(Loop* loop, Histories histories, const unsigned long long* changed,
                                      [[maybe_unused]] unsigned long long handle) {
   const int iteration = loop->at.done;
+  // Calls act(own, last) for each word at the iteration's own place, and at the last.
+  const auto each_word = [&](const auto& act) {
 #pragma unroll  // who is asked for by number must be a register
-  for (int e = 0; e < most_histories; ++e) {
-    if (e >= histories.count) break;
-    const History& it = histories.of[e];
-    unsigned* const own = it.first + size_t(min(iteration, it.places - 1)) * it.words;
-    unsigned* const last = it.first + size_t(it.places - 1) * it.words;
-    const unsigned* const from = iteration == 0 ? own : last;  // the first was none of the loop's
-    unsigned* const to = iteration == 0 ? last : own;
-    for (int word = threadIdx.x; word < it.words; word += 32) to[word] = from[word];
-  }
+    for (int e = 0; e < most_histories; ++e) {
+      if (e >= histories.count) break;
+      const History& it = histories.of[e];
+      unsigned* const own = it.first + size_t(min(iteration, it.places - 1)) * it.words;
+      unsigned* const last = it.first + size_t(it.places - 1) * it.words;
+      for (int word = threadIdx.x; word < it.words; word += 32) act(own[word], last[word]);
+    }
+  };
+  each_word([&](unsigned& own, unsigned& last) {
+    if (iteration == 0)  // it was none of the loop's
+      last = own;
+    else
+      own = last;
+  });
   __syncwarp();  // of the first iteration, too, `changed` is at the last place now
-  if (threadIdx.x != 0) return;
-  const int done = loop->at.done = iteration + 1;
-  const unsigned long long now = loop->changed[iteration % kept_changes] = *changed;
-  loop->ended = loop->at.stop.reached(done, int64_t(now), loop->at.n);
-  loop->goes_on = !loop->ended && done % kept_changes != 0;
+  bool ended = false;
+  if (threadIdx.x == 0) {
+    const int done = loop->at.done = iteration + 1;
+    const unsigned long long now = loop->changed[iteration % kept_changes] = *changed;
+    ended = loop->ended = loop->at.stop.reached(done, int64_t(now), loop->at.n);
+    loop->goes_on = !ended && done % kept_changes != 0;
 #ifdef __CUDACC__
-  if constexpr (in_graph) cudaGraphSetConditional(handle, loop->goes_on);
+    if constexpr (in_graph) cudaGraphSetConditional(handle, loop->goes_on);
 #endif
+  }
+  if (__shfl_sync(0xffffffffu, int(ended), 0)) return;  // what the last iteration has may be nowhere else
+  each_word([](unsigned&, unsigned& last) { last = 0; });
 }
 
 // ---- the host's side

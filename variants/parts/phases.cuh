@@ -7,6 +7,10 @@
 
 namespace ladder {
 
+/// Iterations, more than anybody counts one by one. So many are done, as a loop on the device tells those who count:
+/// they count at their last places, which it has cleared (device_loop.cuh).
+constexpr int beyond_all = 1 << 30;
+
 template <class T, class E>
 void to_device(State<T>& s, E* to, const E* from, size_t count, const char* what) {
   check(cudaMemcpyAsync(to, from, count * sizeof(E), cudaMemcpyHostToDevice, s.stream), what);

@@ -91,7 +91,8 @@ template <class T>
 Doubts* next_doubts(State<T>& s) {
   auto& own = s.template own<Recheck>();
   Doubts* const doubts = own.doubts + std::min(own.done, counted - 1);
-  if (own.done++ >= counted - 1) check(cudaMemsetAsync(doubts, 0, sizeof *doubts, s.stream), "clearing the counts");
+  if (const int before = own.done++; before >= counted - 1 && before < beyond_all)
+    check(cudaMemsetAsync(doubts, 0, sizeof *doubts, s.stream), "clearing the counts");
   return doubts;
 }
 

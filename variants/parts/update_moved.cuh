@@ -177,8 +177,8 @@ __global__ void exact_means_kernel(const unsigned long long* sum, const int* cou
 template <class T>
 const Moves* list_moved(State<T>& s) {
   auto& m = s.template own<MovedSums>();
-  Moves* const moves = m.moves + std::min(m.done++, counted_moves - 1);
-  check(cudaMemsetAsync(moves, 0, sizeof *moves, s.stream), "clearing the moves");
+  Moves* const moves = m.moves + std::min(m.done, counted_moves - 1);
+  if (m.done++ < beyond_all) check(cudaMemsetAsync(moves, 0, sizeof *moves, s.stream), "clearing the moves");
   launch(list_moved_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, m.holds, m.moved, moves, m.count, m.touched,
          s.n);
   // As many blocks as run at a time: mostly few points move, and blocks that only end take their time, too.
