@@ -295,8 +295,9 @@ TYPED_TEST(MovedSumsOf, AreTheSameByNeighbours) {
     const Points<TypeParam> points(binades);
     const auto straight = updated(points.rows, points.centroids, points.labels);
     // share 1: all one by one; 1000: all anew, each time.
-    for (const Neighbours& how :
-         {Neighbours{2}, Neighbours{2, Standing::not_at_all}, Neighbours{2, 4}, Neighbours{1, 2}, Neighbours{1000}}) {
+    // Orders that never stand; that stand for one update, until the moves of two are too many, or for two.
+    for (const Neighbours& how : {Neighbours{2}, Neighbours{2, Standing::not_at_all}, Neighbours{2, 4},
+                                  Neighbours{1, 3}, Neighbours{1, 2}, Neighbours{1000}}) {
       const auto found = updated(points.rows, points.centroids, points.labels, &how);
       EXPECT_TRUE(same_bits(straight.centroids, found.centroids)) << how.share << ", " << how.stands;
       const auto& anew = found.counters.at("points added anew");
