@@ -9,6 +9,8 @@ namespace ladder {
 
 constexpr int neighbours = 256;  // points of a block, and threads
 constexpr int together = 64;     // features of a block
+template <class T>
+constexpr int neighbours_resident = sizeof(T) == 4 ? 5 : 4;  // blocks of a multiprocessor
 
 /// The exact sum of at most `together` values, of a feature. Of doubles, in words; of floats, in doubles: each value is
 /// split into pieces of 44 binary digits, and a double holds the sum of 2^9 of these, and more, to the last bit. That
@@ -116,7 +118,7 @@ __global__ void put_labels_kernel(const int32_t* label, Order order, Standing st
 /// Where many points have moved: adds up all of them, in the order of their labels. A block has some neighbours, and
 /// some of the features; its threads go through parts of the neighbours side by side.
 template <class T>
-__global__ void __launch_bounds__(neighbours)
+__global__ void __launch_bounds__(neighbours, neighbours_resident<T>)
     sum_neighbours_kernel(const T* __restrict__ rows, const int* __restrict__ order, const int32_t* __restrict__ label,
                           const Moves* moves, int share, unsigned long long* sum, FixedPoint format, int n, int k,
                           int d) {
@@ -156,9 +158,10 @@ void move_neighbours(State<T>& s, const T* rows, const Order& order, const Stand
   const auto& m = s.template own<MovedSums>();
   launch(places_of_clusters_kernel, 1, places_block, 0, s.stream, order, m.count, standing, moves, m.share, s.n, s.k);
   launch(put_labels_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, order, standing, s.n);
-  // As many blocks as run at a time, as in list_moved().
+  // As many blocks as run at a time, as in list_moved(), and none more: it would begin when the others end.
   const int parts = blocks(s.d, together);
-  const int grid = std::min(blocks(s.n, neighbours), blocks(int64_t(5) * s.device_info.multiprocessors, parts));
+  const int most = std::max(1, neighbours_resident<T> * s.device_info.multiprocessors / parts);
+  const int grid = std::min(blocks(s.n, neighbours), most);
   launch(sum_neighbours_kernel<T>, dim3(grid, parts), neighbours, 0, s.stream, rows, order.row, s.label, moves, m.share,
          m.sum, m.format, s.n, s.k, s.d);
   move_points(s, rows, moves, false);
