@@ -78,9 +78,10 @@ def test_the_record_says_which_way_rows_went(ladder: Ladder) -> None:
     assert counted(base, "rows of all features") == 500
 
 
+@pytest.mark.parametrize("variant", [PROJECTED, "v27_row_bounds", "v29_device_loop"])
 @pytest.mark.parametrize("workload", ["kmcuda_tiny", "points2d_tiny"])
-def test_whole_solves_are_exact_with_the_labels_of_before_as_guesses(ladder: Ladder, workload: str) -> None:
-    chosen = ["--workloads", workload, "--variants", PROJECTED, "--device", "simt", "--check"]
+def test_whole_solves_are_exact_with_what_is_known_from_before(ladder: Ladder, workload: str, variant: str) -> None:
+    chosen = ["--workloads", workload, "--variants", variant, "--device", "simt", "--check"]
     (row,) = ladder.run(*chosen, "--axis", "width=48", "--scopes", "solve")["rows"]
     assert row["status"] == "checked", row["reason"]
     assert set(row["counters"]["halves of a short row"]) == {48}

@@ -113,8 +113,8 @@ __device__ Interval distance_interval(const uint4* point, double point_square, c
 #pragma unroll
   for (int e = 0; e < width / 8; ++e) {
     const uint4 left = point[e], right = halves(e);
-    const auto* const a = reinterpret_cast<const __half*>(&left);
-    const auto* const b = reinterpret_cast<const __half*>(&right);
+    __half a[8], b[8];
+    std::memcpy(a, &left, sizeof a), std::memcpy(b, &right, sizeof b);
 #pragma unroll
     for (int f = 0; f < 8; ++f) {
       const int column = e * 8 + f;
