@@ -38,6 +38,7 @@ struct Few {
   Contest *contests = nullptr, *contests_host = nullptr;  // counted: as Recheck::doubts
   int told = 0;                                           // how many of them State::counters has
   bool bounded = false;                                   // not all rows are looked at in each iteration
+  bool shortened = false;                                 // c has the centroids' short rows already
 };
 
 // ---- kernels
@@ -286,8 +287,9 @@ void guess_by_few(State<T>& s, const View<T>& view, bool ordered = false) {
   const auto& few = s.template own<Few>();
   const auto& moved = s.template own<MovedSums>();
   with_width(few, [&]<int width>() {
-    project<width>(s.stream, s.c, view, few.directions, {.count = s.k, .touched = moved.touched},
-                   By<width>::padded_columns(s.k), s.d, By<width>::keep(few, s.k, s.d));
+    if (!few.shortened)
+      project<width>(s.stream, s.c, view, few.directions, {.count = s.k, .touched = moved.touched},
+                     By<width>::padded_columns(s.k), s.d, By<width>::keep(few, s.k, s.d));
     if (moved.done == 0) By<width>::guess(s, few);
   });
   if (moved.done > 0 && ordered) return;

@@ -32,6 +32,15 @@ void upload_all_features(State<T>& s, const RowRange& range) {
   halve_rows_in_groups(s, range);
   if (range.first == 0) upload_gathered(s);
 }
+/// `part` is of these rows alone: what it needs of what was uploaded.
+template <class T>
+void share_all_features(State<T>& s, const RowRange& range, State<T>& part) {
+  auto& own = part.template own<CertifiedInGroups<T>>();
+  own = s.template own<CertifiedInGroups<T>>();
+  own.rows.x += size_t(range.first) * own.rows.plan.steps * mma_depth / 8;
+  own.rows.point += range.first;
+  part.template own<Gathered>() = s.template own<Gathered>();
+}
 /// Labels of all rows, by all features.
 template <class T>
 void assign_by_all(State<T>& s) {
@@ -62,6 +71,13 @@ void upload_all_features(State<T>& s) {
 template <class T>
 void upload_all_features(State<T>& s, const RowRange& range) {
   halve_rows(s, range);
+}
+template <class T>
+void share_all_features(State<T>& s, const RowRange& range, State<T>& part) {
+  auto& own = part.template own<certified::Certified<T>>();
+  own = s.template own<certified::Certified<T>>();
+  own.x.part[0] += size_t(range.first) * own.x.pitch;
+  own.point += range.first;
 }
 template <class T>
 void assign_by_all(State<T>& s) {

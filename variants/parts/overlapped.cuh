@@ -11,28 +11,41 @@ void prepare_overlapped(State<T>& s) {
   prepare_pieces(s, wants_few(s));
 }
 
-template <class T>
-void upload_overlapped(State<T>& s) {
+/// `work`, `send`: as upload_in_pieces; what is done with a piece beside what the contest needs.
+template <class T, class Work, class Send>
+void upload_overlapped(State<T>& s, int pieces, const Work& work, const Send& send) {
   const bool directed = s.template own<Few>().directions.at;
   upload_in_pieces(
-      s, view_of(s), s.axis("pieces"),
+      s, view_of(s), pieces,
       [&](const T* sample, int count) {
         if (directed) find_few(s, sample, count, view_of(s), s.axis("width"));
       },
       [&](const RowRange& range) {
         upload_all_features(s, range);
         project_rows(s, view_of(s), range);
-      });
+        work(range);
+      },
+      send);
+}
+template <class T>
+void upload_overlapped(State<T>& s) {
+  upload_overlapped(
+      s, s.axis("pieces"), [](const RowRange&) {}, Nothing());
 }
 
+/// A restart, but for the initial centroids.
 template <class T>
-void restart_overlapped(State<T>& s) {
-  restart_ahead(s);
+void finish_overlapped(State<T>& s) {
   finish_upload(s, [&] {
     upload_all_features(s);
     if (s.template own<Few>().directions.at) project_points(s, view_of(s), s.axis("width"));
   });
   forget_ordered(s);
+}
+template <class T>
+void restart_overlapped(State<T>& s) {
+  restart_ahead(s);
+  finish_overlapped(s);
 }
 
 template <class T>

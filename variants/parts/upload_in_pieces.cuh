@@ -64,6 +64,8 @@ struct Pieces {
   T* initial = nullptr;        // k x d, page-locked
   bool pending = false;        // is there an upload of which `arrived` was not looked at?
   bool again = false;          // were its points worked on twice?
+  /// Of the first row of a piece.
+  int alignment = RowRange::alignment;
 };
 
 /// `directed`: directions will be found from the sample, too.
@@ -78,19 +80,28 @@ void prepare_pieces(State<T>& s, bool directed) {
 }
 
 /// Piece `p` of `pieces`; of few points some are empty, the last one never.
-inline RowRange piece(int n, int pieces, int p) {
-  const int64_t units = blocks(n, RowRange::alignment);
-  const auto begin = [&](int at) { return int(std::min<int64_t>(units * at / pieces * RowRange::alignment, n)); };
+inline RowRange piece(int n, int pieces, int p, int alignment = RowRange::alignment) {
+  const int64_t units = blocks(n, alignment);
+  const auto begin = [&](int at) { return int(std::min<int64_t>(units * at / pieces * alignment, n)); };
   return {begin(p), begin(p + 1) - begin(p)};
 }
 
 /// One thread. What is no exponent, of points at the centre or of infinite ones, stays far from an int's ends.
 __global__ void make_room_kernel(int* top, int exponents) { *top = min(max(*top, -1000), 2000) + exponents; }
 
+/// What else is to be sent, where nothing is.
+struct Nothing {
+  void operator()() const {}
+};
+/// Pieces are on their way while the host sees to what else is.
+constexpr int first_pieces = 3;
+
 /// Uploads the points to s.x. As soon as the sample is there, and the view is chosen, calls prepare(rows, count), which
-/// may wait for the device; then, for each piece, work(range), as soon as the points of the range are there.
-template <class T, class Prepare, class Work>
-void upload_in_pieces(State<T>& s, const View<T>& view, int pieces, const Prepare& prepare, const Work& work) {
+/// may wait for the device; then, for each piece, work(range), as soon as the points of the range are there. What
+/// send() sends by the copy engine's stream comes behind the first pieces.
+template <class T, class Prepare, class Work, class Send = Nothing>
+void upload_in_pieces(State<T>& s, const View<T>& view, int pieces, const Prepare& prepare, const Work& work,
+                      const Send& send = {}) {
   auto& own = s.template own<Pieces<T>>();
   const size_t row = s.d * sizeof(T), apart = s.n / own.sampled_rows * row;
   own.begun.record(s.stream);
@@ -99,12 +110,14 @@ void upload_in_pieces(State<T>& s, const View<T>& view, int pieces, const Prepar
                           own.copies.stream),
         "uploading a sample of the points");
   own.sampled.record(own.copies.stream);
+  const auto range_of = [&](int p) { return piece(s.n, pieces, p, own.alignment); };
   for (int p = 0; p < pieces; ++p) {
-    const RowRange range = piece(s.n, pieces, p);
+    const RowRange range = range_of(p);
     const size_t first = size_t(range.first) * s.d;
     check(cudaMemcpyAsync(s.x + first, s.points + first, range.count * row, cudaMemcpyHostToDevice, own.copies.stream),
           "uploading the points");
     own.there[p].record(own.copies.stream);
+    if (p == std::min(first_pieces, pieces) - 1) send();
   }
 
   clear_top(s, own.top);
@@ -118,16 +131,18 @@ void upload_in_pieces(State<T>& s, const View<T>& view, int pieces, const Prepar
   fetch_top(&own.arrived->taken, view.top);
   prepare(own.sample, own.sampled_rows);
   for (int p = 0; p < pieces; ++p) {
-    const RowRange range = piece(s.n, pieces, p);
+    const RowRange range = range_of(p);
     own.there[p].await(s.stream);
     if (range.count == 0) continue;
     raise_top(s, s.x + size_t(range.first) * s.d, View<T>{view.centre, own.top}, range.count, s.d);
     widen_range(s, s.x, range);
+    if (p == pieces - 1) {  // the host hears of them while the device works on the last piece
+      fetch_top(&own.arrived->top, own.top);
+      fetch_range(s, &own.arrived->range);
+      own.known.record(s.stream);
+    }
     work(range);
   }
-  fetch_top(&own.arrived->top, own.top);
-  fetch_range(s, &own.arrived->range);
-  own.known.record(s.stream);
   own.pending = true;
 }
 
@@ -147,13 +162,17 @@ void finish_upload(State<T>& s, const Again& again) {
 /// The initial centroids, by way of page-locked memory: the driver would put them into such memory itself, but only
 /// when the points are there. This way the host does it while they are still on their way.
 template <class T>
-void restart_ahead(State<T>& s) {
+void send_initial(State<T>& s, cudaStream_t stream) {
   auto& own = s.template own<Pieces<T>>();
-  const size_t count = size_t(s.k) * s.d;
+  const size_t bytes = size_t(s.k) * s.d * sizeof(T);
   own.left.await();
-  std::memcpy(own.initial, s.problem.centroids, count * sizeof(T));
-  to_device(s, s.c, own.initial, count, "uploading the initial centroids");
-  own.left.record(s.stream);
+  std::memcpy(own.initial, s.problem.centroids, bytes);
+  check(cudaMemcpyAsync(s.c, own.initial, bytes, cudaMemcpyHostToDevice, stream), "uploading the initial centroids");
+  own.left.record(stream);
+}
+template <class T>
+void restart_ahead(State<T>& s) {
+  send_initial(s, s.stream);
 }
 
 /// For each iteration that was told: whether its points went the long way.

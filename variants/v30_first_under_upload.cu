@@ -1,0 +1,58 @@
+// v30: the first assignment while the points arrive. Since v28 the device has done what it can with each piece of the
+// points before the next one is there, and half of the time it still waits for the copy engine. The initial centroids
+// are known before any point is; so each piece is assigned to them, too (parts/first_ahead.cuh), and when the last one
+// is, the solve begins with the sums. What was found is taken by the first assignment of a solve that begins with these
+// very centroids, once: a solve that is begun again works it out as the base does. Labels and centroids are the base's,
+// to the last bit.
+//
+// for cuda: 90a
+#include "parts/overlapped.cuh"
+
+// After it, as in the base: so that ladder diff shows what changed, not what moved.
+#include "parts/contested_loop.cuh"
+#include "parts/first_ahead.cuh"
+
+namespace {
+using namespace ladder;
+
+template <class T>
+void prepare(State<T>& s) {
+  prepare_first_ahead(s);
+  prepare_loop(s);
+}
+
+template <class T>
+void solve(State<T>& s) {
+  solve_contested(s, [&] { assign_first_ahead(s), update_ordered(s); });
+}
+
+std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
+  const std::string why = refuse_contested(p, device, axes);
+  return why.empty() ? refuse_loop() : why;
+}
+
+template <class T>
+constexpr Phases<T> phases{.prepare = prepare<T>,
+                           .upload = upload_first_ahead<T>,
+                           .restart = restart_first_ahead<T>,
+                           .assign = assign_first_ahead<T>,
+                           .update = update_ordered<T>,
+                           .solve = solve<T>,
+                           .download = download_first_ahead<T>};
+}  // namespace
+
+LADDER_VARIANT(
+        .id = "v30_first_under_upload", .base = "v29_device_loop",
+        .idea = "the first assignment, of each piece of the points, while the next ones are copied",
+        .expect =
+            "the base's whole run at kmcuda on an H200 takes 20.4 ms: 9.66 the upload, of which the copy alone is 8.9 "
+            "and the device works some 4, and 10.33 the solve, whose first iteration is about 1.5. All of that but the "
+            "sums, 0.35, and what is small goes under the copy: 1 ms less; the last piece takes longer than it did, a "
+            "guess and a contest by 25000 rows, some 0.2. Where the copy is short beside an iteration, little. A "
+            "larger step: a piece is a problem of its own, and what was found ahead may not hold",
+        .shows = "end_to_end", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
+        .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
+                 {"loose", {0, 3, 10, 30, 60}, 10},
+                 {"share", {2, 3, 4, 6, 8, 12}, 4},
+                 {"pieces", {1, 2, 4, 8, 12, 16, 32}, 12}},
+        .prunes = true, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
