@@ -78,7 +78,7 @@ def test_the_record_says_which_way_rows_went(ladder: Ladder) -> None:
     assert counted(base, "rows of all features") == 500
 
 
-@pytest.mark.parametrize("variant", [PROJECTED, "v27_row_bounds", "v29_device_loop"])
+@pytest.mark.parametrize("variant", [PROJECTED, "v27_row_bounds", "v30_first_under_upload"])
 @pytest.mark.parametrize("workload", ["kmcuda_tiny", "points2d_tiny"])
 def test_whole_solves_are_exact_with_what_is_known_from_before(ladder: Ladder, workload: str, variant: str) -> None:
     chosen = ["--workloads", workload, "--variants", variant, "--device", "simt", "--check"]

@@ -49,13 +49,16 @@ template <class T>
 class Solver {
  public:
   Solver(const Card& card, const Device& device, const Axes& axes, const std::vector<T>& points, int k, int d)
-      : driver_(problem(points, k, d), device, card, axes) {}
+      : driver_(problem(points, k, d), device, card, axes) {
+    driver_.restart(0);  // what an upload finds ahead is its first restart's alone
+  }
 
   /// Other points, as many, in the place of these.
   void upload(const std::vector<T>& points) {
     driver_.synchronize();
     std::copy(points.begin(), points.end(), const_cast<T*>(driver_.state().points));  // the variant's page-locked copy
     driver_.call(driver_.phases().upload);
+    driver_.restart(0);
   }
   Left<T> by_host(const Stop& stop) {
     driver_.restart(0);
