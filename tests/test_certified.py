@@ -13,7 +13,7 @@ from pathlib import Path
 import exact_labels
 import numpy as np
 import pytest
-from adversarial import ADVERSARIAL, Data, aligned, near_ties
+from adversarial import ADVERSARIAL, Data, aligned, near_ties, one_far_point
 from conftest import BUILD, GPU_ONLY, ROOT, Ladder
 
 PLANTED = "v23_certified"  # the rung whose copies get a fault
@@ -62,6 +62,28 @@ def test_more_features_than_the_bounds_are_proven_for_are_refused(ladder: Ladder
     (row, *_) = run(ladder, lambda: (np.eye(4, 65537), np.eye(2, 65537)), PLANTED, status=2)
     assert row["status"] == "refused"
     assert row["reason"] == "its bounds are proven for up to 65536 features, these points have 65537"
+
+
+FLOATS = "v20_register_tile,v21_async_copy,v22_tensor_split"  # who add squared distances up in floats
+
+
+def test_values_whose_squares_overflow_are_refused_by_row_and_column(ladder: Ladder) -> None:
+    rows = run(ladder, one_far_point, FLOATS, status=1)
+    assert {row["variant"] for row in rows} == set(FLOATS.split(","))
+    for row in rows:
+        assert row["status"] == "failed" and "row 100, column 0 holds 1.00000002e+30: " in row["reason"], row["reason"]
+        assert "over 3 features" in row["reason"] and "overflow beyond 5.32511623e+18; " in row["reason"]
+        tally = exact_labels.judged([row], "here")
+        assert tally.refused == {row["variant"]: 1} and not tally.faults
+
+
+def test_as_large_values_as_are_taken_have_the_labels_that_rounding_allows(ladder: Ladder) -> None:
+    def corners() -> Data:
+        signs = np.random.default_rng(1).choice([-1, 1], (300, 3))
+        return signs * np.linspace(2.5e18, 5.325e18, 300)[:, None], np.eye(3) * 5.325e18
+
+    rows = run(ladder, corners, FLOATS)
+    assert {row["status"] for row in rows} == {"checked"}, [row["reason"] for row in rows]
 
 
 def faulty_copy(folder: Path, faults: list[tuple[str, str, str]], planted: str = PLANTED) -> Path:

@@ -7,6 +7,7 @@
 // float's squares are about to vanish, too, rows keep fewer bits: parts/halves.cuh.)
 #include "parts/features.cuh"
 #include "parts/norms.cuh"
+#include "parts/square_range.cuh"
 #include "parts/tensor_tiles.cuh"
 #include "parts/update_lanes.cuh"
 
@@ -78,6 +79,7 @@ __global__ void __launch_bounds__(Tile::block, 1)
 
 void prepare(State<float>& s) {
   prepare_norms(s);
+  prepare_square_range(s);
   auto& own = s.own<Split>();
   const int64_t points = Tile::padded_rows(s.n), centroids = Tile::padded_columns(s.k);
   own = {take_half_rows(s, 2, points, s.d), take_half_rows(s, 2, centroids, s.d), s.device<float>(points),
@@ -86,6 +88,7 @@ void prepare(State<float>& s) {
 
 void upload(State<float>& s) {
   upload_features(s);
+  refuse_square_range(s);
   const auto& own = s.own<Split>();
   split(s, s.own<Rows<float>>().points, own.x, own.x_factor, s.n, Tile::padded_rows(s.n));
 }

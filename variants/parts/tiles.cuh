@@ -4,6 +4,7 @@
 #pragma once
 #include "norms.cuh"
 #include "pieces.cuh"
+#include "square_range.cuh"
 #include "update_shared.cuh"
 
 namespace ladder {
@@ -68,6 +69,7 @@ void to_tiles(State<T>& s, const T* from, T* to, int count, int wide, int steps)
 template <class T>
 void prepare_tiles(State<T>& s) {
   prepare_sums(s);
+  prepare_square_range(s);
   auto& tiles = s.template own<Tiles<T>>();
   tiles.points = s.axis("points"), tiles.block = s.axis("block");
   // Large tiles are worth it only where every multiprocessor has one.
@@ -93,6 +95,7 @@ template <class T>
 void upload_tiles(State<T>& s) {
   const auto& tiles = s.template own<Tiles<T>>();
   upload_features(s);
+  refuse_square_range(s);  // while the rows are where they arrived
   to_tiles<T, Layout::features>(s, s.x, tiles.x, s.n, tiles.wide_points, tiles.steps);
 }
 
