@@ -275,7 +275,7 @@ TEST(Projected, BoundsHold) {
 
 TEST(Projected, DirectionsNeedNotBeOrthonormal) {
   Case bad = low_rank();
-  for (const double stretch : {0.9, 1.1, 0.0}) {
+  for (const double stretch : {0.9, 1.1, 0.0, 1.5, 30.0, 1e6, 1e200, double(INFINITY), double(NAN)}) {
     bad.stretch = stretch;
     EXPECT_EQ(missed(bad), 0) << stretch;
   }

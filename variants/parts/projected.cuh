@@ -35,7 +35,7 @@ __host__ __device__ inline __half half_up(double value) {
 }
 
 /// By how much at most sums of d products, in double, put a projection off, relative to the row's length: each is off
-/// by (d + 2) 2^-53, and there are at most 128 of them.
+/// by (d + 2) 2^-53 times the length of its direction, below sqrt(2), and there are at most 128 of them.
 __host__ __device__ inline double of_projection(int d) { return (d + 16) * 0x1p-49; }
 
 /// What is known of a row of length `whole` beside the halves of its coordinates.
@@ -44,13 +44,15 @@ struct Parted {
 };
 
 /// Splits a row, by a warp: `coordinate(k)` is its coordinate in direction k, `square` the square of its length, both
-/// in the row's unit; `put(k, half)` keeps a half.
+/// in the row's unit; `put(k, half)` keeps a half. Directions whose defect is not below 1 are not looked at: some may
+/// be so long that what is said of roundings, and of the range of halves, is not true of them.
 template <class Coordinate, class Put>
 __device__ Parted part_row(int directions, int d, double square, double defect, const Coordinate& coordinate,
                            const Put& put) {
   double kept = 0, lost = 0, cross = 0;
+  const bool sound = defect < 1;  // a number, too
   for (int k = threadIdx.x % 32; k < directions; k += 32) {
-    const double here = coordinate(k);
+    const double here = sound ? coordinate(k) : 0;
     const __half half = __double2half(here);
     const double a = double(__half2float(half)), off = here - a;  // exact
     kept += a * a, lost += off * off, cross += a * off;
@@ -60,8 +62,9 @@ __device__ Parted part_row(int directions, int d, double square, double defect, 
   const double whole = sqrt(square) * (1 + of_doubles), length = sqrt(kept) * (1 + of_doubles);
   const double off = of_projection(d) * whole;
   // |r|^2 = |y|^2 - 2 a.Py + |P^T a|^2, and Py = a + what was lost.
-  const double rest = square * (1 + 4 * of_doubles) - kept - 2 * cross + defect * length * length + 2 * off * length;
-  return {length, (sqrt(lost) * (1 + of_doubles) + off + defect * length) * (1 + of_doubles),
+  const double strain = sound ? defect * length : 0;
+  const double rest = square * (1 + 4 * of_doubles) - kept - 2 * cross + strain * length + 2 * off * length;
+  return {length, (sqrt(lost) * (1 + of_doubles) + off + strain) * (1 + of_doubles),
           sqrt(max(rest, 0.0) + 0x1p-36 * square) * (1 + of_doubles)};
 }
 
