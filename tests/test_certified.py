@@ -64,6 +64,23 @@ def test_more_features_than_the_bounds_are_proven_for_are_refused(ladder: Ladder
     assert row["reason"] == "its bounds are proven for up to 65536 features, these points have 65537"
 
 
+def one_place(rows: int = 400, seed: int = 11) -> Data:
+    """Centroids that begin at the same place, and part."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((rows, 12)), np.repeat(rng.standard_normal((1, 12)), 300, axis=0)
+
+
+@pytest.mark.parametrize("width", [32, 48, 64, 96, 128])
+def test_distances_from_short_rows_are_right_as_the_rungs_are_compiled(ladder: Ladder, width: int) -> None:
+    for name, rows in zip(("points", "centroids"), one_place(), strict=True):
+        np.save(ladder.folder / f"{name}.npy", rows.astype(np.float32))
+    # None but row 0 of the centroids has points at first; no row's distance is exact, as the bounds are not narrow.
+    chosen = ["--variants", "v27_row_bounds", "--device", "simt", "--check", "--stop", "fixed:4"]
+    chosen += ["--data", ladder.folder / "points.npy", "--init", ladder.folder / "centroids.npy", "--k", "300"]
+    rows = ladder.run(*chosen, "--axis", f"width={width}", "--axis", "loose=60")["rows"]
+    assert {row["status"] for row in rows} == {"checked"}, [row["reason"] for row in rows]
+
+
 FLOATS = "v20_register_tile,v21_async_copy,v22_tensor_split"  # who add squared distances up in floats
 
 
