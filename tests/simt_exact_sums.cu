@@ -140,6 +140,97 @@ TEST(FixedPoint, MeansAreThoseOfTheExactSum) {
   }
 }
 
+// ---- sums of neighbours
+
+/// A float of up to 24 bits, the highest of them just below 2^top, in a format that begins at 2^0.
+float ending_at(int top, std::mt19937& random) {
+  const unsigned mantissa = random() % 3 == 0 ? 1u << 23 : (1u << 24) - 1 - random() % (random() % 2 ? 4 : 1u << 22);
+  return std::trunc(std::ldexp(float(mantissa), top - 24)) * (random() % 4 == 0 ? -1.0f : 1.0f);
+}
+
+/// The words of the sum of some values, as a run of neighbours brings them.
+std::vector<unsigned long long> words_of_run(const std::vector<float>& values, const FixedPoint& format) {
+  std::vector<unsigned long long> words(FixedPoint::most_words);
+  OwnSum<float> sum(format);
+  for (const float value : values) sum.add(value);
+  sum.give([&](int w, unsigned long long word) { words.at(size_t(w)) += word; });
+  return words;
+}
+
+/// Values whose ends lie where words or pieces end, so that words have the most to hold.
+std::vector<float> at_the_ends(int count, const FixedPoint& format, std::mt19937& random) {
+  std::vector<float> values;
+  for (int i = 0; i < count; ++i) {
+    const int ends = random() % 2 ? format.bits : OwnSum<float>::bits;
+    const int top = ends * int(1 + random() % 3) + int(random() % 8) - 2;
+    values.push_back(ending_at(std::clamp(top, 1, format.high), random));
+  }
+  return values;
+}
+
+// What docs/certificate.md says of a run, some points of which have left since: its words up to any one of them hold no
+// more than as many values would. Bits that no number of points has are tried, too, but for the widest: 128 bits hold
+// the sums here.
+TEST(OwnSum, WordsOfARunHoldNoMoreThanItsPointsCould) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 20000; ++trial) {
+    FixedPoint format;
+    format.bits = 32 + int(random() % 25), format.words = 2,
+    format.high = format.bits + 1 + int(random() % format.bits);
+    const int points = 1 + int(random() % 16);
+    const std::vector<float> values = at_the_ends(points, format, random);
+    std::vector<unsigned long long> words = words_of_run(values, format);
+    bool all_left = true;
+    for (const float value : values) {
+      if (random() % 3 == 0) {
+        all_left = false;
+      } else {
+        for_digits(value, format, [&](int w, long long digit) { words[size_t(w)] -= (unsigned long long)(digit); });
+      }
+    }
+    Wide held = 0;
+    for (int w = 0; w < format.words; ++w) {
+      held += Wide(static_cast<long long>(words[size_t(w)])) << (w * format.bits);
+      const Wide room = Wide(points) << ((w + 1) * format.bits);
+      ASSERT_LE(held < 0 ? -held : held, all_left ? room : room - 1) << trial << ", word " << w;
+    }
+  }
+}
+
+// As many points as leave no bit to spare: added up in runs, then one after the other leaves and another one comes.
+TEST(OwnSum, MeansAreRightWhileAllPointsLeaveAndOthersCome) {
+  constexpr int all = 1 << 10;
+  std::mt19937 random(6);
+  for (int trial = 0; trial < 40; ++trial) {
+    const FixedPoint format = FixedPoint::of(all, 0, 54 + int(random() % 50));
+    ASSERT_EQ(Wide(all) << format.bits, Wide(1) << 63);
+    const std::vector<float> first = at_the_ends(all / 2, format, random), then = at_the_ends(all / 2, format, random);
+    std::vector<unsigned long long> words(FixedPoint::most_words);
+    Wide whole = 0;
+    for (size_t begin = 0, length; begin < first.size(); begin += length) {
+      length = std::min(first.size() - begin, size_t(1 + random() % 16));
+      const std::vector<float> run(first.begin() + long(begin), first.begin() + long(begin + length));
+      const auto its = words_of_run(run, format);
+      for (size_t w = 0; w < its.size(); ++w) words[w] += its[w];
+      for (const float value : run) whole += Wide(value);
+    }
+    const auto move = [&](float value, int sign) {
+      for_digits(value, format,
+                 [&](int w, long long digit) { words[size_t(w)] += (unsigned long long)(sign * digit); });
+      whole += sign * Wide(value);
+    };
+    for (size_t i = 0; i < first.size(); ++i) {
+      move(first[i], -1);
+      if (trial % 2) move(then[i], 1);
+      const int count = trial % 2 ? all / 2 : all / 2 - 1 - int(i);
+      if (count == 0) break;
+      const auto expected = double(static_cast<long double>(whole) / count);
+      const double mean = mean_of<double>(words.data(), 1, count, format);
+      ASSERT_LE(std::fabs(mean - expected), 4 * 0x1p-53 * std::fabs(expected)) << trial << ", " << i;
+    }
+  }
+}
+
 // ---- updates
 
 constexpr int n = 700, d = 5, k = 9;

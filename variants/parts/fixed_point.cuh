@@ -7,7 +7,8 @@
 //
 // No overflow: a sum is over at most n points, and bits <= 63 - ceil(log2 n), so n 2^bits <= 2^63 and each word ends
 // within n (2^bits - 1) < 2^63. Words count modulo 2^64, so that nothing can be lost on the way there, whatever the
-// order in which points come and go.
+// order in which points come and go. Who adds up some points elsewhere first (neighbour_sums.cuh) brings other words of
+// the same sum; docs/certificate.md shows that there is room for these, too.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -91,8 +92,8 @@ __device__ T mean_of(const SumWords& sum, int count, const FixedPoint& format) {
 #pragma unroll
     for (int w = 0; w < FixedPoint::most_words; ++w) {
       if (w >= format.words) continue;
-      const auto word = static_cast<long long>(sum.of[w]);
-      const long long settled = (turned ? -word : word) + top;
+      const unsigned long long word = turned ? 0 - sum.of[w] : sum.of[w];
+      const auto settled = static_cast<long long>(word + static_cast<unsigned long long>(top));
       digit[w] = settled & all;
       top = settled >> format.bits;  // rounds down
     }
