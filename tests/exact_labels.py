@@ -2,6 +2,7 @@
 on the adversarial sets of tests/adversarial.py and on random shapes. The certificate's claim, tried.
 
     .venv/bin/python tests/exact_labels.py [--trials 300] [--seconds 60] [--device simt|cuda] [--variants GLOBS]
+    .venv/bin/python tests/exact_labels.py --sets none --trials 1000 --seconds 600 --seed 2      # random shapes alone
 
 On a GPU the certificate's probe of the tensor cores (tests/probe_tensor_cores.cu) is built and run beside them.
 
@@ -121,11 +122,15 @@ class Tally:
     labels: Counter[str] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    trials: int = 0  # of the cases
+    shapes: set[str] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)  # a sentence for each rung that was wrong, or failed
 
     def add(self, other: Tally) -> None:
         for mine, its in ((self.labels, other.labels), (self.wrong, other.wrong), (self.refused, other.refused)):
             mine.update(its)
+        self.trials += other.trials
+        self.shapes |= other.shapes
         self.faults += other.faults
 
 
@@ -172,7 +177,9 @@ def attempt(case: Case, options: argparse.Namespace, ladder: Path) -> tuple[str,
         command += ["--stop", stop, "--out", folder / "record.json"]
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=ROOT, check=False)
         if (folder / "record.json").exists():
-            return what, judged(json.loads((folder / "record.json").read_text())["rows"], what)
+            tally = judged(json.loads((folder / "record.json").read_text())["rows"], what)
+            tally.trials, tally.shapes = int(case.name == "trial"), {shape}
+            return what, tally
     said = done.stderr.strip().splitlines()
     return what, Tally(faults=[f"{what}: `ladder run` ended with status {done.returncode}: {said[-1] if said else ''}"])
 
@@ -253,7 +260,7 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=300, help="random shapes (300)")
     parser.add_argument("--seconds", type=float, default=0, help="begin nothing after, and go on until then")
-    parser.add_argument("--sets", default=",".join(names), help=f"of {', '.join(names)} (all)")
+    parser.add_argument("--sets", default=",".join(names), help=f"of {', '.join(names)}, or none (all)")
     parser.add_argument("--points", type=int, help="rows of a set, and of a trial at most (by the device)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", choices=tuple(SIZES), help="default: a GPU where there is one, else simt")
@@ -262,7 +269,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--variants", default="", help="globs (all whose labels are those of the exact minimum)")
     parser.add_argument("--modules", nargs="*", default=[], help="more folders with built variants")
     options = parser.parse_args(words)
-    options.sets = [name for name in options.sets.split(",") if name]
+    options.sets = [name for name in options.sets.split(",") if name and options.sets != "none"]
     if unknown := set(options.sets) - set(names):
         parser.error(f"there is no set '{min(unknown)}': {', '.join(names)}")
 
@@ -294,7 +301,8 @@ def main(words: list[str] | None = None) -> int:
     if not labels:
         print(f"nothing was compared: no rung took any of {done} cases on {options.device}")
         return 2
-    print(f"All {labels:,} labels of {len(whole.labels)} rungs in {done} cases are those of the exact minimum.")
+    tried = f"{done} cases ({whole.trials} of them trials, {len(whole.shapes)} shapes)"
+    print(f"All {labels:,} labels of {len(whole.labels)} rungs in {tried} are those of the exact minimum.")
     return 0
 
 

@@ -32,7 +32,14 @@ def test_every_label_of_every_step_is_counted(run: Main) -> None:
     status, lines = run("--variants", "v01_global", "--sets", "duplicates", "--trials", "1", "--points", "200")
     # The labels of two iterations, of the last centroids, and of one more iteration from others.
     assert lines[0].startswith("[1 of 2, 0:0") and "duplicates 1: 200 x 6 float32, K = 45, fixed:2: 800" in lines[0]
-    assert lines[-1].endswith(" labels of 1 rungs in 2 cases are those of the exact minimum.") and status == 0
+    tried = "2 cases (1 of them trials, 2 shapes)"
+    assert lines[-1].endswith(f" labels of 1 rungs in {tried} are those of the exact minimum.") and status == 0
+
+
+def test_trials_are_reached_without_any_set(run: Main) -> None:
+    for sets in ("none", ""):
+        status, lines = run("--variants", "v01_global", "--sets", sets, "--trials", "2", "--points", "100")
+        assert status == 0 and " trial 1" in lines[0] and "in 2 cases (2 of them trials, 2 shapes) are" in lines[-1]
 
 
 def test_a_wrong_variant_is_found(run: Main) -> None:
