@@ -8,13 +8,14 @@
 
 // After it, as in the base: so that ladder diff shows what changed, not what moved.
 #include "parts/contested_loop.cuh"
+#include "parts/first_ahead.cuh"
 
 namespace {
 using namespace ladder;
 
 template <class T>
 void prepare(State<T>& s) {
-  prepare_overlapped(s);
+  prepare_first_ahead(s);
   s.template own<MovedSums>().touched = take_touched(s, s.k);
   s.template own<Ordered>().standing.share = s.axis("stands");
   prepare_loop(s);
@@ -22,7 +23,7 @@ void prepare(State<T>& s) {
 
 template <class T>
 void solve(State<T>& s) {
-  solve_contested(s, [&] { assign_ordered(s), update_ordered(s); });
+  solve_contested(s, [&] { assign_first_ahead(s), update_ordered(s); });
 }
 
 std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
@@ -32,16 +33,16 @@ std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
 
 template <class T>
 constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload_overlapped<T>,
-                           .restart = restart_overlapped<T>,
-                           .assign = assign_ordered<T>,
+                           .upload = upload_first_ahead<T>,
+                           .restart = restart_first_ahead<T>,
+                           .assign = assign_first_ahead<T>,
                            .update = update_ordered<T>,
                            .solve = solve<T>,
-                           .download = download_overlapped<T>};
+                           .download = download_first_ahead<T>};
 }  // namespace
 
 LADDER_VARIANT(
-        .id = "v31_changed_only", .base = "v29_device_loop",
+        .id = "v31_changed_only", .base = "v30_first_under_upload",
         .idea = "the order of the points stands while few have moved; only touched clusters have new means, short rows",
         .expect =
             "of some 500 us of a late iteration at kmcuda on an H200 the base puts points in order for 21, which here "

@@ -79,6 +79,7 @@ void assign_ahead(State<T>& s, const RowRange& range) {
   recheck.doubts = own.doubts, recheck.done = own.pieces;
   auto& few = part.template own<Few>() = s.template own<Few>();
   few.x += size_t(range.first) * (few.width / 8), few.square += range.first;
+  few.candidates.guess = s.template own<Ordered>().first_guess;
   few.contests = own.contests, few.shortened = own.pieces > 0;
   assign_ordered(part);
   ++own.pieces;
@@ -88,8 +89,8 @@ template <class T>
 void upload_first_ahead(State<T>& s) {
   auto& own = s.template own<FirstAhead>();
   own.pieces = 0, own.sent = true, own.holds = false;
-  // With less than a warpgroup's rows for each multiprocessor a piece would take as long as with them.
-  const int pieces = std::clamp(s.n / (group_rows * s.device_info.multiprocessors), 1, s.axis("pieces"));
+  // With less than the rows of two warpgroups for each multiprocessor a piece would take as long as with them.
+  const int pieces = std::clamp(s.n / (2 * group_rows * s.device_info.multiprocessors), 1, s.axis("pieces"));
   upload_overlapped(
       s, pieces,
       [&](const RowRange& range) {
