@@ -12,6 +12,7 @@ from test_certified import ADVERSARIAL, Data, faulty_copy, run
 from test_projected import LESS, counted, many_near_few_directions, near_few_directions
 
 OVERLAPPED = "v28_overlapped_upload"
+FIRST_AHEAD = "v30_first_under_upload"
 SMALL_SAMPLES = [
     *LESS,
     ("parts/principal.cuh", "constexpr int sampled = 4096;", "constexpr int sampled = 48;"),
@@ -19,9 +20,9 @@ SMALL_SAMPLES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return faulty_copy(tmp_path_factory.mktemp("small_samples") / "copy", SMALL_SAMPLES, OVERLAPPED)
+@pytest.fixture(scope="module", params=[OVERLAPPED, FIRST_AHEAD])
+def modules(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    return faulty_copy(tmp_path_factory.mktemp("small_samples") / "copy", SMALL_SAMPLES, request.param)
 
 
 def one_far_point() -> Data:
