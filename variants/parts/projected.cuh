@@ -215,7 +215,9 @@ struct FewRows {
   static constexpr int block = 256, features = 128;  // features of a step
   static constexpr int parts = block / width;        // of the features: threads with the same direction
   static constexpr int rows = block / 32;            // a warp fetches each, and finishes it
-  static constexpr int resident = 5;                 // blocks of a multiprocessor: those of K = 5000 run all at a time
+  /// Blocks of a multiprocessor, at least: those of K = 5000 run all at a time. Of wide rows a block has few parts, and
+  /// needs the registers for its loads.
+  static constexpr int resident = width <= 64 ? 5 : 1;
 };
 
 template <int width, class T, class Finish>
