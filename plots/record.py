@@ -433,9 +433,9 @@ class Record:
     def speedup(self, rung: Rung, workload: str, scope: str, over: Over = "root") -> Speedup | Gap:
         """How much faster than its root or its base, on the same device, workload and scope.
 
-        Without the root in the record it is over the base. Where that one has no time here, it is over the nearest
-        ancestor that has one, and says so. A lone root is over that of the largest tree; what has nothing at all below
-        it is its own reference.
+        Without the root in the record it is over the base. Where the root has no time here, it is over the ancestor
+        next to it that has one; where the base has none, over the nearest; and it says so. A lone root is over that of
+        the largest tree; what has nothing at all below it is its own reference.
         """
         row = self.row(rung, workload, scope)
         if row is None:
@@ -453,7 +453,8 @@ class Record:
             asked = root if over == "root" and root else chain[0]
             if over == "root" and not root:
                 instead = f"the root of {rung.variant} is not in this record"
-            below = next((r for r in (self._time(v, row) for v in (asked, *chain)) if r), None)
+            others = reversed(chain) if asked == root else chain
+            below = next((r for r in (self._time(v, row) for v in (asked, *others)) if r), None)
             if below is None:
                 return Gap("no base", f"{asked} has no valid {scope} time here.")
             if below.variant != asked:

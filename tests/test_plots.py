@@ -171,6 +171,19 @@ def test_a_base_without_a_time_is_replaced_by_the_nearest_ancestor_and_named(mix
     assert found.instead == "over h1_matrix: h2_tiles has no valid iteration time here."
 
 
+def test_a_root_without_a_time_is_replaced_by_the_ancestor_next_to_it(mixed: Record) -> None:
+    document = sample_record.make()
+    for row in document["rows"]:
+        if row["variant"] == "g1_plain":
+            strip(row, "invalid", "17 labels are wrong.")
+    record = record_of(document)
+    *_, next_to_root, root = mixed.ancestors("g5_fused")
+    assert root == "g1_plain" and next_to_root != mixed.bases["g5_fused"]
+    found = record.speedup(Rung("g5_fused", "cuda"), "grapes_k300", "iteration")
+    assert isinstance(found, Speedup) and found.reference == next_to_root
+    assert found.instead == f"over {next_to_root}: g1_plain has no valid iteration time here."
+
+
 def strip(row: dict[str, Any], status: str, reason: str) -> None:
     """Takes a row's times away."""
     gone = ("median_ms", "q1_ms", "q3_ms", "per_iteration_ms", "gflops", "gbs", "roof_percent")
