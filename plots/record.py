@@ -160,6 +160,8 @@ class Row:
     sm_mhz: list[float] = field(default_factory=list)  # per sample
     median_mhz: float | None = None
     settled_mhz: float | None = None
+    watts: float | None = None
+    watt_limit: float | None = None
     prepare_ms: float | None = None
     peak_device_bytes: int | None = None
     flop: float | None = None

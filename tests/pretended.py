@@ -91,6 +91,8 @@ def timed(scope: str, ms: float = 1.0, samples: int = 6, **fields: object) -> Ev
         "warm_up_seconds": 1.0,
         "sm_mhz": [1980.0] * samples,
         "settled_mhz": 1980.0,
+        "watts": 412.5,
+        "watt_limit": 700.0,
         "retries": 0,
         "iterations": [4] * samples if whole else [],
         "labels_differ": 0,

@@ -127,6 +127,8 @@ def row(
         "sm_mhz": [1980.0] * len(samples) if gpu else [],
         "median_mhz": 1980.0 if gpu and timed else None,
         "settled_mhz": 1980.0 if gpu and timed else None,
+        "watts": 412.5 if gpu and timed else None,
+        "watt_limit": 700.0 if gpu and timed else None,
         "retries": 0,
         "solve_iterations": [ITERATIONS] * len(samples) if whole else [],
         "labels_differ": 0,

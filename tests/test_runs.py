@@ -54,6 +54,7 @@ def test_rows_hold_what_the_session_said(pretended: Pretended) -> None:
     assert solve["counters"] == {"distances": [9, 9, 5, 4]}
     assert solve["prepare_ms"] == 2.5 and solve["peak_device_bytes"] == 4096 and solve["verdict"] == "settled"
     assert solve["sm_mhz"] == [1980.0] * 6 and solve["median_mhz"] == solve["settled_mhz"] == 1980.0
+    assert (solve["watts"], solve["watt_limit"]) == (412.5, 700.0)
     assert rows["assign"]["per_iteration_ms"] is None
     assert record["context"]["gpu"]["name"] == "pretended GPU 0"
 

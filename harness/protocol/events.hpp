@@ -28,18 +28,20 @@ struct Timed {
   std::string reason;              ///< why not ok
   std::vector<double> samples_ms;
   std::optional<double> median_ms;
-  std::optional<double> q1_ms, q3_ms;      ///< from five samples on
-  std::optional<double> per_iteration_ms;  ///< of scopes with a whole solve: the median of time / iterations
-  std::string verdict;                     ///< what ended sampling: settled, steady, time, deadline, asked
-  double warm_up_seconds = 0;              ///< spent at this load before the first sample
-  std::vector<double> sm_mhz;              ///< one per sample; empty where the device tells no clock
-  std::optional<double> settled_mhz;       ///< the clock that the warm-up ended with
-  int retries = 0;                         ///< samples thrown away for a low clock
-  std::vector<int> iterations;             ///< of scopes with a whole solve, one per sample
-  int64_t labels_differ = 0;               ///< after the last sample: labels that differ from the validated solve's
+  std::optional<double> q1_ms, q3_ms;       ///< from five samples on
+  std::optional<double> per_iteration_ms;   ///< of scopes with a whole solve: the median of time / iterations
+  std::string verdict;                      ///< what ended sampling: settled, steady, time, deadline, asked
+  double warm_up_seconds = 0;               ///< spent at this load before the first sample
+  std::vector<double> sm_mhz;               ///< one per sample; empty where the device tells no clock
+  std::optional<double> settled_mhz;        ///< the clock that the warm-up ended with
+  std::optional<double> watts, watt_limit;  ///< drawn in the second before the last sample's end, and allowed
+  int retries = 0;                          ///< samples thrown away for a low clock
+  std::vector<int> iterations;              ///< of scopes with a whole solve, one per sample
+  int64_t labels_differ = 0;                ///< after the last sample: labels that differ from the validated solve's
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Timed, scope, status, reason, samples_ms, median_ms, q1_ms, q3_ms, per_iteration_ms,
-                                   verdict, warm_up_seconds, sm_mhz, settled_mhz, retries, iterations, labels_differ)
+                                   verdict, warm_up_seconds, sm_mhz, settled_mhz, watts, watt_limit, retries,
+                                   iterations, labels_differ)
 
 /// What validation found.
 struct Validation {

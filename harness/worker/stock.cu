@@ -87,6 +87,16 @@ void measure_clock([[maybe_unused]] unsigned long long* out, [[maybe_unused]] cu
 #endif
 }
 
+std::string bus_id([[maybe_unused]] int ordinal) {
+#ifdef __CUDACC__
+  char address[32] = {};
+  check(cudaDeviceGetPCIBusId(address, sizeof address, ordinal), "asking for the device's address");
+  return address;
+#else
+  return "";
+#endif
+}
+
 void keep_busy([[maybe_unused]] double seconds, [[maybe_unused]] cudaStream_t stream) {
 #ifdef __CUDACC__
   launch(busy_kernel, 1, 1, 0, stream, static_cast<unsigned long long>(seconds * 1e9));

@@ -26,6 +26,9 @@ void count_changed(const int32_t* label, int32_t* previous, int n, Changed* word
 /// Does nothing on the CPU device, which has no such clock.
 void measure_clock(unsigned long long* out, cudaStream_t stream);
 
+/// The device's PCI address; empty of the CPU device, which has none.
+std::string bus_id(int ordinal);
+
 /// Keeps the device busy for that long, so that what is submitted meanwhile starts without a gap. Does nothing on the
 /// CPU device, where a launch is over when it returns.
 void keep_busy(double seconds, cudaStream_t stream);

@@ -5,12 +5,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/power.hpp"
 #include "base/statistics.hpp"
 #include "protocol/events.hpp"
 #include "protocol/request.hpp"
@@ -32,6 +34,8 @@ class Timer {
     if (request_.cold) check(cudaMalloc(&evict_, evict_bytes), "taking device memory");
     check(cudaEventCreate(&begin_), "making an event");
     check(cudaEventCreate(&end_), "making an event");
+    const std::vector<int>& gpus = run_.device().ordinals;
+    if (const std::string bus_id = gpus.empty() ? "" : stock::bus_id(gpus[0]); !bus_id.empty()) power_.emplace(bus_id);
   }
   ~Timer() {
     for (const cudaEvent_t event : {begin_, end_}) {
@@ -82,6 +86,8 @@ class Timer {
     };
     const Samples samples =
         take_samples(request_.variant + "/" + request_.workload + "/" + std::string(scope.name), plan, sample);
+    if (const auto power = power_ ? power_->read() : std::nullopt)
+      row.watts = power->watts, row.watt_limit = power->limit;
     row.samples_ms = samples.ms;
     row.verdict = samples.verdict;
     if (samples.ms.empty()) {
@@ -303,6 +309,7 @@ class Timer {
   Follower<T>& follower_;
   const Request& request_;
   const double begin_seconds_;
+  std::optional<PowerMeter> power_;
   unsigned long long* clock_ = nullptr;
   void* evict_ = nullptr;
   int evictions_ = 0;
