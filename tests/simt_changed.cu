@@ -64,7 +64,11 @@ class Iterations {
   State<T>& state() { return *state_; }
   MovedSums& sums() { return state_->template own<MovedSums>(); }
   Few& few() { return state_->template own<Few>(); }
-  void restart() { restart_ordered(*state_); }
+  /// Labels are what the harness leaves of them: none.
+  void restart() {
+    check(cudaMemsetAsync(state_->label, -1, state_->n * sizeof(int32_t), state_->stream), "poisoning the labels");
+    restart_ordered(*state_);
+  }
   void assign() { assign_ordered(*state_); }
   void update() { update_ordered(*state_); }
 

@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::r
         reached |= (~__float_as_uint(product[r / 2][e / 2][r % 2 * 2 + e % 2]) >> 31) << e;
       for (; reached != 0; reached &= reached - 1) {
         const int e = __ffs(int(reached)) - 1, j = first + tile.column(e / 2, e % 2), row = tile.row(r);
-        if (j >= k || j == guess[row]) continue;
+        if (j >= k || j == guess[row] || rows[row] < 0) continue;  // what is no number has no sign
         const int before = atomicAdd(&found[row], 1);
         if (before < most_candidates)
           candidates.list[int64_t(rows[row]) * most_candidates + before] = j;
