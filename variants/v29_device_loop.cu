@@ -24,11 +24,6 @@ void solve(State<T>& s) {
   solve_contested(s, [&] { assign_ordered(s), update_ordered(s); });
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
-  const std::string why = refuse_contested(p, device, axes);
-  return why.empty() ? refuse_loop() : why;
-}
-
 template <class T>
 constexpr Phases<T> phases{.prepare = prepare<T>,
                            .upload = upload_overlapped<T>,
@@ -54,4 +49,4 @@ LADDER_VARIANT(
                  {"loose", {0, 3, 10, 30, 60}, 10},
                  {"share", {2, 3, 4, 6, 8, 12}, 4},
                  {"pieces", {1, 2, 4, 8, 12, 16, 32}, 12}},
-        .prunes = true, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+        .prunes = true, .refuse = refuse_contested_loop, .f32 = phases<float>, .f64 = phases<double>)

@@ -1,10 +1,18 @@
 // What a loop on the device must know of those who contest: where an iteration counts, and what the host knows of how
 // many iterations are done. v29_device_loop introduces it.
 #pragma once
+#include <string>
+
 #include "contest.cuh"
+#include "contested.cuh"
 #include "device_loop.cuh"
 
 namespace ladder {
+
+inline std::string refuse_contested_loop(const Shape& p, const Device& device, const Axes& axes) {
+  const std::string why = refuse_contested(p, device, axes);
+  return why.empty() ? refuse_loop() : why;
+}
 
 /// Phase `solve` of those who contest; iterate() is an assignment and update_moved().
 template <class T, class Iterate>
