@@ -34,8 +34,6 @@ class Timer {
     if (request_.cold) check(cudaMalloc(&evict_, evict_bytes), "taking device memory");
     check(cudaEventCreate(&begin_), "making an event");
     check(cudaEventCreate(&end_), "making an event");
-    const std::vector<int>& gpus = run_.device().ordinals;
-    if (const std::string bus_id = gpus.empty() ? "" : stock::bus_id(gpus[0]); !bus_id.empty()) power_.emplace(bus_id);
   }
   ~Timer() {
     for (const cudaEvent_t event : {begin_, end_}) {
@@ -62,6 +60,7 @@ class Timer {
       row.reason = "no time left in the session for a solve: raise --time-limit";
     if (!row.reason.empty()) return row;
 
+    find_power_meter();
     SamplePlan plan{.min_seconds = request_.min_seconds, .max_seconds = request_.max_seconds, .deadline = deadline};
     warm_up(scope, row, plan);
     row.iterations.clear();
@@ -281,6 +280,13 @@ class Timer {
     if (mhz.size() < 4) return false;
     const auto [low, high] = std::minmax_element(mhz.end() - 4, mhz.end());
     return *high <= 1.02 * *low;
+  }
+
+  /// Before the first load, since to find it takes a while in which the GPU rests.
+  void find_power_meter() {
+    const std::vector<int>& gpus = run_.device().ordinals;
+    if (power_ || run_.host_memory() || gpus.empty()) return;
+    if (const std::string bus_id = stock::bus_id(gpus[0]); !bus_id.empty()) power_.emplace(bus_id);
   }
 
   /// SM clock in MHz just now; 0 where there is none.
