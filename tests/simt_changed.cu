@@ -7,35 +7,18 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <random>
 
 #include "../variants/parts/ordered.cuh"
+#include "low_rank.hpp"
 #include "simt_device.cuh"
 
 namespace {
 using namespace ladder;
+using ladder::test::near_directions;
 
 constexpr int width = 32;
 
-/// Points in loose groups near three directions, so that many iterations move some.
-template <class T>
-std::vector<T> loose_groups(int n, int d, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> one;
-  std::vector<double> along(size_t(3) * d);
-  for (double& value : along) value = one(random);
-  std::vector<T> points;
-  for (int i = 0; i < n; ++i) {
-    double where[3];
-    for (double& value : where) value = one(random) + 2 * double(random() % 3);
-    for (int f = 0; f < d; ++f) {
-      double value = 0.05 * one(random);
-      for (int r = 0; r < 3; ++r) value += where[r] * along[size_t(r) * d + f];
-      points.push_back(T(value));
-    }
-  }
-  return points;
-}
+constexpr ladder::test::LowRank loose{.rank = 3, .offset = 0, .groups = 3};
 
 /// How v31_changed_only differs; else v27b_neighbour_sums.
 struct Kept {
@@ -141,7 +124,7 @@ std::vector<T> initial(const std::vector<T>& points) {
 
 // Assignments and updates in any order: each may be made twice. Twice over, for a restart forgets all.
 TYPED_TEST(ChangedOnly, GivesTheSameBitsIterationByIteration) {
-  const auto points = loose_groups<TypeParam>(n, d, 3);
+  const auto points = near_directions<TypeParam>(n, d, 3, loose);
   const auto first = initial(points);
   for (const int of_row : {width, 0})
     for (const Kept& kept : {Kept{}, Kept{true, 2}, Kept{false, 64}}) {
@@ -182,7 +165,7 @@ TYPED_TEST(ChangedOnly, GivesTheSameBitsIterationByIteration) {
 // Where nobody moves, nothing is made anew: whatever lies there remains. Here these are starts so far below 0 that all
 // products are, which leaves every row its guess, and short rows of nothing.
 TYPED_TEST(ChangedOnly, DoesNotTouchWhatHasNotChanged) {
-  const auto points = loose_groups<TypeParam>(n, d, 4);
+  const auto points = near_directions<TypeParam>(n, d, 4, loose);
   const auto first = initial(points);
   for (const bool touched : {true, false}) {
     const Kept kept{touched};
@@ -209,7 +192,7 @@ TYPED_TEST(ChangedOnly, DoesNotTouchWhatHasNotChanged) {
 
 // One point moves: two clusters are touched, and all others stay as they are.
 TYPED_TEST(ChangedOnly, TouchesTheClustersThatAPointLeavesAndJoins) {
-  const auto points = loose_groups<TypeParam>(n, d, 5);
+  const auto points = near_directions<TypeParam>(n, d, 5, loose);
   const Kept kept;
   Iterations<TypeParam> it(points, initial(points), d, width, &kept);
   it.assign(), it.update();

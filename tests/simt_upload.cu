@@ -5,16 +5,17 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <random>
 
 #include "../variants/parts/assign_certified.cuh"
 #include "../variants/parts/contest.cuh"
 #include "../variants/parts/gathered_rows.cuh"
 #include "../variants/parts/upload_in_pieces.cuh"
+#include "low_rank.hpp"
 #include "simt_device.cuh"
 
 namespace {
 using namespace ladder;
+using ladder::test::near_directions;
 using Values = std::vector<float>;
 
 /// Late, so that what nothing waits for is not there.
@@ -27,26 +28,6 @@ class LateStreams : public testing::Test {
   int before_ = 0;
 };
 using Upload = LateStreams;
-
-/// Points near six directions; the same from every call, with the same seed.
-Values near_directions(int rows, int d, unsigned seed) {
-  constexpr int rank = 6;
-  std::mt19937 random(seed);
-  std::normal_distribution<float> one;
-  Values along(size_t(rank) * d), values(size_t(rows) * d);
-  std::mt19937 same(1);
-  for (float& value : along) value = one(same);
-  for (int i = 0; i < rows; ++i) {
-    float where[rank];
-    for (float& value : where) value = one(random);
-    for (int f = 0; f < d; ++f) {
-      float& value = values[size_t(i) * d + f];
-      value = 0.03f * one(random) + 2;
-      for (int r = 0; r < rank; ++r) value += where[r] * along[size_t(r) * d + f];
-    }
-  }
-  return values;
-}
 
 std::vector<int32_t> nearest(const Values& points, const Values& centroids, int d) {
   std::vector<int32_t> label(points.size() / d);
@@ -196,7 +177,7 @@ TEST(Pieces, AreAllRowsOnceAndBeginWithAWarpgroups) {
 
 TEST_F(Upload, InPiecesLeavesWhatOneOfAllPointsDoes) {
   constexpr int d = 40, n = 700;  // fewer than the sample has: it is all of them
-  const Values points = near_directions(n, d, 3), centroids = near_directions(60, d, 4);
+  const Values points = near_directions<float>(n, d, 3), centroids = near_directions<float>(60, d, 4);
   Projected whole(points, centroids, d, 32);
   for (const int pieces : {5, 12}) {  // of 11 warpgroups' rows
     Projected run(points, centroids, d, 32);
@@ -222,7 +203,7 @@ TEST_F(Upload, InPiecesLeavesWhatOneOfAllPointsDoes) {
 
 TEST_F(Upload, HasTheWidthBeforeAllPointsAreThere) {
   constexpr int d = 64;
-  const Values points = near_directions(300, d, 5), centroids = near_directions(600, d, 6);
+  const Values points = near_directions<float>(300, d, 5), centroids = near_directions<float>(600, d, 6);
   Projected run(points, centroids, d, by_pilot);
   run.upload_by(4);
   EXPECT_EQ(run.few().width, 32);
@@ -236,7 +217,7 @@ constexpr int few_sampled = 128, many = 2 * few_sampled + 100;
 
 TEST_P(Widths, OfASampleGiveExactLabels) {
   constexpr int d = 40;
-  const Values points = near_directions(many, d, 7), centroids = near_directions(20, d, 8);
+  const Values points = near_directions<float>(many, d, 7), centroids = near_directions<float>(20, d, 8);
   Projected run(points, centroids, d, GetParam());
   run.sample(few_sampled);
   run.upload_by(5);
@@ -248,9 +229,9 @@ TEST_P(Widths, OfASampleGiveExactLabels) {
 
 TEST_P(Widths, WhereAPointLeavesTheUnitAllIsDoneAgain) {
   constexpr int d = 40;
-  Values points = near_directions(many, d, 9);
+  Values points = near_directions<float>(many, d, 9);
   points[151 * d + 3] = 1e3f;
-  Values centroids = near_directions(20, d, 10);
+  Values centroids = near_directions<float>(20, d, 10);
   Projected run(points, centroids, d, GetParam()), whole(points, centroids, d, GetParam());
   for (Projected* each : {&run, &whole}) each->sample(few_sampled);
   run.upload_by(5);
@@ -275,7 +256,7 @@ TEST_P(Widths, WhereAPointLeavesTheUnitAllIsDoneAgain) {
 
 TEST_F(Upload, OfASampleWithTheFarthestPointsHolds) {
   constexpr int d = 40;
-  Values points = near_directions(many, d, 9);
+  Values points = near_directions<float>(many, d, 9);
   const Values centroids(points.begin(), points.begin() + d);
   const auto again = [&](int row, float value) {
     points[row * d + 3] = value;
@@ -292,7 +273,7 @@ TEST_F(Upload, OfASampleWithTheFarthestPointsHolds) {
 
 TEST_F(Upload, RefusesAValueThatIsNotFiniteByRowAndColumn) {
   constexpr int d = 40;
-  Values points = near_directions(700, d, 11);
+  Values points = near_directions<float>(700, d, 11);
   points[600 * d + 17] = std::numeric_limits<float>::infinity();
   const Values centroids(points.begin(), points.begin() + 20 * d);
   Projected run(points, centroids, d, 32);
@@ -309,7 +290,7 @@ TEST_F(Upload, RefusesAValueThatIsNotFiniteByRowAndColumn) {
 
 TEST_F(Upload, WaitsForThoseWhoLookAtThePointsOfBefore) {
   constexpr int d = 40;
-  const Values points = near_directions(700, d, 12), centroids = near_directions(20, d, 13);
+  const Values points = near_directions<float>(700, d, 12), centroids = near_directions<float>(20, d, 13);
   Projected run(points, centroids, d, 32);
   run.upload_by(5);
   run.restart();
@@ -323,8 +304,8 @@ TEST_F(Upload, WaitsForThoseWhoLookAtThePointsOfBefore) {
 
 TEST_F(Upload, InitialCentroidsStayUntilTheyAreTaken) {
   constexpr int d = 40;
-  const Values points = near_directions(700, d, 14), first = near_directions(20, d, 15),
-               second = near_directions(20, d, 16);
+  const Values points = near_directions<float>(700, d, 14), first = near_directions<float>(20, d, 15),
+               second = near_directions<float>(20, d, 16);
   Projected run(points, first, d, 32);
   run.upload_by(5);
   run.restart();
@@ -341,7 +322,7 @@ TEST_F(Upload, InitialCentroidsStayUntilTheyAreTaken) {
 /// The halves of warpgroups, which the rung itself takes: their places, piece by piece.
 TEST_F(Upload, HalvesOfWarpgroupsComeToTheirPlaces) {
   constexpr int d = 40, k = 20;
-  const Values points = near_directions(700, d, 17), centroids = near_directions(k, d, 18);
+  const Values points = near_directions<float>(700, d, 17), centroids = near_directions<float>(k, d, 18);
   Projected run(points, centroids, d, 32);
   run.upload_by(5);
   run.restart();

@@ -2,8 +2,7 @@
 // the host of these steps, to the last bit, over and over.
 #include <gtest/gtest.h>
 
-#include <random>
-
+#include "../low_rank.hpp"
 #include "session_helper.hpp"
 #include "worker/drive.hpp"
 #include "worker/module.hpp"
@@ -15,25 +14,8 @@ using namespace ladder::test;
 constexpr bool on_gpu = std::string_view(HOME_KIND) == "cuda";
 constexpr int times = on_gpu ? 10 : 1;
 
-/// n x d points in loose groups, so that many iterations move some. They lie near three directions, by `noise`.
-template <class T>
-std::vector<T> loose_groups(int n, int d, double noise, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> one;
-  std::vector<double> along(size_t(3) * d);
-  for (double& value : along) value = one(random);
-  std::vector<T> points;
-  for (int i = 0; i < n; ++i) {
-    double where[3];
-    for (double& value : where) value = (1 - noise) * (one(random) + 2 * double(random() % 3));
-    for (int f = 0; f < d; ++f) {
-      double value = noise * one(random);
-      for (int r = 0; r < 3; ++r) value += where[r] * along[size_t(r) * d + f];
-      points.push_back(T(value));
-    }
-  }
-  return points;
-}
+/// In loose groups; by no direction where there is nothing but noise.
+LowRank loose(double noise) { return {.rank = noise < 1 ? 3 : 0, .noise = noise, .offset = 0, .groups = 3}; }
 
 /// All that a solve leaves.
 template <class T>
@@ -161,7 +143,7 @@ class EveryRule : public Loops {
   void TestBody() override {
     const int n = on_gpu ? 700 : 250, k = on_gpu ? 24 : 12, d = 36;
     each_way([&](const Axes& axes) {
-      const auto points = loose_groups<T>(n, d, 0.05, 3);
+      const auto points = near_directions<T>(n, d, 3, loose(0.05));
       Solver<T> solver(*card_, device_, axes, points, k, d);
       int longest = 0;
       for (const Stop& stop : stops()) longest = std::max(longest, solver.expect_same(stop));
@@ -177,7 +159,7 @@ class LongSolves : public Loops {
   void TestBody() override {
     const int n = 30, k = 3, d = 2;
     each_way([&](const Axes& axes) {
-      const auto points = loose_groups<float>(n, d, 1, 4);
+      const auto points = near_directions<float>(n, d, 4, loose(1));
       Solver<float> solver(*card_, device_, axes, points, k, d);
       for (const int iterations : {1023, 1024, 1025, 2049}) {
         solver.expect_same({.rule = Stop::Rule::fixed, .iterations = iterations, .max_iterations = 5000});
@@ -192,8 +174,8 @@ class OtherPoints : public Loops {
   using Loops::Loops;
   void TestBody() override {
     const int n = on_gpu ? 300 : 125, k = 12, d = 36;
-    const auto points = loose_groups<float>(n, d, 0.05, 5);
-    auto others = loose_groups<float>(n, d, 0.3, 6);
+    const auto points = near_directions<float>(n, d, 5, loose(0.05));
+    auto others = near_directions<float>(n, d, 6, loose(0.3));
     for (float& value : others) value = std::round(value * 64) / 64;
     each_way([&](const Axes& axes) {
       Solver<float> solver(*card_, device_, axes, points, k, d);
@@ -204,7 +186,8 @@ class OtherPoints : public Loops {
     });
     if (!on_gpu || !standard_.value.count("width")) return;
     const int many = 20000, centroids = 400, wide = 160;  // enough of them for a choice of the width
-    const auto near_three = loose_groups<float>(many, wide, 0.01, 7), anywhere = loose_groups<float>(many, wide, 1, 8);
+    const auto near_three = near_directions<float>(many, wide, 7, loose(0.01)),
+               anywhere = near_directions<float>(many, wide, 8, loose(1));
     Solver<float> solver(*card_, device_, standard_, near_three, centroids, wide);
     const Stop stop{.rule = Stop::Rule::reassigned, .fraction = 0.01};
     const auto width = [&] { return solver.by_device(stop).counters.at("halves of a short row").at(0); };

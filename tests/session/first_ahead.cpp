@@ -2,13 +2,13 @@
 // last bit, whether what was found ahead is taken or not; and it is taken where it holds, and nowhere else.
 #include <gtest/gtest.h>
 
-#include <random>
 #if __has_include(<simt.h>)
 #include <simt.h>
 #else
 static int simt_set_late_streams(int) { return 0; }
 #endif
 
+#include "../low_rank.hpp"
 #include "session_helper.hpp"
 #include "worker/drive.hpp"
 #include "worker/module.hpp"
@@ -23,27 +23,6 @@ constexpr int many = on_gpu ? 70'001 : 1'101;   // points: some pieces, the last
 /// Of so many not all are in a sample.
 constexpr int beyond_sample = on_gpu ? many : 8'209, unsampled = 151;
 const std::string ahead = "points assigned ahead";
-
-/// Points near six directions.
-template <class T>
-std::vector<T> near_directions(int n, unsigned seed, double noise = 0.05, int d = narrow) {
-  constexpr int rank = 6;
-  std::mt19937 random(seed), same(1);
-  std::normal_distribution<double> one;
-  std::vector<double> along(size_t(rank) * d);
-  for (double& value : along) value = one(same);
-  std::vector<T> points;
-  for (int i = 0; i < n; ++i) {
-    double where[rank];
-    for (double& value : where) value = one(random);
-    for (int f = 0; f < d; ++f) {
-      double value = noise * one(random) + 2;
-      for (int r = 0; r < rank; ++r) value += where[r] * along[size_t(r) * d + f];
-      points.push_back(T(value));
-    }
-  }
-  return points;
-}
 
 /// Late, on the CPU device: what nothing waits for is not there.
 struct LateStreams {
@@ -133,7 +112,7 @@ class FirstAhead : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-    const Rung<float> tried("v30_first_under_upload", 32, near_directions<float>(64, 2));
+    const Rung<float> tried("v30_first_under_upload", 32, near_directions<float>(64, narrow, 2));
     if (!tried.refused.empty()) GTEST_SKIP() << tried.refused;
     late_.emplace();
   }
@@ -147,7 +126,7 @@ class FirstAhead : public testing::Test {
 template <class T>
 Counters expect_taken_once(int n, double noise = 0.05, int d = narrow) {
   SCOPED_TRACE(std::to_string(n) + " points, noise " + std::to_string(noise));
-  Both<T> both(32, near_directions<T>(n, 3, noise, d), d);
+  Both<T> both(32, near_directions<T>(n, d, 3, {.noise = noise}), d);
   both.restart();
   both.expect_same(n);
   Counters counted = both.rung.counters();
@@ -168,18 +147,19 @@ TEST_F(FirstAhead, HasTheRowsThatAreLeft) {
 }
 
 TEST_F(FirstAhead, IsOfTheseCentroidsAlone) {
-  Both<float> both(32, near_directions<float>(many, 4));
+  Both<float> both(32, near_directions<float>(many, narrow, 4));
   both.restart(7);
   both.expect_same(0);
   both.restart();
   both.expect_same(0);
-  both.upload(near_directions<float>(many, 4));  // for those of the last restart
+  both.upload(near_directions<float>(many, narrow, 4));  // for those of the last restart
   both.restart();
   both.expect_same(many);
 }
 
 TEST_F(FirstAhead, IsOfTheLastUpload) {
-  const auto points = near_directions<float>(many, 5), others = near_directions<float>(many, 6, 0.5);
+  const auto points = near_directions<float>(many, narrow, 5),
+             others = near_directions<float>(many, narrow, 6, {.noise = 0.5});
   Both<float> both(32, points);
   both.upload(others);  // no restart between them
   both.upload(points);
@@ -192,7 +172,7 @@ TEST_F(FirstAhead, IsOfTheLastUpload) {
 }
 
 TEST_F(FirstAhead, IsNotBelievedWhereAPointLeavesTheUnit) {
-  auto points = near_directions<float>(beyond_sample, 7);
+  auto points = near_directions<float>(beyond_sample, narrow, 7);
   const auto near = points;
   points[unsampled * narrow + 3] = 1e3f;
   Both<float> both(32, points);
@@ -205,13 +185,13 @@ TEST_F(FirstAhead, IsNotBelievedWhereAPointLeavesTheUnit) {
 }
 
 TEST_F(FirstAhead, IsLeftOutWhereAllFeaturesAreTaken) {
-  Both<float> both(0, near_directions<float>(many, 8));
+  Both<float> both(0, near_directions<float>(many, narrow, 8));
   both.restart();
   both.expect_same(0);
 }
 
 TEST_F(FirstAhead, OutlivesPointsThatAreNotFinite) {
-  const auto points = near_directions<float>(many, 9);
+  const auto points = near_directions<float>(many, narrow, 9);
   Both<float> both(32, points);
   for (const float value : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     auto wrong = points;
@@ -225,7 +205,7 @@ TEST_F(FirstAhead, OutlivesPointsThatAreNotFinite) {
 }
 
 TEST_F(FirstAhead, IsTheFirstIterationOfASolve) {
-  const auto points = near_directions<float>(many, 10);
+  const auto points = near_directions<float>(many, narrow, 10);
   Both<float> both(32, points);
   for (const int iterations : {1, 4}) {
     SCOPED_TRACE(iterations);
