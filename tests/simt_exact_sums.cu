@@ -151,7 +151,7 @@ float ending_at(int top, std::mt19937& random) {
 /// The words of the sum of some values, as a run of neighbours brings them.
 std::vector<unsigned long long> words_of_run(const std::vector<float>& values, const FixedPoint& format) {
   std::vector<unsigned long long> words(FixedPoint::most_words);
-  OwnSum<float> sum(format);
+  OwnSum<float, most_sum_pieces> sum(format);
   for (const float value : values) sum.add(value);
   sum.give([&](int w, unsigned long long word) { words.at(size_t(w)) += word; });
   return words;
@@ -161,7 +161,7 @@ std::vector<unsigned long long> words_of_run(const std::vector<float>& values, c
 std::vector<float> at_the_ends(int count, const FixedPoint& format, std::mt19937& random) {
   std::vector<float> values;
   for (int i = 0; i < count; ++i) {
-    const int ends = random() % 2 ? format.bits : OwnSum<float>::bits;
+    const int ends = random() % 2 ? format.bits : sum_piece_bits;
     const int top = ends * int(1 + random() % 3) + int(random() % 8) - 2;
     values.push_back(ending_at(std::clamp(top, 1, format.high), random));
   }

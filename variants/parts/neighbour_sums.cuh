@@ -14,8 +14,9 @@ constexpr int neighbours_resident = sizeof(T) == 4 ? 5 : 4;  // blocks of a mult
 
 /// The exact sum of at most `together` values, of a feature. Of doubles, in words; of floats, in doubles: each value is
 /// split into pieces of 44 binary digits, and a double holds the sum of 2^9 of these, and more, to the last bit. That
-/// is cheaper than whole numbers: the values of most data sets have one piece or two.
-template <class T>
+/// is cheaper than whole numbers: the values of most data sets have one piece or two. `pieces`: as the format has, or
+/// more.
+template <class T, int pieces>
 struct OwnSum {
   const FixedPoint& format;
   unsigned long long word[FixedPoint::most_words] = {};
@@ -37,22 +38,28 @@ struct OwnSum {
   }
 };
 
-template <>
-struct OwnSum<float> {
-  static constexpr int bits = 44, most = 5;
-  static_assert(most * bits >= FixedPoint::most_words * 62);
+constexpr int sum_piece_bits = 44, most_sum_pieces = 5;
+static_assert(most_sum_pieces * sum_piece_bits >= FixedPoint::most_words * 62);
+inline int sum_pieces(const FixedPoint& format) {
+  return (format.high - format.low + sum_piece_bits - 1) / sum_piece_bits;
+}
+
+template <int pieces>
+struct OwnSum<float, pieces> {
   const FixedPoint& format;
-  int pieces;
-  double rounder[most], sum[most] = {};
-  __device__ explicit OwnSum(const FixedPoint& of) : format(of), pieces((of.high - of.low + bits - 1) / bits) {
-    // Piece p has units of 2^(low + p bits); what is less is lost beside 1.5 2^52 of them.
-    for (int p = 0; p < most; ++p) rounder[p] = scalbn(1.5, of.low + p * bits + 52);
+  double rounder[pieces], sum[pieces] = {};
+  /// 2^exponent. Exponents of floats, and of their sums, are far within a double's.
+  __device__ static double power(int exponent) {
+    return __longlong_as_double(static_cast<long long>(1023 + exponent) << 52);
+  }
+  __device__ explicit OwnSum(const FixedPoint& of) : format(of) {
+    // Piece p has units of 2^(low + p sum_piece_bits); what is less is lost beside 1.5 2^52 of them.
+    for (int p = 0; p < pieces; ++p) rounder[p] = 1.5 * power(of.low + p * sum_piece_bits + 52);
   }
   __device__ void add(float value) {
     double x = double(value);
 #pragma unroll
-    for (int p = most - 1; p > 0; --p) {
-      if (p >= pieces) continue;
+    for (int p = pieces - 1; p > 0; --p) {
       const double piece = __dsub_rn(__dadd_rn(x, rounder[p]), rounder[p]);
       sum[p] += piece, x -= piece;
     }
@@ -62,12 +69,12 @@ struct OwnSum<float> {
   template <class Put>
   __device__ void give(const Put& put) {
 #pragma unroll
-    for (int p = 0; p < most; ++p) {
+    for (int p = 0; p < pieces; ++p) {
       for (int w = format.words - 1; w >= 0 && sum[p] != 0; --w) {
         const int unit = format.low + w * format.bits;
-        const auto digit = static_cast<long long>(scalbn(sum[p], -unit));  // towards 0
+        const auto digit = static_cast<long long>(sum[p] * power(-unit));  // towards 0
         if (digit == 0) continue;
-        sum[p] -= scalbn(double(digit), unit);
+        sum[p] -= double(digit) * power(unit);
         put(w, static_cast<unsigned long long>(digit));
       }
     }
@@ -117,36 +124,53 @@ __global__ void put_labels_kernel(const int32_t* label, Order order, Standing st
 
 /// Where many points have moved: adds up all of them, in the order of their labels. A block has some neighbours, and
 /// some of the features; its threads go through parts of the neighbours side by side.
-template <class T>
+template <class T, int pieces>
 __global__ void __launch_bounds__(neighbours, neighbours_resident<T>)
     sum_neighbours_kernel(const T* __restrict__ rows, const int* __restrict__ order, const int32_t* __restrict__ label,
                           const Moves* moves, int share, unsigned long long* sum, FixedPoint format, int n, int k,
                           int d) {
-  constexpr int at_once = 16;  // loads of a thread that are on their way together
-  __shared__ int point[neighbours], cluster[neighbours];
+  constexpr int at_once = 8;  // loads of a thread that are on their way together
+  __shared__ int64_t row[neighbours];
+  __shared__ int cluster[neighbours];
+  __shared__ unsigned ends[neighbours / 32];  // a bit for each neighbour: the next one is of another cluster, or part
   if (!moves_are_many(moves->points, n, share)) return;
   const int at = threadIdx.x;
   int lanes = together;  // threads with a feature each; others have the same features of as many other points
   while (lanes > 16 && lanes / 2 >= d) lanes /= 2;
   const int f = blockIdx.y * together + at % lanes, begin = at / lanes * lanes;
-  OwnSum<T> own_sum(format);
+  const T* const column = rows + f;
   for (int64_t first = int64_t(blockIdx.x) * neighbours; first < n; first += int64_t(gridDim.x) * neighbours) {
-    const int here = int(min(int64_t(neighbours), n - first)), end = f < d ? min(begin + lanes, here) : 0;
+    const int here = int(min(int64_t(neighbours), n - first));
     __syncthreads();  // nobody reads the neighbours before any more
-    point[at] = at < here ? order[first + at] : 0;
-    cluster[at] = at < here ? label[point[at]] : -1;
+    // Beyond the last point are others of no cluster, so that what follows need not ask where the points end.
+    const int point = order[at < here ? first + at : 0];
+    row[at] = int64_t(point) * d;
+    cluster[at] = at < here ? label[point] : -1;
     __syncthreads();
+    const bool ends_here = at % lanes == lanes - 1 || cluster[at] != cluster[at + 1];
+    const unsigned among_32 = __ballot_sync(0xffffffffu, ends_here);
+    if (at % 32 == 0) ends[at / 32] = among_32;
+    __syncthreads();
+    OwnSum<T, pieces> own_sum(format);
+    const int end = f < d ? min(begin + lanes, here) : 0;
     for (int from = begin; from < end; from += at_once) {
       T value[at_once];
 #pragma unroll
-      for (int e = 0; e < at_once; ++e) value[e] = from + e < end ? rows[int64_t(point[from + e]) * d + f] : T(0);
+      for (int e = 0; e < at_once; ++e) value[e] = column[row[from + e]];
+      // Run by run, so that what ends a run stands here once, and not once for each value.
+      unsigned left = ends[from / 32] >> from % 32 & ((1u << at_once) - 1);
+      for (int done = 0, to; done < at_once; done = to) {
+        to = left ? __ffs(int(left)) : at_once;
+        const unsigned run = (1u << to) - (1u << done);
 #pragma unroll
-      for (int e = 0; e < at_once; ++e) {
-        if (from + e >= end) continue;
-        own_sum.add(value[e]);
-        const int j = cluster[from + e];
-        if (from + e + 1 < end && cluster[from + e + 1] == j) continue;
-        own_sum.give([&](int w, unsigned long long word) { atomicAdd(sum + (int64_t(w) * k + j) * d + f, word); });
+        for (int e = 0; e < at_once; ++e)
+          if (run & 1u << e) own_sum.add(value[e]);
+        if (!left) break;
+        left &= left - 1;
+        const int j = cluster[from + to - 1];
+        own_sum.give([&](int w, unsigned long long word) {
+          if (j >= 0) atomicAdd(sum + (int64_t(w) * k + j) * d + f, word);
+        });
       }
     }
   }
@@ -162,8 +186,19 @@ void move_neighbours(State<T>& s, const T* rows, const Order& order, const Stand
   const int parts = blocks(s.d, together);
   const int most = std::max(1, neighbours_resident<T> * s.device_info.multiprocessors / parts);
   const int grid = std::min(blocks(s.n, neighbours), most);
-  launch(sum_neighbours_kernel<T>, dim3(grid, parts), neighbours, 0, s.stream, rows, order.row, s.label, moves, m.share,
-         m.sum, m.format, s.n, s.k, s.d);
+  const auto add_up = [&](auto kernel) {
+    launch(kernel, dim3(grid, parts), neighbours, 0, s.stream, rows, order.row, s.label, moves, m.share, m.sum,
+           m.format, s.n, s.k, s.d);
+  };
+  const int pieces = sum_pieces(m.format);
+  if constexpr (!std::is_same_v<T, float>)
+    add_up(sum_neighbours_kernel<T, 1>);
+  else if (pieces == 1)
+    add_up(sum_neighbours_kernel<T, 1>);
+  else if (pieces == 2)
+    add_up(sum_neighbours_kernel<T, 2>);
+  else
+    add_up(sum_neighbours_kernel<T, most_sum_pieces>);
   move_points(s, rows, moves, false);
 }
 
