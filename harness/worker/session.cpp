@@ -161,16 +161,19 @@ class Session {
     const Phases<T>& phases = card_.phases<T>();
     if (device_.kind == DeviceKind::cuda || !(phases.assign || phases.iterate)) return "";
     const Problem<T>& p = problem();
+    const int steps = p.stop.rule == Stop::Rule::fixed ? p.stop.iterations : 20;
+    const int iterations = whole() ? 2 * steps + 4 : 6;
     double fewer = 0, fewer_seconds = 0, few = 32, seconds = 0;
-    for (;; fewer = few, fewer_seconds = seconds, few *= 8) {
-      if (few * 8 > p.n) return "";
+    for (int more = 8;; fewer = few, fewer_seconds = seconds, few *= more) {
+      if (more == 8 && few * 8 > p.n) return "";
       seconds = pilot(int(few));
-      // From one measurement alone, what every iteration costs would count as what every point costs.
-      if (seconds > 0.2 && (fewer > 0 || 8 * seconds > request_.time_limit / 4)) break;
+      // From one measurement alone, what every iteration costs would count as what every point costs: it is enough only
+      // where what an iteration costs at least is too much.
+      if (seconds > 0.2 && (fewer > 0 || seconds * iterations > request_.time_limit)) break;
+      more = 8 * seconds > request_.time_limit / 4 ? 2 : 8;
     }
     const double iteration = seconds + (seconds - fewer_seconds) / (few - fewer) * (p.n - few);
-    const int iterations = p.stop.rule == Stop::Rule::fixed ? p.stop.iterations : 20;
-    const double needed = iteration * (whole() ? 2 * iterations + 4 : 6);
+    const double needed = iteration * iterations;
     if (needed < request_.time_limit) return "";
     return fmt::format(
         "would take about {:.0f} s here (one iteration about {:.3g} s, from iterations on {:.0f} of {} points), the "
