@@ -398,9 +398,13 @@ class Follower {
       return;
     }
 
+    if (iterations_ && run_.card().arithmetic.form == Arithmetic::Form::exact) check_same_way(reassigned);
+    if (!ok()) return;
+
     const bool last = run_.card().labels_last;
     const double seconds_left = solve_share * request_.time_limit - (now_seconds() - begin_seconds_);
-    const bool all = solve_seconds_ * (last ? 2 : done) < seconds_left;
+    // Where the steps were followed, what is left is whether the solve goes their way.
+    const bool all = !iterations_ && solve_seconds_ * (last ? 2 : done) < seconds_left;
     std::vector<double> inertias;
     Solved before{{}, run_.initial(0)};  // the state after `at` iterations
     Solved previous;                     // the one before that
@@ -447,6 +451,14 @@ class Follower {
     if (last) return;  // these labels are checked
     check_step({final_centroids_, &solved_labels_}, final_labels_, nullptr, "in the iteration after the last",
                thorough_);
+  }
+  /// Labels that are those of the exact minimum leave a solve no other way than that of the steps.
+  void check_same_way(const std::vector<int64_t>& reassigned) {
+    for (size_t i = 0; i < reassigned.size(); ++i) {
+      if (reassigned[i] < 0 || reassigned[i] == reassigned_[i]) continue;
+      return fail("solve reports " + std::to_string(reassigned[i]) + " changed labels in iteration " +
+                  std::to_string(i + 1) + ", assign and update have changed " + std::to_string(reassigned_[i]));
+    }
   }
   /// What a first solve left whose labels belong to its centroids, against the same iterations one by one: the state
   /// after the last of them, and the one before. Fewer labels differ than an iteration more or less would change, or it

@@ -21,7 +21,7 @@ constexpr bool on_gpu = std::string_view(HOME_KIND) == "cuda";
 constexpr int k = 30, narrow = 40, wide = 100;  // features: most of them in short rows of 32 halves, and few
 // Points: some pieces, the last of which ends in the midst of a tile. Checked code is some hundred times slower.
 #ifdef __SANITIZE_ADDRESS__
-constexpr int many = 601;
+constexpr int many = 301;
 #else
 constexpr int many = on_gpu ? 70'001 : 1'101;
 #endif
