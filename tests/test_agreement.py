@@ -23,14 +23,14 @@ def skin() -> np.ndarray:
     path = DATASETS / "skin" / "Skin_NonSkin.txt"
     if not path.exists():
         pytest.skip(f"{path} is not here")
-    return np.loadtxt(path, delimiter="\t")[::64, :3]
+    return np.loadtxt(path, delimiter="\t")[::128, :3]
 
 
 def letter() -> np.ndarray:
     path = DATASETS / "letter" / "letter-recognition.data"
     if not path.exists():
         pytest.skip(f"{path} is not here")
-    return np.loadtxt(path, delimiter=",", usecols=range(1, 17))[::10]
+    return np.loadtxt(path, delimiter=",", usecols=range(1, 17))[::20]
 
 
 def cards(ladder: Ladder) -> dict[str, Card]:
@@ -43,7 +43,7 @@ def cards(ladder: Ladder) -> dict[str, Card]:
     [("blobs", 9, "exact"), ("skin", 12, "fixed:5"), ("letter", 26, "reassigned:0.01")],
 )
 def test_scikit_learn_agrees(ladder: Ladder, tmp_path: Path, name: str, k: int, stop: str, dtype: type) -> None:
-    points = {"blobs": lambda: blobs(1000, 7), "skin": skin, "letter": letter}[name]().astype(dtype)
+    points = {"blobs": lambda: blobs(600, 7), "skin": skin, "letter": letter}[name]().astype(dtype)
     np.save(tmp_path / f"{name}.npy", points)
     record = ladder.run(
         "--device",

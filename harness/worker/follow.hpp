@@ -403,13 +403,17 @@ class Follower {
 
     const bool last = run_.card().labels_last;
     const double seconds_left = solve_share * request_.time_limit - (now_seconds() - begin_seconds_);
-    // Where the steps were followed, what is left is whether the solve goes their way.
-    const bool all = !iterations_ && solve_seconds_ * (last ? 2 : done) < seconds_left;
+    const bool all = solve_seconds_ * (last ? 2 : done) < seconds_left;
     std::vector<double> inertias;
     Solved before{{}, run_.initial(0)};  // the state after `at` iterations
     Solved previous;                     // the one before that
     int at = 0;
-    for (int step = 1; step <= done && ok(); step = all || step < 3 ? step + 1 : next_checked(step, done)) {
+    const auto next = [&](int step) {
+      if (step == 1 || step == done) return step + 1;
+      if (iterations_) return done;  // the steps were followed: what is left is whether the solve goes their way
+      return all || step == 2 ? step + 1 : std::min(done, step + step / 2);
+    };
+    for (int step = 1; step <= done && ok(); step = next(step)) {
       if (at != step - 1) before = solved_after(step - 1);
       const Solved now = last && step > 1 ? solved_from(before.centroids) : step == done ? whole : solved_after(step);
       const std::string where = "in iteration " + std::to_string(step) + " of a solve";
@@ -485,7 +489,6 @@ class Follower {
     }
     check_means(now.centroids, now.label, now.centroids, where + ", which ended where labels still change");
   }
-  static int next_checked(int step, int done) { return step == done ? done + 1 : std::min(done, step + step / 2); }
 
   /// What a timed solve left: its own count and stop rule, its centroids as the means of its labels, and its labels as
   /// those of the validated solve under the numbers of this start. Labels that differ may be a sum in another order,

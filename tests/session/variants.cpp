@@ -245,7 +245,7 @@ class PruningVariant : public testing::Test {
   void TestBody() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
     // Who counts no distances rules out tiles: of problems so small hardly any, and slowly.
-    for (int trial = 0; trial < (counts_ || trial == 0 ? trials : trials / 20); ++trial) {
+    for (int trial = 0; trial < (counts_ || trial == 0 ? trials : trials / 40); ++trial) {
       SCOPED_TRACE("trial " + std::to_string(trial));
       follow_lloyd<double>(trial);
       follow_lloyd<float>(trial);
