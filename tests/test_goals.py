@@ -109,11 +109,12 @@ def test_a_time_is_reached_or_missed_by_the_best_rung_of_all_records(most: float
 
 
 def test_of_a_run_its_median_counts_and_what_an_older_record_lacks_is_said() -> None:
-    older = dict.fromkeys(("watts", "watt_limit", "settled_mhz", "median_mhz"))
+    older: dict[str, Any] = dict.fromkeys(("watts", "watt_limit", "settled_mhz", "median_mhz"))
+    older["validation"] = {"rows_checked": 800, "labels_wrong": 3}
     found = result(goal(most=20, value="median_ms"), made("aaa", [solve("v1", "v0", 2.0, **older)]))
     row = dict(zip(goals.HEAD, goals.cells(found), strict=True))
     assert found.verdict == "missed" and row["measured"].startswith("24")
-    assert row["drawn, W"] == row["clock, MHz"] == "not recorded"
+    assert row["drawn, W"] == row["clock, MHz"] == "not recorded" and row["labels checked, wrong"] == "800, 3"
 
 
 def test_sustained_goals_count_sustained_rows_alone() -> None:
@@ -167,17 +168,13 @@ def test_a_map_is_as_good_as_its_worst_shape(catalogue: Path) -> None:
 
 
 def test_kernels_that_take_most_of_the_time_stand_below_a_missed_goal(tmp_path: Path) -> None:
-    def kernel(name: str, ms: float) -> dict[str, Any]:
+    def kernel(name: str, ms: float, launches: int) -> dict[str, Any]:
         metrics = {"time_ms": ms, "tensor_percent": 50.0, "instructions_per_cycle": 1.5}
-        return {
-            "name": name,
-            "launches": 2,
-            "metrics": metrics,
-            "stalls": [{"reason": "long_scoreboard", "share": 0.4}],
-        }
+        stalls = [{"reason": "long_scoreboard", "share": 0.4}]
+        return {"name": name, "launches": launches, "metrics": metrics, "stalls": stalls}
 
     place = {"workload": W["name"], "scope": "solve"}
-    entry = place | {"git_sha": "f" * 40, "kernels": [kernel(f"k{i}", 1.0 + i) for i in range(7)]}
+    entry = place | {"git_sha": "f" * 40, "kernels": [kernel(f"k{i}", 1.0, 1 + i) for i in range(7)]}
     entries = [entry | {"variant": name} for name in ("v0", "v1", "v9")]
     metrics = [{"name": "tensor_percent", "unit": "%", "meaning": ""}]
     (tmp_path / "profile.json").write_text(json.dumps({"profiles": entries, "metrics": metrics}))
@@ -187,7 +184,7 @@ def test_kernels_that_take_most_of_the_time_stand_below_a_missed_goal(tmp_path: 
     page = goals.markdown([record], [missed, missed], [], None)
     assert "those of `v1`, the solve (all iterations) on `grapes_a`, commit `ffffffffff`. The 5 that take" in page
     share = round(100 * 7 / 28)
-    assert f"| `k6` | {share}\N{NO-BREAK SPACE}% | 2 | 50\N{NO-BREAK SPACE}% | \N{EN DASH} |" in page
+    assert f"| `k6` | {share}\N{NO-BREAK SPACE}% | 7 | 50\N{NO-BREAK SPACE}% | \N{EN DASH} |" in page
     assert page.count("| `k2` |") == 1 and "| `k1` |" not in page and "long scoreboard, 40" in page
     assert "**Its kernels** are those of the table under “quick”." in page
     gone = result(goal(most=1, kernels_of={"workload": "grapes_b", "scope": "solve"}), record)
