@@ -82,14 +82,13 @@ def test_what_no_record_has_is_in_the_plan_of_the_goals() -> None:
     parts = tomllib.loads((ROOT / "results" / "nvidia-h200" / goals.PLAN).read_text())["part"]
     planned = {name for part in parts for name in part["workloads"].split(",")}
     asked = {entry.workload for entry in goals.load_goals(goals.GOALS)}
-    assert planned <= asked and len(planned) == 4
     known = {
         workload["name"]
         for path in goals.usual_records()
         if path.name != "goals.json"
         for workload in json.loads(path.read_text())["workloads"]
     }
-    assert asked - {""} - known == planned
+    assert asked - {""} - known <= planned <= asked
 
 
 # ---------------------------------------------------------------------------------------------------- made-up records
