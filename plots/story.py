@@ -250,6 +250,17 @@ def with_pictures(record: Record, folder: Path) -> list[tuple[str, str]]:
     return [(stem, title) for stem, title in drawn(record, None) if (folder / f"{stem}.png").is_file()]
 
 
+def keep_page(path: Path, text: str, update: bool, program: str, given: Sequence[Path]) -> int:
+    """Writes a page; or says, with exit status 1, that it is not what the records say."""
+    if update:
+        path.write_text(text, encoding="utf-8")
+    elif path.read_text(encoding="utf-8") != text:
+        command = " ".join([program, *map(str, given), "--update", str(path)])
+        print(f"{path}: is not what the records say; run `{command}`.", file=sys.stderr)
+        return 1
+    return 0
+
+
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Writes docs/ladder.md from records.")
@@ -268,14 +279,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.update:
         drawn(record, path.parent / PICTURES)
     text = markdown(record, sources.load_all(), cards.load(), with_pictures(record, path.parent / PICTURES))
-    if arguments.update:
-        path.write_text(text, encoding="utf-8")
-    elif path.read_text(encoding="utf-8") != text:
-        names = " ".join(str(record) for record in arguments.records)
-        mend = f"plots/story.py {names} --update {path}".replace("  ", " ")
-        print(f"{path}: is not what the records say; run `{mend}`.", file=sys.stderr)
-        return 1
-    return 0
+    return keep_page(path, text, bool(arguments.update), "plots/story.py", arguments.records)
 
 
 if __name__ == "__main__":

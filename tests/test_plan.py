@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -69,13 +70,24 @@ def test_every_option_of_a_part_is_one() -> None:
         planned({"workloads": "*", "variants": "*", "varints": "*"})
 
 
-@pytest.mark.parametrize(
-    "plan", ["plan.toml", "summit.toml", "bounds.toml", "grid.toml", "peers.toml", "sustained.toml"]
-)
+PLANS = ["plan.toml", "summit.toml", "bounds.toml", "grid.toml", "peers.toml", "sustained.toml", "goals.toml"]
+
+
+@pytest.mark.parametrize("plan", PLANS)
 def test_the_committed_plans_name_what_there_is(plan: str) -> None:
     done = run(ROOT / "results/nvidia-h200" / plan, "--list")
     assert done.returncode == 0, done.stderr
     assert "no workload" not in done.stdout
+
+
+def test_workloads_of_the_goals_alone_are_in_no_other_plan() -> None:
+    names = [w["name"] for w in json.loads((ROOT / "datasets/catalogue.json").read_text())["workloads"]]
+    met: dict[str, list[str]] = {}
+    for path in ROOT.glob("results/*/*.toml"):
+        globs = ",".join(part["workloads"] for part in tomllib.loads(path.read_text())["part"])
+        met[path.name] = make_record.matching(names, globs)
+    own = met.pop("goals.toml")
+    assert len(own) == 4 and not [name for found in met.values() for name in found if name in own]
 
 
 def test_a_plan_becomes_one_record(ladder: Ladder, tmp_path: Path) -> None:

@@ -303,6 +303,12 @@ def test_the_page_of_the_ladder_says_what_the_committed_records_say(capsys: pyte
     assert pictures and all((path.parent / name).stat().st_size > 10_000 for name in pictures)
 
 
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)
+def test_pictures_that_a_page_shows_are_there(page: Path) -> None:
+    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text())
+    assert [name for name in shown if not (page.parent / name).is_file()] == []
+
+
 def test_a_number_typed_by_hand_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "ladder.md"
     path.write_text((ROOT / "docs" / "ladder.md").read_text().replace("1", "2", 1))
