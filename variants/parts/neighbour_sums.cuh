@@ -40,10 +40,6 @@ struct OwnSum {
 
 constexpr int sum_piece_bits = 44, most_sum_pieces = 5;
 static_assert(most_sum_pieces * sum_piece_bits >= FixedPoint::most_words * 62);
-inline int sum_pieces(const FixedPoint& format) {
-  return (format.high - format.low + sum_piece_bits - 1) / sum_piece_bits;
-}
-
 template <int pieces>
 struct OwnSum<float, pieces> {
   const FixedPoint& format;
@@ -80,6 +76,17 @@ struct OwnSum<float, pieces> {
     }
   }
 };
+
+/// Calls use(pieces), a constant, for values of this format.
+template <class T, class Use>
+void with_sum_pieces(const FixedPoint& format, const Use& use) {
+  const int digits = std::is_same_v<T, float> ? format.high - format.low : 0;
+  if (digits <= sum_piece_bits)
+    use(std::integral_constant<int, 1>());
+  else if constexpr (std::is_same_v<T, float>)
+    digits <= 2 * sum_piece_bits ? use(std::integral_constant<int, 2>())
+                                 : use(std::integral_constant<int, most_sum_pieces>());
+}
 
 /// A warp's rows that have the same number are put by one of them, as in count_together.
 __device__ inline void put_in_together(const Order& order, int row, int number, bool mine) {
@@ -186,19 +193,10 @@ void move_neighbours(State<T>& s, const T* rows, const Order& order, const Stand
   const int parts = blocks(s.d, together);
   const int most = std::max(1, neighbours_resident<T> * s.device_info.multiprocessors / parts);
   const int grid = std::min(blocks(s.n, neighbours), most);
-  const auto add_up = [&](auto kernel) {
-    launch(kernel, dim3(grid, parts), neighbours, 0, s.stream, rows, order.row, s.label, moves, m.share, m.sum,
-           m.format, s.n, s.k, s.d);
-  };
-  const int pieces = sum_pieces(m.format);
-  if constexpr (!std::is_same_v<T, float>)
-    add_up(sum_neighbours_kernel<T, 1>);
-  else if (pieces == 1)
-    add_up(sum_neighbours_kernel<T, 1>);
-  else if (pieces == 2)
-    add_up(sum_neighbours_kernel<T, 2>);
-  else
-    add_up(sum_neighbours_kernel<T, most_sum_pieces>);
+  with_sum_pieces<T>(m.format, [&](auto pieces) {
+    launch(sum_neighbours_kernel<T, pieces>, dim3(grid, parts), neighbours, 0, s.stream, rows, order.row, s.label,
+           moves, m.share, m.sum, m.format, s.n, s.k, s.d);
+  });
   move_points(s, rows, moves, false);
 }
 
