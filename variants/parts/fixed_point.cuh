@@ -30,6 +30,11 @@ struct FixedPoint {
   }
 };
 
+/// 2^exponent, where that is a normal double; scalbn() has to ask.
+__device__ inline double power_of_two(int exponent) {
+  return __longlong_as_double(static_cast<long long>(1023 + exponent) << 52);
+}
+
 /// A finite value as mantissa x 2^exponent.
 struct Parts {
   unsigned long long mantissa;

@@ -10,6 +10,8 @@
 // with kept >= |a|, lost >= |P r|, rest >= |r|, 4096 (high + low) >= -|z|^2 / 2 (1 - 2k), and k = accumulation(width).
 // Lengths are in the unit in which no point is longer than 4096.
 #pragma once
+#include <bit>
+
 #include "certificate.cuh"
 #include "principal.cuh"
 #include "touched.cuh"
@@ -23,9 +25,8 @@ constexpr double far_score = -3.75 * 0x1p24;  // theirs is below -4 * 2^24
 
 /// The exponent of the unit of a short row, beside that of the view: coordinates below 1 make lengths below sqrt(d).
 __host__ __device__ inline int short_exponent(int d) {
-  int half = 0;  // 4^half >= d
-  while ((int64_t(1) << 2 * half) < d) ++half;
-  return longest - half;
+  const int bits = std::bit_width(unsigned(d) - 1);
+  return longest - (bits + 1) / 2;  // 4^((bits + 1) / 2) >= d
 }
 
 /// The least half that is not below a number that is not negative.
