@@ -96,7 +96,7 @@ struct KeepBound {
 constexpr int step_block = 128;
 
 /// As exact_means_kernel, a block for each centroid, which also adds the length of its step to the way it has gone.
-template <class T>
+template <class T, int words_of_sum>
 __global__ void __launch_bounds__(step_block)
     step_means_kernel(const unsigned long long* sum, const int* count, T* c, double* travelled, Touched touched,
                       FixedPoint format, int k, int d) {
@@ -104,7 +104,9 @@ __global__ void __launch_bounds__(step_block)
   __shared__ double of_warp[step_block / 32];
   const int64_t j = blockIdx.x;
   const int own_count = count[j];
-  if (own_count == 0 || !touched[int(j)]) return;  // a centroid without points stays
+  const double way = travelled[j];                 // asked for here, it is there at the end
+  if (!touched[int(j)] || own_count == 0) return;  // a centroid without points stays
+  format.words = words_of_sum;                     // so that nobody asks which words there are
   double squared = 0;
   for (int from = threadIdx.x; from < d; from += at_once * step_block) {
     SumWords words[at_once];
@@ -128,7 +130,7 @@ __global__ void __launch_bounds__(step_block)
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (int w = 1; w < step_block / 32; ++w) squared += of_warp[w];
-  travelled[j] = __dadd_ru(travelled[j], distance_above(squared));
+  travelled[j] = __dadd_ru(way, distance_above(squared));
 }
 
 // ---- the host's side
@@ -184,8 +186,10 @@ void assign_bounded(State<T>& s, bool ordered) {
 template <class T>
 void step_to_means(State<T>& s) {
   const auto& m = s.template own<MovedSums>();
-  launch(step_means_kernel<T>, s.k, step_block, 0, s.stream, m.sum, m.count, s.c, s.template own<RowBounds>().travelled,
-         m.touched, m.format, s.k, s.d);
+  dispatch<1, 2, 3>(m.format.words, [&]<int words>() {
+    launch(step_means_kernel<T, words>, s.k, step_block, 0, s.stream, m.sum, m.count, s.c,
+           s.template own<RowBounds>().travelled, m.touched, m.format, s.k, s.d);
+  });
 }
 
 }  // namespace ladder
