@@ -140,6 +140,20 @@ TEST(FixedPoint, MeansAreThoseOfTheExactSum) {
   }
 }
 
+// mean_of divides by a product with 1 / count: to the last bit what a division has.
+TEST(FixedPoint, MeansAreDividedAsByADivision) {
+  std::mt19937_64 random(7);
+  const FixedPoint format = FixedPoint::of(2, 0, 62);
+  for (int trial = 0; trial < 200000; ++trial) {
+    // Half of them next to where rounding turns: (2 m + 1) count, but for what a double has not.
+    const int count = int(random() >> (33 + random() % 31) | 1);
+    const auto whole = (random() % 2 ? random() >> 11 : static_cast<uint64_t>(0x1p53 / count) * count) >> random() % 8;
+    const unsigned long long word = random() % 2 ? whole : 0 - whole;
+    const double value = double(static_cast<long long>(word));
+    ASSERT_EQ(mean_of<double>(SumWords(&word, 1, format), count, format), value / count) << value << " / " << count;
+  }
+}
+
 // ---- sums of neighbours
 
 /// A float of up to 24 bits, the highest of them just below 2^top, in a format that begins at 2^0.

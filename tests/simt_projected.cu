@@ -226,6 +226,14 @@ Case low_rank() { return {near_directions(n, d, 6, 0.1f, 10), near_directions(k,
 /// As many directions as features: all is in the rest, or nearly.
 Case flat() { return {normal(n * d, 11), normal(k * d, 12)}; }
 
+// A length of sqrt(d) is not above the longest in their unit; in one that is half as large it would be.
+TEST(Projected, UnitsAreAsFineAsLengthsAllow) {
+  for (int d = 1; d <= 5000; ++d) {
+    ASSERT_LE(std::ldexp(std::sqrt(double(d)), short_exponent(d)), std::ldexp(1, longest)) << d;
+    ASSERT_GT(std::ldexp(std::sqrt(double(d)), short_exponent(d) + 1), std::ldexp(1, longest)) << d;
+  }
+}
+
 TEST(Projected, TilesOfCentroidsHoldTheSameRows) {
   using Tile = NarrowGroups<width>;
   const int64_t padded = Tile::padded_columns(k);
@@ -379,6 +387,13 @@ TEST(Candidates, TheNearestIsFoundAndOfEquallyNearOnesTheLowest) {
   EXPECT_EQ(nearest(4, {2}), 2) << "doubles take the two for equally near";
   EXPECT_EQ(nearest(4, {0, 1, 2, 3}), 1);
   EXPECT_EQ(nearest(1, {}), 1);
+  for (int found = 1; found <= most_candidates; ++found) {
+    for (int place = 0; place < found; ++place) {
+      std::vector<int> others(size_t(found), 3);
+      others[size_t(place)] = 2;
+      EXPECT_EQ(nearest(0, others), 2) << "in place " << place << " of " << found;
+    }
+  }
 }
 
 }  // namespace

@@ -63,18 +63,17 @@ __global__ void __launch_bounds__(256)
     if (lane > 0 && lane < number) own = candidates.list[row * most_candidates + lane - 1];
     double distance = std::numeric_limits<double>::infinity();
     int seen = 0;
-    const auto look = [&]<int count>() {  // at so many together: their loads are on their way at the same time
-      for (; seen + count <= number; seen += count) {
-        const T* centroid[count];
-        double here[count];
-        for (int e = 0; e < count; ++e) centroid[e] = c + int64_t(__shfl_sync(all, own, seen + e)) * d;
-        distances_of_warp(point, centroid, d, here);
-        for (int e = 0; e < count; ++e) {
-          if (lane == seen + e) distance = here[e];
-        }
+    const auto look = [&]<int count>() {  // at so many together; beyond the last one lanes have the guess again
+      const T* centroid[count];
+      double here[count];
+      for (int e = 0; e < count; ++e) centroid[e] = c + int64_t(__shfl_sync(all, own, seen + e)) * d;
+      distances_of_warp(point, centroid, d, here);
+      for (int e = 0; e < count; ++e) {
+        if (lane == seen + e) distance = here[e];
       }
+      seen += count;
     };
-    look.template operator()<4>(), look.template operator()<2>(), look.template operator()<1>();
+    while (seen < number) number - seen > 2 ? look.template operator()<4>() : look.template operator()<2>();
     double least = distance;
     for (int half = 16; half > 0; half /= 2) least = min(least, __shfl_xor_sync(all, least, half));
     // What is farther by more than the sums' roundings is farther; of the others 100 bits are looked at.

@@ -30,6 +30,11 @@ struct FixedPoint {
   }
 };
 
+/// 2^exponent, where that is a normal double; scalbn() has to ask.
+__device__ inline double power_of_two(int exponent) {
+  return __longlong_as_double(static_cast<long long>(1023 + exponent) << 52);
+}
+
 /// A finite value as mantissa x 2^exponent.
 struct Parts {
   unsigned long long mantissa;
@@ -100,12 +105,16 @@ __device__ T mean_of(const SumWords& sum, int count, const FixedPoint& format) {
   };
   settle(false);
   const bool negative = top < 0;
-  if (negative) settle(true);
+  settle(negative);
   double value = double(top);
 #pragma unroll
   for (int w = FixedPoint::most_words - 1; w >= 0; --w)
     if (w < format.words) value = value * double(all + 1) + double(digit[w]);
-  value = value / count * format.unit;
+  // value / count, to the last bit, of which all sums of a cluster share the one division. What is left of the value is
+  // exact, below 2^32 units of the quotient's last place; and no quotient by a whole number below 2^31 is nearer than
+  // 2^-85 of itself to where rounding turns.
+  const double share = 1.0 / count, quotient = value * share;
+  value = __fma_rn(__fma_rn(-quotient, count, value), share, quotient) * format.unit;
   return T(negative ? -value : value);
 }
 

@@ -44,13 +44,9 @@ template <int pieces>
 struct OwnSum<float, pieces> {
   const FixedPoint& format;
   double rounder[pieces], sum[pieces] = {};
-  /// 2^exponent. Exponents of floats, and of their sums, are far within a double's.
-  __device__ static double power(int exponent) {
-    return __longlong_as_double(static_cast<long long>(1023 + exponent) << 52);
-  }
   __device__ explicit OwnSum(const FixedPoint& of) : format(of) {
     // Piece p has units of 2^(low + p sum_piece_bits); what is less is lost beside 1.5 2^52 of them.
-    for (int p = 0; p < pieces; ++p) rounder[p] = 1.5 * power(of.low + p * sum_piece_bits + 52);
+    for (int p = 0; p < pieces; ++p) rounder[p] = 1.5 * power_of_two(of.low + p * sum_piece_bits + 52);
   }
   __device__ void add(float value) {
     double x = double(value);
@@ -68,9 +64,9 @@ struct OwnSum<float, pieces> {
     for (int p = 0; p < pieces; ++p) {
       for (int w = format.words - 1; w >= 0 && sum[p] != 0; --w) {
         const int unit = format.low + w * format.bits;
-        const auto digit = static_cast<long long>(sum[p] * power(-unit));  // towards 0
+        const auto digit = static_cast<long long>(sum[p] * power_of_two(-unit));  // towards 0
         if (digit == 0) continue;
-        sum[p] -= double(digit) * power(unit);
+        sum[p] -= double(digit) * power_of_two(unit);
         put(w, static_cast<unsigned long long>(digit));
       }
     }

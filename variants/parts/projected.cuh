@@ -10,6 +10,8 @@
 // with kept >= |a|, lost >= |P r|, rest >= |r|, 4096 (high + low) >= -|z|^2 / 2 (1 - 2k), and k = accumulation(width).
 // Lengths are in the unit in which no point is longer than 4096.
 #pragma once
+#include <bit>
+
 #include "certificate.cuh"
 #include "principal.cuh"
 #include "touched.cuh"
@@ -23,9 +25,8 @@ constexpr double far_score = -3.75 * 0x1p24;  // theirs is below -4 * 2^24
 
 /// The exponent of the unit of a short row, beside that of the view: coordinates below 1 make lengths below sqrt(d).
 __host__ __device__ inline int short_exponent(int d) {
-  int half = 0;  // 4^half >= d
-  while ((int64_t(1) << 2 * half) < d) ++half;
-  return longest - half;
+  const int bits = std::bit_width(unsigned(d) - 1);
+  return longest - (bits + 1) / 2;  // 4^((bits + 1) / 2) >= d
 }
 
 /// The least half that is not below a number that is not negative.
@@ -209,63 +210,75 @@ __global__ void __launch_bounds__(256) project_many_kernel(const T* __restrict__
 }
 
 /// As many rows as there are centroids would leave most of the device idle, one thread with a direction: here several
-/// share one, with some of the features each, and a block has few rows.
+/// have some of the features each, and a block has few rows. A thread has two directions, so that what it reads of the
+/// rows serves two products: to read it takes longer than to multiply it.
 template <int width>
 struct FewRows {
-  static constexpr int block = 256, features = 128;  // features of a step
-  static constexpr int parts = block / width;        // of the features: threads with the same direction
-  static constexpr int rows = block / 32;            // a warp fetches each, and finishes it
-  /// Blocks of a multiprocessor, at least: those of K = 5000 run all at a time. Of wide rows a block has few parts, and
-  /// needs the registers for its loads.
-  static constexpr int resident = width <= 64 ? 5 : 1;
+  static constexpr int block = 128, features = 128;         // features of a step
+  static constexpr int threads = width / 2;                 // have the same features
+  static constexpr int parts = block / threads;             // of the features: threads have the same directions
+  static constexpr int rows = 8, each = rows * 32 / block;  // of a warp: it fetches them, and finishes them
+  static constexpr int resident = 5;  // blocks of a multiprocessor, at least: those of K = 5000 run all at a time
 };
 
 template <int width, class T, class Finish>
-__global__ void __launch_bounds__(256, FewRows<width>::resident)
+__global__ void __launch_bounds__(FewRows<width>::block, FewRows<width>::resident)
     project_few_kernel(const T* __restrict__ x, View<T> view, Directions directions, Chosen chosen, int d,
                        Finish finish) {
   using P = FewRows<width>;
   __shared__ __align__(16) double values[P::features][P::rows + 2];  // of a feature two rows can be read at once
-  __shared__ double sums[P::parts][P::rows][width];
-  const int lane = threadIdx.x % 32, own = threadIdx.x / 32;
-  const int part = threadIdx.x / width, direction = threadIdx.x % width;
-  const int64_t row = int64_t(blockIdx.x) * P::rows + own;
-  if (!__syncthreads_or(row >= chosen.count || chosen.touched[int(row)])) return;
-  const T* const from = row < chosen.count ? x + chosen(int(row)) * d : nullptr;
+  __shared__ double sums[P::parts][P::rows][width], squares[P::rows];
+  const int lane = threadIdx.x % 32, own = threadIdx.x / 32 * P::each;  // own: the first row of this warp
+  const int part = threadIdx.x / P::threads, direction = threadIdx.x % P::threads * 2;
+  const int64_t begin = int64_t(blockIdx.x) * P::rows, any = begin + threadIdx.x % P::rows;
+  if (!__syncthreads_or(any >= chosen.count || chosen.touched[int(any)])) return;
+  const T* from[P::each];
+  for (int r = 0; r < P::each; ++r)
+    from[r] = begin + own + r < chosen.count ? x + chosen(int(begin) + own + r) * d : nullptr;
   const double unit = scalbn(1.0, view.exponent() + short_exponent(d));
-  double sum[P::rows] = {}, square = 0;
+  double sum[P::rows][2] = {}, square[P::each] = {};
   for (int first = 0; first < d; first += P::features) {
     __syncthreads();  // nobody reads the step before any more
 #pragma unroll
     for (int e = lane; e < P::features; e += 32) {
       const int f = first + e;
-      const double value = from && f < d ? (double(from[f]) - double(view.centre[f])) * unit : 0;
-      values[e][own] = value;
-      square += value * value;
+#pragma unroll
+      for (int r = 0; r < P::each; ++r) {
+        const double value = from[r] && f < d ? (double(from[r][f]) - double(view.centre[f])) * unit : 0;
+        values[e][own + r] = value;
+        square[r] += value * value;
+      }
     }
     __syncthreads();
     if (part >= P::parts) continue;
     const double* const shares = directions.at + int64_t(first) * sought + direction;
     const int features = min(P::features, d - first);
-#pragma unroll 8  // so many loads are on their way together
+#pragma unroll 4  // so many loads are on their way together
     for (int f = part; f < features; f += P::parts) {
-      const double share = shares[f * sought];
+      const auto share = *reinterpret_cast<const double2*>(shares + f * sought);
       const auto* const both = reinterpret_cast<const double2*>(values[f]);
 #pragma unroll
-      for (int r = 0; r < P::rows / 2; ++r) sum[2 * r] += share * both[r].x, sum[2 * r + 1] += share * both[r].y;
+      for (int r = 0; r < P::rows / 2; ++r) {
+        sum[2 * r][0] += share.x * both[r].x, sum[2 * r + 1][0] += share.x * both[r].y;
+        sum[2 * r][1] += share.y * both[r].x, sum[2 * r + 1][1] += share.y * both[r].y;
+      }
     }
   }
-  if (part < P::parts) {
-    for (int r = 0; r < P::rows; ++r) sums[part][r][direction] = sum[r];
+  for (int r = 0; part < P::parts && r < P::rows; ++r)
+    for (int e = 0; e < 2; ++e) sums[part][r][direction + e] = sum[r][e];
+  for (int r = 0; r < P::each; ++r) {
+    square[r] = sum_of_warp(square[r]);
+    if (lane == 0) squares[own + r] = square[r];
   }
-  square = sum_of_warp(square);
   __syncthreads();
-  double* const coordinates = sums[0][own];
-  for (int k = lane; k < width; k += 32) {
-    for (int e = 1; e < P::parts; ++e) coordinates[k] += sums[e][own][k];
+  for (int r = own; r < own + P::each; ++r) {
+    double* const coordinates = sums[0][r];
+    for (int k = lane; k < width; k += 32) {
+      for (int e = 1; e < P::parts; ++e) coordinates[k] += sums[e][r][k];
+    }
+    __syncwarp();
+    finish(begin + r, coordinates, squares[r]);
   }
-  __syncwarp();
-  finish(row, coordinates, square);
 }
 
 /// Of the rows that are chosen, and of those up to `padded` that are not there: they are shown as zeros.

@@ -23,41 +23,44 @@ struct RowBounds {
 /// Not less than the root of a squared distance, as sums in double have it.
 __device__ inline double distance_above(double squared) { return sqrt(squared) * (1 + 4 * of_doubles); }
 
-/// What the products of a row begin with that is no farther than `distance` from its guess; and its place.
-template <class T>
-__device__ void begin_row(int i, int guess, double distance, const View<T>& view, const double* square, float* start,
-                          const Order& order, int width, int d) {
-  const double scaled = scalbn(distance, view.exponent() + short_exponent(d));
-  start[i] = threshold(square[i], scaled * scaled, width);
+/// What the products of a row begin with that is no farther than `distance` from its guess; and its place. `square` is
+/// that of its length, `exponent` that of the unit of short rows.
+__device__ inline void begin_row(int i, int guess, double distance, double square, int exponent, float* start,
+                                 const Order& order, int width) {
+  const double scaled = distance * power_of_two(exponent);
+  start[i] = threshold(square, scaled * scaled, width);
   put_in(order, i, guess);
 }
 
 /// Begins rows of which enough is known, and lists the others. `loose`: how much the upper end of what is known may
 /// exceed the lower one, relative. Where its centroid has stayed, and so its guess, a row begins as it did last.
 template <class By, int width, class T>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 4)  // else registers are saved, and a row's loads wait for each other
     begin_by_bounds_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, View<T> view, const int* guess,
                            const double* square, const double* centroid_square, float* start, Order order,
                            RowBounds bounds, double loose, int* list, Contest* contest, Touched touched, int n, int d) {
   const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  const bool mine = i < n && touched[guess[i]];
+  const int guessed = i < n ? guess[i] : 0;
+  const bool mine = i < n && touched[guessed];
   if (!__any_sync(0xffffffffu, mine)) return;
   const int64_t row = mine ? i : 0;
-  const int own = mine ? guess[i] : 0;
-  const Interval squares = distance_interval<width>(
-      x + row * (width / 8), square[row], [&](int e) { return By::halves(c, own, e); }, centroid_square[own]);
-  const double unit = scalbn(1.0, -view.exponent() - short_exponent(d));
-  double low = sqrt(squares.low) * unit, high = distance_above(squares.high) * unit;
+  const int own = mine ? guessed : 0;
+  const double own_square = square[row], travelled = bounds.travelled[own];
   const RowBound known = bounds.known[row];
+  const Interval squares = distance_interval<width>(
+      x + row * (width / 8), own_square, [&](int e) { return By::halves(c, own, e); }, centroid_square[own]);
+  const int exponent = view.exponent() + short_exponent(d);
+  const double unit = power_of_two(-exponent);
+  double low = sqrt(squares.low) * unit, high = distance_above(squares.high) * unit;
   if (known.centroid == own) {
-    const double since = __dsub_ru(bounds.travelled[own], known.travelled);
+    const double since = __dsub_ru(travelled, known.travelled);
     low = max(low, known.distance - since), high = min(high, __dadd_ru(known.distance, since));
   }
   const bool enough = high <= (1 + loose) * low;
   const int place = take_places(&contest->looked_at, mine && !enough);
   if (!mine) return;
   if (enough)
-    begin_row(int(i), own, high, view, square, start, order, width, d);
+    begin_row(int(i), own, high, own_square, exponent, start, order, width);
   else
     list[place] = int(i);
 }
@@ -68,7 +71,7 @@ __global__ void __launch_bounds__(256)
     begin_by_distances_kernel(const T* __restrict__ x, const T* __restrict__ c, View<T> view, const int* guess,
                               const double* square, float* start, Order order, RowBounds bounds, const int* list,
                               const Contest* contest, int width, int d) {
-  const int warps = gridDim.x * blockDim.x / 32;
+  const int warps = gridDim.x * blockDim.x / 32, exponent = view.exponent() + short_exponent(d);
   for (int at = (blockIdx.x * blockDim.x + threadIdx.x) / 32; at < contest->looked_at; at += warps) {
     const int i = list[at], own = guess[i];
     double squared[1];
@@ -76,7 +79,7 @@ __global__ void __launch_bounds__(256)
     if (threadIdx.x % 32 != 0) continue;
     const double distance = distance_above(squared[0]);
     bounds.known[i] = {distance, bounds.travelled[own], own};
-    begin_row(i, own, distance, view, square, start, order, width, d);
+    begin_row(i, own, distance, square[i], exponent, start, order, width);
   }
 }
 
@@ -93,7 +96,7 @@ struct KeepBound {
 constexpr int step_block = 128;
 
 /// As exact_means_kernel, a block for each centroid, which also adds the length of its step to the way it has gone.
-template <class T>
+template <class T, int words_of_sum>
 __global__ void __launch_bounds__(step_block)
     step_means_kernel(const unsigned long long* sum, const int* count, T* c, double* travelled, Touched touched,
                       FixedPoint format, int k, int d) {
@@ -101,7 +104,9 @@ __global__ void __launch_bounds__(step_block)
   __shared__ double of_warp[step_block / 32];
   const int64_t j = blockIdx.x;
   const int own_count = count[j];
-  if (own_count == 0 || !touched[int(j)]) return;  // a centroid without points stays
+  const double way = travelled[j];                 // asked for here, it is there at the end
+  if (!touched[int(j)] || own_count == 0) return;  // a centroid without points stays
+  format.words = words_of_sum;                     // so that nobody asks which words there are
   double squared = 0;
   for (int from = threadIdx.x; from < d; from += at_once * step_block) {
     SumWords words[at_once];
@@ -125,7 +130,7 @@ __global__ void __launch_bounds__(step_block)
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (int w = 1; w < step_block / 32; ++w) squared += of_warp[w];
-  travelled[j] = __dadd_ru(travelled[j], distance_above(squared));
+  travelled[j] = __dadd_ru(way, distance_above(squared));
 }
 
 // ---- the host's side
@@ -181,8 +186,10 @@ void assign_bounded(State<T>& s, bool ordered) {
 template <class T>
 void step_to_means(State<T>& s) {
   const auto& m = s.template own<MovedSums>();
-  launch(step_means_kernel<T>, s.k, step_block, 0, s.stream, m.sum, m.count, s.c, s.template own<RowBounds>().travelled,
-         m.touched, m.format, s.k, s.d);
+  dispatch<1, 2, 3>(m.format.words, [&]<int words>() {
+    launch(step_means_kernel<T, words>, s.k, step_block, 0, s.stream, m.sum, m.count, s.c,
+           s.template own<RowBounds>().travelled, m.touched, m.format, s.k, s.d);
+  });
 }
 
 }  // namespace ladder

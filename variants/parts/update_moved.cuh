@@ -106,26 +106,35 @@ __device__ inline void count_together(int* count, const Touched& touched, int j,
   touched.touch(j);
 }
 
-/// Lists the points that have moved, and counts them in their new clusters. One atomic a block on their number.
+constexpr int listed_each = 4;  // points of a thread
+
+/// Lists the points that have moved, and counts them in their new clusters. One atomic a warp on their number.
 __global__ void list_moved_kernel(const int32_t* label, int32_t* holds, Moved* moved, Moves* moves, int* count,
                                   Touched touched, int n) {
-  __shared__ int listed;
-  __shared__ unsigned long long first;
-  if (threadIdx.x == 0) listed = 0;
-  __syncthreads();
-  const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  const int32_t from = i < n ? holds[i] : 0, to = i < n ? label[i] : 0;
-  const int rank = from != to ? atomicAdd(&listed, 1) : 0;
-  if (__any_sync(0xffffffffu, from != to)) {
+  constexpr unsigned all = 0xffffffffu;
+  const int lane = threadIdx.x % 32;
+  const int64_t first = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x - lane) * listed_each + lane;
+  int32_t from, to;
+  const auto look = [&](int64_t i) {  // which lanes' points have moved
+    from = i < n ? holds[i] : 0, to = i < n ? label[i] : 0;
+    return __ballot_sync(all, from != to);
+  };
+  int listed = 0;
+#pragma unroll  // all are on their way together
+  for (int e = 0; e < listed_each; ++e) listed += __popc(look(first + e * 32));
+  if (listed == 0) return;
+  unsigned long long place = 0;
+  if (lane == 0) place = atomicAdd(&moves->points, static_cast<unsigned long long>(listed));
+  place = __shfl_sync(all, place, 0);
+#pragma unroll 1  // the second look is at what is in the cache; four copies of the rest would have to be fetched
+  for (int64_t i = first; i < first + listed_each * 32; i += 32) {
+    const unsigned lanes = look(i);
+    if (lanes == 0) continue;
     count_together(count, touched, from, -1, from != to && from >= 0);
     count_together(count, touched, to, 1, from != to);
+    if (from != to) moved[place + __popc(lanes & ((1u << lane) - 1))] = {int32_t(i), from}, holds[i] = to;
+    place += __popc(lanes);
   }
-  __syncthreads();  // all are listed
-  if (threadIdx.x == 0 && listed > 0) first = atomicAdd(&moves->points, static_cast<unsigned long long>(listed));
-  __syncthreads();  // the block knows its place
-  if (from == to) return;
-  moved[first + rank] = {int32_t(i), from};
-  holds[i] = to;
 }
 
 /// Where many have moved, the sums begin anew.
@@ -179,8 +188,8 @@ const Moves* list_moved(State<T>& s) {
   auto& m = s.template own<MovedSums>();
   Moves* const moves = m.moves + std::min(m.done, counted_moves - 1);
   if (m.done++ < beyond_all) check(cudaMemsetAsync(moves, 0, sizeof *moves, s.stream), "clearing the moves");
-  launch(list_moved_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, m.holds, m.moved, moves, m.count, m.touched,
-         s.n);
+  launch(list_moved_kernel, blocks(s.n, 128 * listed_each), 128, 0, s.stream, s.label, m.holds, m.moved, moves, m.count,
+         m.touched, s.n);
   // As many blocks as run at a time: mostly few points move, and blocks that only end take their time, too.
   const int grid = std::min(blocks(int64_t(m.format.words) * s.k * s.d, 256), 8 * s.device_info.multiprocessors);
   launch(clear_if_many_kernel, grid, 256, 0, s.stream, moves, m.share, m.sum, m.format.words, s.n, s.k, s.d);

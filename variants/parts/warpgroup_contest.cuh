@@ -144,7 +144,10 @@ template <int width>
 struct ByWarpgroups {
   using Tile = NarrowGroups<width>;
   static int64_t padded_columns(int k) { return Tile::padded_columns(k); }
-  static __device__ uint4 halves(const uint4* c, int j, int e) { return c[Tile::place(j, e * 8) / 8]; }
+  /// Of the two terms one is the same for all e, and the other a constant.
+  static __device__ uint4 halves(const uint4* c, int j, int e) {
+    return c[Tile::place(j, 0) / 8 + Tile::place(0, e * 8) / 8];
+  }
   static KeepCentroidTiles<width> keep(const Few& few, int k, int d) {
     return {tiles(few), few.directions.defect, k, padded_columns(k), d, few.centroid_square};
   }
