@@ -40,6 +40,7 @@ struct OwnSum {
 
 constexpr int sum_piece_bits = 44, most_sum_pieces = 5;
 static_assert(most_sum_pieces * sum_piece_bits >= FixedPoint::most_words * 62);
+
 template <int pieces>
 struct OwnSum<float, pieces> {
   const FixedPoint& format;
