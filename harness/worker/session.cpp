@@ -169,8 +169,9 @@ class Session {
       seconds = pilot(int(few));
       // From one measurement alone, what every iteration costs would count as what every point costs: it is enough only
       // where what an iteration costs at least is too much.
-      if (seconds > 0.2 && (fewer > 0 || seconds * iterations > request_.time_limit)) break;
-      more = 8 * seconds > request_.time_limit / 4 ? 2 : 8;
+      const bool told = seconds > 0.2;
+      if (told && (fewer > 0 || seconds * iterations > request_.time_limit)) break;
+      more = told && 8 * seconds > request_.time_limit / 4 ? 2 : 8;
     }
     const double iteration = seconds + (seconds - fewer_seconds) / (few - fewer) * (p.n - few);
     const double needed = iteration * iterations;
