@@ -165,7 +165,7 @@ class Session {
     const int iterations = whole() ? 2 * steps + 4 : 6;
     double fewer = 0, fewer_seconds = 0, few = 32, seconds = 0;
     for (int more = 8;; fewer = few, fewer_seconds = seconds, few *= more) {
-      if (few * (more == 8 ? 8 : 1) > p.n) return "";
+      if (few * (more == 8 ? 8 : 1) > p.n) return "";  // to double needs no more than the points
       seconds = pilot(int(few));
       // From one measurement alone, what every iteration costs would count as what every point costs: it is enough only
       // where what an iteration costs at least is too much.

@@ -141,8 +141,6 @@ TEST_F(Contract, AVariantMayHaveStepsAndASolveOfItsOwn) {
 TEST_F(Contract, WhoseStepsTakeTooLongIsNotAskedForASolve) {
   const Outcome outcome = run<float>("t12_device_loop", [](Request& request) { request.time_limit = 1e-3; });
   EXPECT_EQ(outcome.fault, "");
-  // On a machine that is busy enough even the first few points take too long.
-  if (outcome.refused.find("would take about") != std::string::npos) GTEST_SKIP() << outcome.refused;
   const std::string why = outcome.timed.at("solve").reason;
   EXPECT_NE(why.find("not solved after 1 iterations"), std::string::npos) << why << outcome.refused;
   EXPECT_TRUE(outcome.result["iterations"].is_null());
