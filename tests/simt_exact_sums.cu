@@ -165,7 +165,7 @@ float ending_at(int top, std::mt19937& random) {
 /// The words of the sum of some values, as a run of neighbours brings them.
 std::vector<unsigned long long> words_of_run(const std::vector<float>& values, const FixedPoint& format) {
   std::vector<unsigned long long> words(FixedPoint::most_words);
-  with_sum_pieces<float>(format, [&](auto pieces) {
+  with_sum_pieces<float>(format, [&]<int pieces>() {
     OwnSum<float, pieces> sum(format);
     for (const float value : values) sum.add(value);
     sum.give([&](int w, unsigned long long word) { words.at(size_t(w)) += word; });

@@ -74,15 +74,17 @@ struct OwnSum<float, pieces> {
   }
 };
 
-/// Calls use(pieces), a constant, for values of this format.
+/// Calls use<pieces>() for values of this format.
 template <class T, class Use>
 void with_sum_pieces(const FixedPoint& format, const Use& use) {
-  const int digits = std::is_same_v<T, float> ? format.high - format.low : 0;
-  if (digits <= sum_piece_bits)
-    use(std::integral_constant<int, 1>());
-  else if constexpr (std::is_same_v<T, float>)
-    digits <= 2 * sum_piece_bits ? use(std::integral_constant<int, 2>())
-                                 : use(std::integral_constant<int, most_sum_pieces>());
+  const int digits = format.high - format.low;
+  if constexpr (!std::is_same_v<T, float>)
+    use.template operator()<1>();
+  else
+    dispatch<1, 2, most_sum_pieces>(digits <= sum_piece_bits       ? 1
+                                    : digits <= 2 * sum_piece_bits ? 2
+                                                                   : most_sum_pieces,
+                                    use);
 }
 
 /// A warp's rows that have the same number are put by one of them, as in count_together.
@@ -190,7 +192,7 @@ void move_neighbours(State<T>& s, const T* rows, const Order& order, const Stand
   const int parts = blocks(s.d, together);
   const int most = std::max(1, neighbours_resident<T> * s.device_info.multiprocessors / parts);
   const int grid = std::min(blocks(s.n, neighbours), most);
-  with_sum_pieces<T>(m.format, [&](auto pieces) {
+  with_sum_pieces<T>(m.format, [&]<int pieces>() {
     launch(sum_neighbours_kernel<T, pieces>, dim3(grid, parts), neighbours, 0, s.stream, rows, order.row, s.label,
            moves, m.share, m.sum, m.format, s.n, s.k, s.d);
   });
