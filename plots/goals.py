@@ -9,7 +9,6 @@ from the numbers alone.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -40,8 +39,8 @@ from record import (
 from record import together as by_machine
 from shapes import Place
 from sources import quoted
-from story import cell_text, keep_page, named
-from style import BODY, COLOURS, GREY, SMALL, WIDTH, Page, linear_ticks, text_width
+from story import cell_text, keep_page, named, page_arguments
+from style import COLOURS, GREY, SMALL, WIDTH, Page, linear_ticks, text_width
 
 DEVICE = "cuda"
 GOALS = ROOT / "docs" / "goals.json"
@@ -426,15 +425,7 @@ def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[P
     ax.set_xlabel("measured over asked; 1: the goal")
     shares = [result.share for result in results if result.share is not None]
     kinds = ((REACHED, "reached", min(shares, default=2) <= 1), (MISSED, "missed", max(shares, default=0) > 1))
-    page.figure.legend(
-        handles=[Patch(color=colour, label=text) for colour, text, there in kinds if there],
-        loc="upper left",
-        bbox_to_anchor=(left / WIDTH, page.top / page.height),
-        ncols=2,
-        frameon=False,
-        borderaxespad=0,
-        fontsize=BODY,
-    )
+    page.legend(left, [Patch(color=colour, label=text) for colour, text, there in kinds if there])
     for kept in page.save(path.parent, path.stem):
         if kept.suffix == ".svg":
             kept.unlink()
@@ -442,13 +433,8 @@ def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[P
 
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Writes docs/goals.md from records.")
-    parser.add_argument("records", nargs="*", type=Path, metavar="RECORD", help="default: the committed ones of a GPU")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--update", type=Path, metavar="FILE", help="write the page, and its picture beside it")
-    what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where the file says anything else")
-    arguments = parser.parse_args(argv)
-    path: Path = arguments.update or arguments.check
+    arguments = page_arguments(argv, "docs/goals.md", "the committed ones of a GPU")
+    path: Path = arguments.page
     goals = load_goals(GOALS)
     records = [check.load(record) for record in arguments.records or usual_records()]
     records = [record for record in records if record.workloads_on(DEVICE)]
@@ -460,7 +446,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.update:
         draw(results, records, arguments.records, picture)
     text = markdown(records, results, arguments.records, picture if picture.is_file() else None)
-    return keep_page(path, text, bool(arguments.update), "plots/goals.py", arguments.records)
+    return keep_page(arguments, text, "plots/goals.py")
 
 
 if __name__ == "__main__":

@@ -250,12 +250,25 @@ def with_pictures(record: Record, folder: Path) -> list[tuple[str, str]]:
     return [(stem, title) for stem, title in drawn(record, None) if (folder / f"{stem}.png").is_file()]
 
 
-def keep_page(path: Path, text: str, update: bool, program: str, given: Sequence[Path]) -> int:
+def page_arguments(argv: list[str] | None, page: str, default: str) -> argparse.Namespace:
+    """Of a program that writes a page from records, or checks it: records, update, check; page is the one of both."""
+    parser = argparse.ArgumentParser(description=f"Writes {page} from records.")
+    parser.add_argument("records", nargs="*", type=Path, metavar="RECORD", help=f"default: {default}")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--update", type=Path, metavar="FILE", help="write the page, and what it shows beside it")
+    what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where the file says anything else")
+    arguments = parser.parse_args(argv)
+    arguments.page = arguments.update or arguments.check
+    return arguments
+
+
+def keep_page(arguments: argparse.Namespace, text: str, program: str) -> int:
     """Writes a page; or says, with exit status 1, that it is not what the records say."""
-    if update:
+    path: Path = arguments.page
+    if arguments.update:
         path.write_text(text, encoding="utf-8")
     elif path.read_text(encoding="utf-8") != text:
-        command = " ".join([program, *map(str, given), "--update", str(path)])
+        command = " ".join([program, *map(str, arguments.records), "--update", str(path)])
         print(f"{path}: is not what the records say; run `{command}`.", file=sys.stderr)
         return 1
     return 0
@@ -263,13 +276,8 @@ def keep_page(path: Path, text: str, update: bool, program: str, given: Sequence
 
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Writes docs/ladder.md from records.")
-    parser.add_argument("records", nargs="*", type=Path, metavar="RECORD", help="default: all that are committed")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--update", type=Path, metavar="FILE", help="write the page, and its pictures beside it")
-    what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where the file says anything else")
-    arguments = parser.parse_args(argv)
-    path: Path = arguments.update or arguments.check
+    arguments = page_arguments(argv, "docs/ladder.md", "all that are committed")
+    path: Path = arguments.page
     groups = by_machine([check.load(record) for record in arguments.records or committed()])
     if not arguments.records:  # the ladder is about GPUs, where a machine with one has a record
         groups = [group for group in groups if group.workloads_on("cuda")] or groups
@@ -279,7 +287,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.update:
         drawn(record, path.parent / PICTURES)
     text = markdown(record, sources.load_all(), cards.load(), with_pictures(record, path.parent / PICTURES))
-    return keep_page(path, text, bool(arguments.update), "plots/story.py", arguments.records)
+    return keep_page(arguments, text, "plots/story.py")
 
 
 if __name__ == "__main__":

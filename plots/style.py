@@ -169,6 +169,18 @@ class Page:
         h = self.height
         return self.figure.add_axes((left / WIDTH, bottom / h, width / WIDTH, height / h))
 
+    def legend(self, left: float, handles: Sequence[Any]) -> None:
+        """In one line above the axes that begin `left` inches from the edge."""
+        self.figure.legend(
+            handles=handles,
+            loc="upper left",
+            bbox_to_anchor=(left / WIDTH, self.top / self.height),
+            ncols=max(1, len(handles)),
+            frameon=False,
+            borderaxespad=0,
+            fontsize=BODY,
+        )
+
     def save(self, folder: Path, stem: str) -> list[Path]:
         paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
         self.figure.savefig(paths[0], metadata={"Software": None})

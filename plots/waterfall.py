@@ -13,7 +13,7 @@ from choice import Choice
 from gain import Gain, between
 from matplotlib.patches import Patch
 from record import DAGGER, DEVICES, SCOPE_TITLES, Gap, Record, Rung, Workload, number
-from style import BODY, COLOURS, GREY, PALE, WIDTH, Lines, Notes, Page, gap_text, log_ticks, text_width
+from style import COLOURS, GREY, PALE, WIDTH, Lines, Notes, Page, gap_text, log_ticks, text_width
 
 FASTER, SLOWER, SAME = COLOURS[0], COLOURS[1], "#9A9A9A"
 
@@ -103,15 +103,7 @@ def draw_page(
         )
     kinds = ((FASTER, "faster"), (SLOWER, "slower"), (SAME, "not told apart: the interval holds 1"))
     seen = {colour_of(step) for step in steps.values()}
-    page.figure.legend(
-        handles=[Patch(color=colour, label=text) for colour, text in kinds if colour in seen],
-        loc="upper left",
-        bbox_to_anchor=(left / WIDTH, page.top / page.height),
-        ncols=3,
-        frameon=False,
-        borderaxespad=0,
-        fontsize=BODY,
-    )
+    page.legend(left, [Patch(color=colour, label=text) for colour, text in kinds if colour in seen])
     stem = f"waterfall_{DEVICES[device].stem}_{scope}_{workload.name}"
     page.save(folder, stem)
     return stem, title
