@@ -5,6 +5,7 @@ moment, a module built anew.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -34,10 +35,11 @@ GPUS = [{**GPU, "ordinal": i, "name": f"pretended GPU {i}"} for i in range(2)]
 
 WORKER = """\
 #!{python} -ISB
-import json, os, sys, time
+import fcntl, json, os, sys, time
 
 PLAN = json.load(open({plan!r}))
 with open({asked!r}, "a+") as asked:
+    fcntl.flock(asked, fcntl.LOCK_EX)  # workers of other runs ask too, and a line may be half written
     asked.seek(0)
     before = [json.loads(line)[2] for line in asked]
     request = json.load(open(sys.argv[2])) if sys.argv[1] == "run" else None
@@ -239,5 +241,7 @@ class Pretended:
         """The requests that workers had so far; of other questions, the home that was asked."""
         if not (self.folder / "asked").exists():
             return []
-        lines = [json.loads(line) for line in (self.folder / "asked").read_text().splitlines()]
+        with open(self.folder / "asked") as asked:
+            fcntl.flock(asked, fcntl.LOCK_SH)
+            lines = [json.loads(line) for line in asked]
         return [request or home for home, question, request in lines if question == what]
