@@ -11,6 +11,7 @@
 #include <sanitizer/common_interface_defs.h>
 #include <simt/runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -77,6 +78,11 @@ struct HostMemory {
 
 }  // namespace
 
+const module::SharedVariable* Worker::shared_variable(const void* address) const {
+  const auto next = std::ranges::upper_bound(shared_, address, {}, &module::SharedVariable::address);
+  return next != shared_.begin() && within(address, 1, next[-1].address, next[-1].bytes) ? &next[-1] : nullptr;
+}
+
 bool Worker::may_access(const void* address, size_t bytes, bool write) {
   if (memory::is_device(address))
     return static_cast<const char*>(address) + bytes <= memory::bounds.top && !poisoned(address, bytes);
@@ -84,9 +90,8 @@ bool Worker::may_access(const void* address, size_t bytes, bool write) {
   const KernelCall& call = launch_->call;
   if (!write && within(address, bytes, call.arguments, call.argument_bytes)) return true;
   if (within(address, bytes, dynamic_shared_, call.dynamic_shared_bytes)) return true;
-  for (const auto& variable : shared_) {
-    if (within(address, bytes, variable.address, variable.bytes)) return true;
-  }
+  const auto* const variable = shared_variable(address);
+  if (variable && within(address, bytes, variable->address, variable->bytes)) return true;
   if (memory::is_variable(address, bytes)) return !poisoned(address, bytes);
   if (write) return false;
   if (memory::is_constant(address, bytes)) return !poisoned(address, bytes);
@@ -232,10 +237,9 @@ void Worker::watch_words_of_small_variables() {
 
 std::string Worker::describe_memory(const void* address) const {
   if (memory::is_device(address)) return memory::describe_allocation(address);
-  for (const auto& variable : shared_) {
-    if (!within(address, 1, variable.address, variable.bytes)) continue;
-    return "the __shared__ variable '" + variable.name + "' (from its byte " +
-           std::to_string(static_cast<const char*>(address) - variable.address) + " on)";
+  if (const auto* const variable = shared_variable(address)) {
+    return "the __shared__ variable '" + variable->name + "' (from its byte " +
+           std::to_string(static_cast<const char*>(address) - variable->address) + " on)";
   }
   if (within(address, 1, dynamic_shared_, launch_->call.dynamic_shared_bytes)) {
     return "dynamic shared memory (from its byte " +

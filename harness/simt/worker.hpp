@@ -186,6 +186,8 @@ class Worker {
   void abandon_fibers();
 #ifdef SIMT_CHECKED
   void fill_shared_with_nonsense();
+  /// The variable that holds this byte; null where none does.
+  const module::SharedVariable* shared_variable(const void* address) const;
   bool may_access(const void* address, size_t bytes, bool write);
   /// Why a kernel may not touch these bytes.
   std::string refuse_access(const void* address, size_t bytes, Touch touch);
@@ -238,7 +240,7 @@ class Worker {
   char* dynamic_memory_ = nullptr;
   char* dynamic_shared_ = nullptr;  // of the launch, in that memory
 #ifdef SIMT_CHECKED
-  std::vector<module::SharedVariable> shared_;  // of the kernel's module
+  std::vector<module::SharedVariable> shared_;  // of the kernel's module, by address
   races::Order order_;
   races::Cell* dynamic_cells_ = nullptr;
   const char *static_begin_ = nullptr, *static_end_ = nullptr;  // the bounds of shared_
