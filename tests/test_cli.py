@@ -78,7 +78,6 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
 
 def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     scopes = ["iteration", "end_to_end"]
-    # What exchanges words within warps for every distance takes the CPU device a minute: it is refused as too slow.
     words = ["--device", "simt", "--variants", "v*,m*,c*", "--workloads", "*_tiny", "--time-limit", "40", "--check"]
     record = ladder.run(*words, "--scopes", ",".join(scopes))
     assert record["context"]["complete"]
