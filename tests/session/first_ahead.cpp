@@ -19,12 +19,11 @@ using namespace ladder::test;
 
 constexpr bool on_gpu = std::string_view(HOME_KIND) == "cuda";
 constexpr int k = 30, narrow = 40, wide = 100;  // features: most of them in short rows of 32 halves, and few
-// Points: some pieces, the last of which ends in the midst of a tile; and iterations of a solve. Checked code is some
-// hundred times slower.
+// Points: some pieces, the last of which ends in the midst of a tile. Checked code is some hundred times slower.
 #ifdef __SANITIZE_ADDRESS__
-constexpr int many = 301, several = 2;
+constexpr int many = 301;
 #else
-constexpr int many = on_gpu ? 70'001 : 1'101, several = 4;
+constexpr int many = on_gpu ? 70'001 : 1'101;
 #endif
 /// Of so many not all are in a sample.
 constexpr int beyond_sample = on_gpu ? many : 8'209, unsampled = 151;
@@ -213,7 +212,7 @@ TEST_F(FirstAhead, OutlivesPointsThatAreNotFinite) {
 TEST_F(FirstAhead, IsTheFirstIterationOfASolve) {
   const auto points = near_directions<float>(many, narrow, 10);
   Both<float> both(32, points);
-  for (const int iterations : {1, several}) {
+  for (const int iterations : {1, 4}) {
     SCOPED_TRACE(iterations);
     both.upload(points);
     for (Rung<float>* const each : {&both.rung, &both.base}) {
