@@ -271,6 +271,44 @@ TEST(Certificate, LeadersKnowWhenARowIsProven) {
   EXPECT_FALSE(row.pair());
 }
 
+TEST(Certificate, ABoundHoldsThoughANumberIsInItsLastBits) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 100000; ++trial) {
+    const float size = std::ldexp(1.0f + float(random() % (1 << 23)) * 0x1p-23f, int(random() % 200) - 100);
+    const float bound = trial % 2 ? size : -size;
+    const unsigned number = random() % (number_mask + 1);
+    const float both = numbered(bound, number, ~number_mask);
+    EXPECT_EQ(number_of(both), int(number));
+    EXPECT_GE(not_below(both), bound);
+    EXPECT_LE(not_above(both), bound);
+    EXPECT_LE(not_below(both) - not_above(both), std::abs(bound) * 0x1p-14f) << "a bound is hardly any wider";
+  }
+}
+
+TEST(Certificate, TheTwoGreatestAreFoundTileByTile) {
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 2000; ++trial) {
+    const int tiles = 1 + trial % 7;
+    std::vector<std::pair<float, int>> all;  // with the tile that each is of
+    TwoGreatest seen;
+    for (int tile = 0; tile < tiles; ++tile) {
+      std::vector<float> own(5);
+      for (float& bound : own) bound = float(int(random() % 50) - 25), all.push_back({bound, 100 + tile});
+      std::sort(own.rbegin(), own.rend());
+      seen.see(own[0], own[1], 100 + tile);
+    }
+    std::sort(all.rbegin(), all.rend(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    EXPECT_EQ(seen.first, all[0].first);
+    EXPECT_EQ(seen.second, all[1].first);
+    const auto has = [&](float bound, int tile) { return std::ranges::count(all, std::pair(bound, tile)); };
+    const bool both = seen.first == seen.second && seen.first_at == seen.second_at;
+    EXPECT_GE(has(seen.first, seen.first_at), both ? 2 : 1);
+    EXPECT_GE(has(seen.second, seen.second_at), 1);
+    EXPECT_GE(seen.others(), all[2].first);  // each tile has two at least
+    if (seen.first_at != seen.second_at) EXPECT_LE(seen.others(), all[1].first);
+  }
+}
+
 // --------------------------------------------------------------------------------------------------------------- exact
 
 __global__ void nearer_kernel(const float* x, const float* c, int* first_wins, int features) {

@@ -73,10 +73,8 @@ __host__ __device__ inline CertainCentroid certain_centroid(const Rounded& row, 
           float(whole * whole / 2 * (1 - 0x1.8p-21)), 0};
 }
 
-/// What stands in the place of a centroid that does not exist: below all others.
-__host__ __device__ inline CertainCentroid no_centroid() {
-  return {0, float(least_weight), std::numeric_limits<float>::infinity(), 0};
-}
+/// What stands in the place of a centroid that does not exist: below all others, and a number.
+__host__ __device__ inline CertainCentroid no_centroid() { return {0, float(least_weight), 0x1p100f, 0}; }
 
 // ---- what is said of a pair, by floats
 

@@ -1,7 +1,7 @@
 // Rows of a list for the products of warpgroups: gathered, so that a warpgroup finds its 64 side by side, as if there
 // were no others. v26b_warpgroups introduces it.
 #pragma once
-#include "warpgroup_assign.cuh"
+#include "two_greatest.cuh"
 
 namespace ladder {
 
@@ -63,7 +63,7 @@ void assign_gathered(State<T>& s, const int* list, const int* length, Doubts* do
   const auto& own = s.template own<Gathered>();
   launch(gather_rows_kernel, 8 * s.device_info.multiprocessors, 256, 0, s.stream, from.x, from.point,
          RowList{list, length}, own.rows.x, own.rows.point, from.plan.steps);
-  multiply_in_groups<true>(s, own.rows, {list, length}, doubts);
+  multiply_in_groups<ByTwoGreatest, true>(s, own.rows, {list, length}, doubts);
   recheck(s, doubts);
 }
 
@@ -71,8 +71,8 @@ void assign_gathered(State<T>& s, const int* list, const int* length, Doubts* do
 template <class T>
 void assign_all(State<T>& s) {
   Doubts* const doubts = next_doubts(s);
-  multiply_in_groups<true>(s, s.template own<CertifiedInGroups<T>>().rows, {nullptr, s.template own<Gathered>().all},
-                           doubts);
+  multiply_in_groups<ByTwoGreatest, true>(s, s.template own<CertifiedInGroups<T>>().rows,
+                                          {nullptr, s.template own<Gathered>().all}, doubts);
   recheck(s, doubts);
 }
 

@@ -63,7 +63,8 @@ struct alignas(16) Kept {
   Leaders leaders;
 };
 
-/// Labels of points 0 .. n - 1, or of those that are `listed`: x and point are then theirs, in the list's order.
+/// Labels of points 0 .. n - 1, or of those that are `listed`: x and point are then theirs, in the list's order. What a
+/// tile's products may say is looked for among those that reach what is known already.
 template <int columns, int window, bool streamed, bool listed>
 __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupTile<columns>::block, 1)
     assign_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
@@ -187,8 +188,13 @@ void halve_points_in_groups(State<T>& s) {
 }
 
 #ifdef __CUDACC__
+struct ByGreatest {
+  template <int columns, int window, bool streamed, bool listed>
+  static constexpr auto kernel = assign_in_groups_kernel<columns, window, streamed, listed>;
+};
+
 /// Labels of all points, or of those that are `listed`, which `rows` has then.
-template <bool listed, class T>
+template <class By, bool listed, class T>
 void multiply_in_groups(State<T>& s, const WarpgroupRows& rows, const RowList& list, Doubts* doubts) {
   const int steps = rows.plan.steps;
   dispatch<128, 168>(rows.plan.columns, [&]<int columns>() {
@@ -200,21 +206,22 @@ void multiply_in_groups(State<T>& s, const WarpgroupRows& rows, const RowList& l
     using Tile = WarpgroupTile<columns>;
     const int blocks_at_once = s.device_info.multiprocessors / ring_blocks * ring_blocks;
     const int grid = int(std::min<int64_t>(blocks_at_once, Tile::padded_rows(s.n) / Tile::rows));
-    launch(assign_in_groups_kernel<columns, window, streamed, listed>, grid, Tile::block,
+    launch(By::template kernel<columns, window, streamed, listed>, grid, Tile::block,
            Tile::Ring::bytes + 2 * Tile::readers * sizeof(Kept), s.stream, rows.x, rows.c, rows.point, list, s.label,
            s.template own<Recheck>().doubtful, doubts, s.n, s.k, steps);
   });
 }
 #else
 /// The CPU device is refused.
-template <bool listed, class T>
+struct ByGreatest {};
+template <class By, bool listed, class T>
 void multiply_in_groups(State<T>&, const WarpgroupRows&, const RowList&, Doubts*) {}
 #endif
 
-template <class T>
+template <class T, class By = ByGreatest>
 void assign_in_groups(State<T>& s) {
   Doubts* const doubts = next_doubts(s);
-  multiply_in_groups<false>(s, s.template own<CertifiedInGroups<T>>().rows, {}, doubts);
+  multiply_in_groups<By, false>(s, s.template own<CertifiedInGroups<T>>().rows, {}, doubts);
   recheck(s, doubts);
 }
 

@@ -1,0 +1,47 @@
+// v24b: v24 asks of each product whether it reaches the best that is known of its row, and goes through a tile once
+// more for each that does. A warp has sixteen rows: in nearly every tile one of them finds something, and all wait,
+// longer than the other warpgroup multiplies. Here a tile is looked at once, in the same way whatever is in it: the two
+// greatest bounds of each row, by minimum and maximum alone. A bound carries the number of its column in its last six
+// bits, which make it a little wider, so nobody has to remember who had it (parts/two_greatest.cuh).
+// for cuda: 90a
+#include "parts/two_greatest.cuh"
+#include "parts/update_lanes.cuh"
+
+namespace {
+using namespace ladder;
+
+template <class T>
+void prepare(State<T>& s) {
+  prepare_features(s);
+  prepare_in_groups(s);
+}
+
+template <class T>
+void upload(State<T>& s) {
+  upload_features(s);
+  halve_points_in_groups(s);
+}
+
+std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_in_groups(p, device); }
+
+template <class T>
+constexpr Phases<T> phases{.prepare = prepare<T>,
+                           .upload = upload<T>,
+                           .restart = restart_recheck<T>,
+                           .assign = assign_in_groups<T, ByTwoGreatest>,
+                           .update = update_any<T, Layout::features>,
+                           .download = download_recheck<T>};
+}  // namespace
+
+LADDER_VARIANT(.id = "v24b_two_greatest", .base = "v24_wgmma",
+               .idea =
+                   "a look at a tile without a branch: the two greatest bounds, each with its column in its last bits",
+               .expect =
+                   "the base's assignment at kmcuda_isotropic on an H200 takes 3.23 ms in the first iteration, 2.25 "
+                   "in later ones; the products alone, at the rate of the prototypes, 1.6. Seven instructions for a "
+                   "product, four of them at half rate, are 670 cycles a tile and warpgroup, products at 408 features "
+                   "1,090: if the look is what the tensor cores wait for, 1.7 to 1.8 in all iterations. At 128 "
+                   "features and below the look is the longer one, and little is gained",
+               .shows = "assign", .source = "this project; numbers in the last bits are those of v26_projected's guess",
+               .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
+               .f32 = phases<float>, .f64 = phases<double>)
