@@ -13,7 +13,7 @@ using namespace ladder;
 template <class T>
 void prepare(State<T>& s) {
   prepare_features(s);
-  prepare_in_groups(s);
+  prepare_in_groups<T, ByTwoGreatest>(s);
 }
 
 template <class T>

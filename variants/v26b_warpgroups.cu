@@ -19,7 +19,7 @@ template <class T>
 void prepare(State<T>& s) {
   prepare_pinned(s);
   s.template own<Rows<T>>().points = s.x;
-  prepare_in_groups(s);
+  prepare_in_groups<T, ByTwoGreatest>(s);
   prepare_moved(s);
   prepare_gathered(s, wants_few(s));
   if (wants_few(s)) prepare_few(s, s.axis("width"), s.axis("width") == by_pilot);

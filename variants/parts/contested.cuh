@@ -18,7 +18,7 @@ const View<T>& view_of(State<T>& s) {
 }
 template <class T>
 void prepare_all_features(State<T>& s) {
-  prepare_in_groups(s);
+  prepare_in_groups<T, ByTwoGreatest>(s);
   prepare_gathered(s, wants_few(s));
 }
 template <class T>
@@ -40,6 +40,7 @@ void share_all_features(State<T>& s, const RowRange& range, State<T>& part) {
   own.rows.x += size_t(range.first) * own.rows.plan.steps * mma_depth / 8;
   own.rows.point += range.first;
   part.template own<Gathered>() = s.template own<Gathered>();
+  part.template own<Undecided>() = s.template own<Undecided>();
 }
 /// Labels of all rows, by all features.
 template <class T>

@@ -29,6 +29,7 @@ static __global__ void take_ahead_kernel(FirstAhead ahead, int32_t* label, RowBo
   const Doubts& doubted = ahead.doubts[i];
   const Contest& contested = ahead.contests[i];
   atomicAdd(&doubts->pairs, doubted.pairs), atomicAdd(&doubts->scans, doubted.scans);
+  atomicAdd(&doubts->few, doubted.few);
   atomicAdd(&contest->contested, contested.contested), atomicAdd(&contest->candidates, contested.candidates);
   atomicAdd(&contest->left, contested.left), atomicAdd(&contest->listed, contested.listed);
   atomicAdd(&contest->looked_at, contested.looked_at);

@@ -64,7 +64,6 @@ void assign_gathered(State<T>& s, const int* list, const int* length, Doubts* do
   launch(gather_rows_kernel, 8 * s.device_info.multiprocessors, 256, 0, s.stream, from.x, from.point,
          RowList{list, length}, own.rows.x, own.rows.point, from.plan.steps);
   multiply_in_groups<ByTwoGreatest, true>(s, own.rows, {list, length}, doubts);
-  recheck(s, doubts);
 }
 
 /// Labels of all rows, by the same kernel: they lie side by side already.
@@ -73,7 +72,6 @@ void assign_all(State<T>& s) {
   Doubts* const doubts = next_doubts(s);
   multiply_in_groups<ByTwoGreatest, true>(s, s.template own<CertifiedInGroups<T>>().rows,
                                           {nullptr, s.template own<Gathered>().all}, doubts);
-  recheck(s, doubts);
 }
 
 }  // namespace ladder

@@ -16,6 +16,7 @@ struct Doubtful {
 struct Doubts {
   int pairs;  ///< rows with two candidates: doubtful[0 .. pairs)
   int scans;  ///< rows with more: the last ones of the list
+  int few;    ///< rows with a few, which are not in this list (two_greatest.cuh)
 };
 constexpr int counted = 1024;        ///< iterations of a solve whose counts are kept
 constexpr int recheck_resident = 4;  ///< blocks of a multiprocessor that recheck
@@ -117,7 +118,7 @@ void tell_doubts(State<T>& s) {
   auto& own = s.template own<Recheck>();
   for (; own.told < std::min(own.done, counted); ++own.told) {
     const Doubts& doubts = own.doubts_host[own.told];
-    s.counters["rows rechecked"].push_back(doubts.pairs + doubts.scans);
+    s.counters["rows rechecked"].push_back(doubts.pairs + doubts.few + doubts.scans);
     s.counters["rows rechecked against all"].push_back(doubts.scans);
   }
 }

@@ -5,6 +5,7 @@
 #pragma once
 #include <bit>
 
+#include "candidates.cuh"
 #include "warpgroup_assign.cuh"
 
 namespace ladder {
@@ -46,13 +47,20 @@ struct TwoGreatest {
   __host__ __device__ float others() const { return first_at == second_at ? second : third; }
 };
 
+/// Rows that are not proven, but of which all that may be nearest are known: rows[0 .. Doubts::few).
+struct Undecided {
+  Candidates candidates;
+  int* rows = nullptr;           // n
+  Doubtful* doubtful = nullptr;  // n: of the others, as they are in Recheck
+};
+
 #ifdef __CUDACC__
-/// As assign_in_groups_kernel.
+/// As assign_in_groups_kernel, but that a row may have as many candidates as the threads that share it have kept.
 template <int columns, int window, bool streamed, bool listed>
 __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupTile<columns>::block, 1)
     assign_by_two_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
                          const CertainPoint* __restrict__ point, RowList list, int32_t* __restrict__ label,
-                         Doubtful* doubtful, Doubts* doubts, int n, int k, int steps) {
+                         Undecided undecided, Doubts* doubts, int n, int k, int steps) {
   using Tile = WarpgroupTile<columns>;
   constexpr float nothing = -std::numeric_limits<float>::infinity();
   constexpr int own_columns = columns / 4;  // of a tile: a thread has products of two rows with them
@@ -106,9 +114,29 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
       if (at < length()) {
         const unsigned char* const tile = c + all.first_at / columns * Tile::tile_bytes(steps);
         const auto* const centroid = reinterpret_cast<const CertainCentroid*>(tile + steps * step_bytes<columns>);
-        all.least = lower_bound(not_above(all.first), point[at], centroid[all.first_at % columns]);
-        all.second = not_below(all.second), all.third = not_below(all.third);
-        decide(listed && list.rows ? list.rows[at] : int(at), all, label, doubtful, doubts, n);
+        const float least = lower_bound(not_above(all.first), point[at], centroid[all.first_at % columns]);
+        const int i = listed && list.rows ? list.rows[at] : int(at);
+        float others = Leaders::none;
+        for (int e = 0; e < 4; ++e) others = fmaxf(others, heard[e].leaders.third);
+        if (not_below(all.second) < least) {
+          label[i] = all.first_at;
+        } else if (not_below(others) < least) {
+          const Candidates& candidates = undecided.candidates;
+          int found = 0;
+          const auto add = [&](float bound, int j) {
+            if (j != all.first_at && not_below(bound) >= least)
+              candidates.list[int64_t(i) * most_candidates + found++] = j;
+          };
+#pragma unroll 1
+          for (int e = 0; e < 4; ++e) {
+            const Leaders& own = heard[e].leaders;
+            add(own.first, own.first_at), add(own.second, own.second_at);
+          }
+          candidates.guess[i] = all.first_at, candidates.found[i] = found;
+          undecided.rows[atomicAdd(&doubts->few, 1)] = i;
+        } else {
+          undecided.doubtful[n - 1 - atomicAdd(&doubts->scans, 1)] = {i, 0, 0};
+        }
       }
     }
     __syncwarp();  // nobody reads them any more: the next rows' may come
@@ -116,12 +144,31 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
   Tile::template multiply<window, streamed>(x, c, length(), k, steps, begin, look, end);
 }
 
+#endif
+
+// ---- the host's side
+
 struct ByTwoGreatest {
+#ifdef __CUDACC__
   template <int columns, int window, bool streamed, bool listed>
   static constexpr auto kernel = assign_by_two_kernel<columns, window, streamed, listed>;
-};
-#else
-struct ByTwoGreatest {};
 #endif
+  template <class T>
+  static void prepare(State<T>& s) {
+    s.template own<Undecided>() = {take_candidates(s, s.n), s.template device<int>(s.n),
+                                   s.template own<Recheck>().doubtful};
+  }
+  template <class T>
+  static const Undecided& list(State<T>& s) {
+    return s.template own<Undecided>();
+  }
+  template <class T>
+  static void decide(State<T>& s, Doubts* doubts) {
+    const auto& own = s.template own<Undecided>();
+    launch(compare_kernel<T, KeepLabel>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
+           s.template own<Rows<T>>().points, s.c, own.candidates, own.rows, &doubts->few, KeepLabel{s.label}, s.d);
+    recheck(s, doubts);
+  }
+};
 
 }  // namespace ladder

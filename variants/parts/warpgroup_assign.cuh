@@ -144,6 +144,24 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
 
 // ---- the host's side
 
+/// Who looks at products: its kernel, where it keeps the rows that it does not prove, and who decides those.
+struct ByGreatest {
+#ifdef __CUDACC__
+  template <int columns, int window, bool streamed, bool listed>
+  static constexpr auto kernel = assign_in_groups_kernel<columns, window, streamed, listed>;
+#endif
+  template <class T>
+  static void prepare(State<T>&) {}
+  template <class T>
+  static Doubtful* list(State<T>& s) {
+    return s.template own<Recheck>().doubtful;
+  }
+  template <class T>
+  static void decide(State<T>& s, Doubts* doubts) {
+    recheck(s, doubts);
+  }
+};
+
 template <class T>
 struct CertifiedInGroups {
   WarpgroupRows rows;
@@ -151,9 +169,10 @@ struct CertifiedInGroups {
 };
 
 /// Also what the recheck needs.
-template <class T>
+template <class T, class By = ByGreatest>
 void prepare_in_groups(State<T>& s) {
   prepare_recheck(s);
+  By::prepare(s);
   auto& own = s.template own<CertifiedInGroups<T>>();
   own.rows.plan = plan_warpgroups(s.k, s.d);
   const int steps = own.rows.plan.steps;
@@ -188,12 +207,8 @@ void halve_points_in_groups(State<T>& s) {
 }
 
 #ifdef __CUDACC__
-struct ByGreatest {
-  template <int columns, int window, bool streamed, bool listed>
-  static constexpr auto kernel = assign_in_groups_kernel<columns, window, streamed, listed>;
-};
-
-/// Labels of all points, or of those that are `listed`, which `rows` has then.
+/// Labels of all points, or of those that are `listed`, which `rows` has then; those that `doubts` counts already are
+/// decided, too.
 template <class By, bool listed, class T>
 void multiply_in_groups(State<T>& s, const WarpgroupRows& rows, const RowList& list, Doubts* doubts) {
   const int steps = rows.plan.steps;
@@ -208,12 +223,12 @@ void multiply_in_groups(State<T>& s, const WarpgroupRows& rows, const RowList& l
     const int grid = int(std::min<int64_t>(blocks_at_once, Tile::padded_rows(s.n) / Tile::rows));
     launch(By::template kernel<columns, window, streamed, listed>, grid, Tile::block,
            Tile::Ring::bytes + 2 * Tile::readers * sizeof(Kept), s.stream, rows.x, rows.c, rows.point, list, s.label,
-           s.template own<Recheck>().doubtful, doubts, s.n, s.k, steps);
+           By::list(s), doubts, s.n, s.k, steps);
   });
+  By::decide(s, doubts);
 }
 #else
 /// The CPU device is refused.
-struct ByGreatest {};
 template <class By, bool listed, class T>
 void multiply_in_groups(State<T>&, const WarpgroupRows&, const RowList&, Doubts*) {}
 #endif
@@ -222,7 +237,6 @@ template <class T, class By = ByGreatest>
 void assign_in_groups(State<T>& s) {
   Doubts* const doubts = next_doubts(s);
   multiply_in_groups<By, false>(s, s.template own<CertifiedInGroups<T>>().rows, {}, doubts);
-  recheck(s, doubts);
 }
 
 inline std::string refuse_in_groups(const Shape& p, const Device& device) {
