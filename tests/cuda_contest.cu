@@ -207,9 +207,9 @@ TEST_F(Contests, WhoMayBeAsNearIsFoundAndNobodyElse) {
       const OnDevice<int> guesses(guess), list(std::vector<int>(size_t(p.n) * most_candidates, -1)), found(p.n);
       const OnDevice<int> contested(p.n), left(p.n), label(std::vector<int>(p.n, -1));
       const OnDevice<Contest> contest(1);
-      launch(contest_in_groups_kernel<width>, grid, Tile::block, ByWarpgroups<width>::contest_bytes, nullptr,
+      launch(contest_in_groups_kernel<width, AllOfThem>, grid, Tile::block, ByWarpgroups<width>::contest_bytes, nullptr,
              device.x(), device.c(), starts, Candidates{guesses, list, found}, device.rows, contested, left, contest,
-             label, p.n, p.k);
+             label, p.n, p.k, AllOfThem{});
       finish("contesting");
 
       const Contest told = contest.values()[0];

@@ -9,15 +9,12 @@ static int simt_set_late_streams(int) { return 0; }
 #endif
 
 #include "../low_rank.hpp"
-#include "session_helper.hpp"
-#include "worker/drive.hpp"
-#include "worker/module.hpp"
+#include "rung.hpp"
 
 namespace {
 using namespace ladder;
 using namespace ladder::test;
 
-constexpr bool on_gpu = std::string_view(HOME_KIND) == "cuda";
 constexpr int k = 30, narrow = 40, wide = 100;  // features: most of them in short rows of 32 halves, and few
 // Points: some pieces, the last of which ends in the midst of a tile. Checked code is some hundred times slower.
 #ifdef __SANITIZE_ADDRESS__
@@ -35,58 +32,12 @@ struct LateStreams {
   ~LateStreams() { simt_set_late_streams(before); }
 };
 
-using Counters = std::map<std::string, std::vector<int64_t>>;
-
-/// A rung on points of which the first k are the centroids to begin with; uploaded, and no restart since.
-template <class T>
-class Rung {
- public:
-  Rung(const std::string& id, int width, const std::vector<T>& points, int d = narrow) {
-    const auto all = built("variants");
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.second.id == id; });
-    if (found == all.end()) throw Error("variants/" + id + " was not built");
-    const Card& card = *load_card(found->second.modules.at(found->first));
-    device_ = device_of(found->first, {0}, false);
-    if (!on_gpu) device_.multiprocessors = 2;  // as many pieces, wherever this runs
-    Axes axes;
-    for (const Axis& axis : card.axes) axes.value[axis.name] = axis.standard;
-    axes.value["width"] = width;
-    Problem<T> p;
-    p.n = int(points.size()) / d, p.k = k, p.d = d, p.element_bytes = sizeof(T);
-    p.points = p.centroids = points.data();
-    if (card.refuse) refused = card.refuse(p, device_, axes);
-    if (refused.empty()) run_.emplace(p, device_, card, axes);
-  }
-  std::string refused;
-
-  Driver<T>& operator*() { return *run_; }
-  /// Other points, as many.
-  void upload(const std::vector<T>& points) {
-    run_->synchronize();
-    std::copy(points.begin(), points.end(), const_cast<T*>(run_->state().points));  // its page-locked copy
-    run_->call(run_->phases().upload);
-  }
-  std::vector<int32_t> labels() {
-    run_->download();
-    return run_->labels();
-  }
-  std::vector<T> centroids() {
-    run_->download();
-    return run_->centroids();
-  }
-  Counters counters() { return run_->state().counters; }
-
- private:
-  Device device_;
-  std::optional<Driver<T>> run_;
-};
-
 /// The rung and its base.
 template <class T>
 struct Both {
   Rung<T> rung, base;
   Both(int width, const std::vector<T>& points, int d = narrow)
-      : rung("v30_first_under_upload", width, points, d), base("v29_device_loop", width, points, d) {}
+      : rung("v30_first_under_upload", width, points, k, d), base("v29_device_loop", width, points, k, d) {}
   void upload(const std::vector<T>& points) { rung.upload(points), base.upload(points); }
   void restart(int offset = 0) { (*rung).restart(offset), (*base).restart(offset); }
 
@@ -117,7 +68,7 @@ class FirstAhead : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-    const Rung<float> tried("v30_first_under_upload", 32, near_directions<float>(64, narrow, 2));
+    const Rung<float> tried("v30_first_under_upload", 32, near_directions<float>(64, narrow, 2), k, narrow);
     if (!tried.refused.empty()) GTEST_SKIP() << tried.refused;
     late_.emplace();
   }

@@ -19,6 +19,8 @@ struct Contest {
   int left;        ///< rows with too many
   int listed;      ///< of these, those that go the way of all features: all, or where they are few none
   int looked_at;   ///< rows whose distance to their guess was worked out, where not all are (row_bounds.cuh)
+  int settled;     ///< rows that do not meet all centroids (changed_contest.cuh)
+  int spared;      ///< centroids that these do not meet
 };
 
 /// What the way by few directions keeps.
@@ -39,6 +41,17 @@ struct Few {
   int told = 0;                                           // how many of them State::counters has
   bool bounded = false;                                   // not all rows are looked at in each iteration
   bool shortened = false;                                 // c has the centroids' short rows already
+  bool parted = false;                                    // not all rows are multiplied with all centroids
+};
+
+/// The rows and the columns of a contest: all of them. Where they are others, the device alone knows them
+/// (changed_contest.cuh).
+struct AllOfThem {
+  __device__ const int* rows(const int* order) const { return order; }
+  __device__ int count(int n) const { return n; }
+  __device__ int columns(int k) const { return k; }
+  /// Which one a column is.
+  __device__ int centroid(int column) const { return column; }
 };
 
 // ---- kernels
@@ -103,12 +116,14 @@ __global__ void start_kernel(const T* __restrict__ x, const T* __restrict__ c, V
 /// Which other centroids may be as near as the guess: those whose product is not below 0. A row without any has its
 /// label. Rows come in the order of their guesses: those of a warp meet their guesses, and others that are near, in the
 /// same few groups of centroids, and all other groups end with a look at the signs.
-template <int width>
+template <int width, class Part>
 __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::resident)
     contest_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, const float* __restrict__ start_of,
                    Candidates candidates, const int* __restrict__ order, int* contested, int* left, Contest* contest,
-                   int32_t* __restrict__ label, int n, int k) {
+                   int32_t* __restrict__ label, int n, int k, Part part) {
   using Tile = NarrowTile<width>;
+  order = part.rows(order), n = part.count(n), k = part.columns(k);
+  if (int64_t(blockIdx.x) * Tile::rows >= n) return;                     // a launch is for all rows
   constexpr float closed = -0x1p120f;                                    // no product gets from there to 0
   int* const found = dynamic_shared<int>() + Tile::bytes / sizeof(int);  // rows: others that may be as near
   int* const guess = found + Tile::rows;                                 // rows
@@ -141,10 +156,10 @@ __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::r
         reached |= (~__float_as_uint(product[r / 2][e / 2][r % 2 * 2 + e % 2]) >> 31) << e;
       for (; reached != 0; reached &= reached - 1) {
         const int e = __ffs(int(reached)) - 1, j = first + tile.column(e / 2, e % 2), row = tile.row(r);
-        if (j >= k || j == guess[row] || rows[row] < 0) continue;  // what is no number has no sign
+        if (j >= k || part.centroid(j) == guess[row] || rows[row] < 0) continue;  // what is no number has no sign
         const int before = atomicAdd(&found[row], 1);
         if (before < most_candidates)
-          candidates.list[int64_t(rows[row]) * most_candidates + before] = j;
+          candidates.list[int64_t(rows[row]) * most_candidates + before] = part.centroid(j);
         else
           start[r / 2][r % 2 * 2] = start[r / 2][r % 2 * 2 + 1] = closed;  // this row is left: no more of them
       }
@@ -262,8 +277,11 @@ template <int width>
 struct ByWarps {
   using Tile = NarrowTile<width>;
   static int64_t padded_columns(int k) { return Tile::padded_columns(k); }
-  /// Eight halves of centroid j's short row, from the 8 e-th on.
-  static __device__ uint4 halves(const uint4* c, int j, int e) { return c[int64_t(j) * (width / 8) + e]; }
+  /// Rows that are multiplied at a time: of a block, as the CPU device takes one after another.
+  static int rows_at_once(int) { return Tile::rows; }
+  /// Where eight halves of centroid j's short row are, from the 8 e-th on.
+  static __device__ int64_t chunk(int j, int e) { return int64_t(j) * (width / 8) + e; }
+  static __device__ uint4 halves(const uint4* c, int j, int e) { return c[chunk(j, e)]; }
   static KeepCentroids<width> keep(const Few& few, int k, int d) {
     return {few.c, few.directions.defect, k, padded_columns(k), d, few.centroid_square};
   }
@@ -272,11 +290,11 @@ struct ByWarps {
     launch(guess_kernel<width>, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, few.x, few.c,
            few.candidates.guess, few.order, s.n, s.k);
   }
-  template <class T>
-  static void contest(State<T>& s, const Few& few, Contest* contest) {
-    launch(contest_kernel<width>, blocks(s.n, Tile::rows), Tile::block, Tile::bytes + 3 * Tile::rows * sizeof(int),
-           s.stream, few.x, few.c, few.start, few.candidates, few.order.row, few.contested, few.left, contest, s.label,
-           s.n, s.k);
+  template <class T, class Part = AllOfThem>
+  static void contest(State<T>& s, const Few& few, Contest* contest, const Part& part = {}) {
+    launch(contest_kernel<width, Part>, blocks(s.n, Tile::rows), Tile::block,
+           Tile::bytes + 3 * Tile::rows * sizeof(int), s.stream, few.x, few.c, few.start, few.candidates, few.order.row,
+           few.contested, few.left, contest, s.label, s.n, s.k, part);
   }
 };
 
@@ -342,6 +360,9 @@ void tell_contests(State<T>& s) {
     s.counters["rows compared"].push_back(contest.contested);
     s.counters["candidates compared"].push_back(contest.candidates);
     s.counters["rows of all features"].push_back(contest.left);
+    if (!few.parted) continue;
+    s.counters["centroids that all rows meet"].push_back(s.k - contest.spared);
+    s.counters["products multiplied"].push_back(int64_t(s.n) * s.k - int64_t(contest.settled) * contest.spared);
   }
 }
 

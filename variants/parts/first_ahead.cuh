@@ -65,7 +65,7 @@ void begin_ahead(State<T>& s) {
 }
 
 /// Labels of these rows, for the centroids s.c, with the halves and short rows that they have by now.
-template <class T>
+template <class T, template <int> class By>
 void assign_ahead(State<T>& s, const RowRange& range) {
   auto& own = s.template own<FirstAhead>();
   Problem<T> problem = s.problem;
@@ -82,11 +82,11 @@ void assign_ahead(State<T>& s, const RowRange& range) {
   few.x += size_t(range.first) * (few.width / 8), few.square += range.first;
   few.candidates.guess = s.template own<Ordered>().first_guess;
   few.contests = own.contests, few.shortened = own.pieces > 0;
-  assign_ordered(part);
+  assign_ordered<T, By>(part);
   ++own.pieces;
 }
 
-template <class T>
+template <class T, template <int> class By = Contestants>
 void upload_first_ahead(State<T>& s) {
   auto& own = s.template own<FirstAhead>();
   own.pieces = 0, own.sent = true, own.holds = false;
@@ -98,7 +98,7 @@ void upload_first_ahead(State<T>& s) {
         if (range.first == 0) s.template own<Pieces<T>>().left.await(s.stream);
         if (s.template own<Few>().width == 0) return;
         if (own.pieces == 0) begin_ahead(s);
-        assign_ahead(s, range);
+        assign_ahead<T, By>(s, range);
       },
       [&] { send_initial(s, s.template own<Pieces<T>>().copies.stream); });
 }
@@ -115,10 +115,10 @@ void restart_first_ahead(State<T>& s) {
   own.taken = false;
 }
 
-template <class T>
+template <class T, template <int> class By = Contestants>
 void assign_first_ahead(State<T>& s) {
   auto& own = s.template own<FirstAhead>();
-  if (!std::exchange(own.holds, false)) return assign_ordered(s);
+  if (!std::exchange(own.holds, false)) return assign_ordered<T, By>(s);
   own.taken = true;
   Doubts* const doubts = next_doubts(s);
   launch(take_ahead_kernel, blocks(std::max(s.n, most_pieces), 256), 256, 0, s.stream, own, s.label,

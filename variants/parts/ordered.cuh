@@ -32,9 +32,9 @@ void restart_ordered(State<T>& s) {
   forget_ordered(s);
 }
 
-template <class T>
+template <class T, template <int> class By = Contestants>
 void assign_ordered(State<T>& s) {
-  assign_bounded(s, true);
+  assign_bounded<T, By>(s, true);
 }
 
 /// The clusters that have the points are the next guesses.

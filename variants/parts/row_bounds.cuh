@@ -160,25 +160,25 @@ void restart_bounded(State<T>& s) {
 }
 
 /// As assign_by_few, with what is known of the rows. `ordered`: as guess_by_few.
-template <class T>
+template <class T, template <int> class By = Contestants>
 void assign_bounded(State<T>& s, bool ordered) {
   const auto& few = s.template own<Few>();
   const auto& bounds = s.template own<RowBounds>();
   if (few.width == 0) return assign_by_all(s);
   Doubts* const doubts = next_doubts(s);
   Contest* const contest = contest_of(s, doubts);
-  guess_by_few<Contestants>(s, view_of(s), ordered);
+  guess_by_few<By>(s, view_of(s), ordered);
   const Order order = ordered && s.template own<MovedSums>().done > 0 ? standing(few.order) : few.order;
   int* const list = few.contested;  // it is free until the contest
   with_width(few, [&]<int width>() {
-    launch(begin_by_bounds_kernel<Contestants<width>, width, T>, blocks(s.n, 256), 256, 0, s.stream, few.x, few.c,
-           view_of(s), few.candidates.guess, few.square, few.centroid_square, few.start, order, bounds,
-           s.axis("loose") / 1000.0, list, contest, s.template own<MovedSums>().touched, s.n, s.d);
+    launch(begin_by_bounds_kernel<By<width>, width, T>, blocks(s.n, 256), 256, 0, s.stream, few.x, few.c, view_of(s),
+           few.candidates.guess, few.square, few.centroid_square, few.start, order, bounds, s.axis("loose") / 1000.0,
+           list, contest, s.template own<MovedSums>().touched, s.n, s.d);
   });
   launch(begin_by_distances_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
          s.x, s.c, view_of(s), few.candidates.guess, few.square, few.start, order, bounds, list, contest, few.width,
          s.d);
-  contest_by_few<Contestants>(s, contest, doubts, KeepBound{s.label, bounds});
+  contest_by_few<By>(s, contest, doubts, KeepBound{s.label, bounds});
   assign_left(s, contest, doubts);
 }
 

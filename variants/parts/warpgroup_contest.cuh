@@ -57,12 +57,14 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
 }
 
 /// As contest_kernel, but that products begin with 0: what they would begin with is looked at in the end.
-template <int width>
+template <int width, class Part>
 __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGroups<width>::block, 1)
     contest_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
                              const float* __restrict__ start_of, Candidates candidates, const int* __restrict__ order,
-                             int* contested, int* left, Contest* contest, int32_t* __restrict__ label, int n, int k) {
+                             int* contested, int* left, Contest* contest, int32_t* __restrict__ label, int n, int k,
+                             Part part) {
   using Tile = NarrowGroups<width>;
+  order = part.rows(order), n = part.count(n), k = part.columns(k);
   constexpr float closed = std::numeric_limits<float>::infinity();  // no product reaches it
   const int thread = threadIdx.x % group_threads, lane = thread % 32;
   // Of each row of the block, how many others may be as near: of this warp's rows, and of this thread's two.
@@ -103,10 +105,10 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
         which |= unsigned(product[Tile::element(own) + 2 * r] >= enough[r]) << own;
       for (; which != 0; which &= which - 1) {
         const int j = first + Tile::column(thread, unsigned(__ffs(int(which)) - 1));
-        if (j >= k || j == guess[r]) continue;
+        if (j >= k || part.centroid(j) == guess[r]) continue;
         const int place = atomicAdd(&own_found[8 * r], 1);
         if (place < most_candidates)
-          candidates.list[int64_t(row[r]) * most_candidates + place] = j;
+          candidates.list[int64_t(row[r]) * most_candidates + place] = part.centroid(j);
         else
           enough[r] = closed;  // this row is left: no more of them
       }
@@ -144,10 +146,10 @@ template <int width>
 struct ByWarpgroups {
   using Tile = NarrowGroups<width>;
   static int64_t padded_columns(int k) { return Tile::padded_columns(k); }
+  static int rows_at_once(int multiprocessors) { return multiprocessors / ring_blocks * Tile::cluster_rows; }
   /// Of the two terms one is the same for all e, and the other a constant.
-  static __device__ uint4 halves(const uint4* c, int j, int e) {
-    return c[Tile::place(j, 0) / 8 + Tile::place(0, e * 8) / 8];
-  }
+  static __device__ int64_t chunk(int j, int e) { return Tile::place(j, 0) / 8 + Tile::place(0, e * 8) / 8; }
+  static __device__ uint4 halves(const uint4* c, int j, int e) { return c[chunk(j, e)]; }
   static KeepCentroidTiles<width> keep(const Few& few, int k, int d) {
     return {tiles(few), few.directions.defect, k, padded_columns(k), d, few.centroid_square};
   }
@@ -158,18 +160,18 @@ struct ByWarpgroups {
     launch(guess_in_groups_kernel<width>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block,
            Tile::Ring::bytes, s.stream, few.x, tiles(few), guess_bits, few.candidates.guess, few.order, s.n, s.k);
   }
-  template <class T>
-  static void contest(State<T>& s, const Few& few, Contest* contest) {
-    launch(contest_in_groups_kernel<width>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block, contest_bytes,
-           s.stream, few.x, tiles(few), few.start, few.candidates, few.order.row, few.contested, few.left, contest,
-           s.label, s.n, s.k);
+  template <class T, class Part = AllOfThem>
+  static void contest(State<T>& s, const Few& few, Contest* contest, const Part& part = {}) {
+    launch(contest_in_groups_kernel<width, Part>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block,
+           contest_bytes, s.stream, few.x, tiles(few), few.start, few.candidates, few.order.row, few.contested,
+           few.left, contest, s.label, s.n, s.k, part);
   }
 #else
   /// The CPU device is refused.
   template <class T>
   static void guess(State<T>&, const Few&) {}
-  template <class T>
-  static void contest(State<T>&, const Few&, Contest*) {}
+  template <class T, class Part = AllOfThem>
+  static void contest(State<T>&, const Few&, Contest*, const Part& = {}) {}
 #endif
 
  private:
