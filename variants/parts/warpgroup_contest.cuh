@@ -1,6 +1,6 @@
 // The contest of v26_projected by the products of warpgroups: which centroid has the greatest bound of a row, and which
-// others may be as near. What is asked of most tiles is one bit: whether any product of a warp is not below 0.
-// v26b_warpgroups introduces it.
+// others may be as near. What is asked of most tiles is one bit: whether any product of a warp is not below 0. One
+// instruction of a thread, a LOP3, sees to two products. v26b_warpgroups introduces it.
 #pragma once
 #include "contest.cuh"
 #include "warpgroup_narrow.cuh"
@@ -11,6 +11,15 @@ namespace ladder {
 constexpr unsigned guess_bits = ~15u;
 
 #ifdef __CUDACC__
+/// Any function of three bits, by its table: what it is of 0xf0, 0xcc and 0xaa. The compiler has been seen to take two
+/// instructions for what is one.
+template <unsigned table>
+__device__ unsigned lop3(unsigned a, unsigned b, unsigned c) {
+  unsigned d;
+  asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(d) : "r"(a), "r"(b), "r"(c), "n"(table));
+  return d;
+}
+
 /// As guess_kernel. `bound_bits`: guess_bits, an argument, for an instruction takes one constant, and with the column's
 /// number this would be a second.
 template <int width>
@@ -87,19 +96,22 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
     unsigned below[2];  // its sign: that of all products of a row together
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      below[r] = ~0u;
+      constexpr int last = Tile::own_columns - 1;
+      static_assert(last % 2 == 1);
+      below[r] = bits(r, 0);
 #pragma unroll
-      for (int own = 0; own < Tile::own_columns; ++own) below[r] &= bits(r, own);
-      below[r] |= closed[r];
+      for (int own = 1; own < last; own += 2)
+        below[r] = lop3<0xf0 & 0xcc & 0xaa>(below[r], bits(r, own), bits(r, own + 1));
+      below[r] = lop3<(0xf0 & 0xcc) | 0xaa>(below[r], bits(r, last), closed[r]);
     }
     if (!__any_sync(0xffffffffu, int(below[0] & below[1]) >= 0)) return;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       if (int(below[r]) < 0) continue;
-      unsigned which = 0;  // bit by bit, its own columns
+      unsigned signs = 0;  // bit by bit, of its own columns
 #pragma unroll
-      for (int own = 0; own < Tile::own_columns; ++own) which |= (~bits(r, own) >> 31) << own;
-      for (; which != 0; which &= which - 1) {
+      for (int own = Tile::own_columns - 1; own >= 0; --own) signs = __funnelshift_l(bits(r, own), signs, 1);
+      for (unsigned which = signs ^ ((1u << Tile::own_columns) - 1); which != 0; which &= which - 1) {
         const int j = first + Tile::column(thread, unsigned(__ffs(int(which)) - 1));
         if (j >= k || j == guess[r]) continue;
         const int place = atomicAdd(&own_found[8 * r], 1);
