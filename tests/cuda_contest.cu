@@ -26,7 +26,8 @@ class Contests : public testing::Test {
 /// What was asked for has ended, without an error: that of an access to address 0 is a wait that does not end.
 void finish(const char* what) { check(cudaDeviceSynchronize(), what); }
 
-/// Points, centroids and all their products.
+/// Points, centroids and all their products. The last two halves of a row are those of a threshold: 0 of points, 1 of
+/// centroids.
 struct Problem {
   int n, k;
   std::vector<__half> x;        // n x width
@@ -43,6 +44,8 @@ Problem problem(int n, int k, float beyond) {
   std::vector<int> x(size_t(n) * width), c(size_t(k) * width);
   for (auto* values : {&x, &c})
     for (int& value : *values) value = int(random() % 41) - 20;
+  for (size_t at = width - 2; at < x.size(); at += width) x[at] = x[at + 1] = 0;
+  for (size_t at = width - 2; at < c.size(); at += width) c[at] = c[at + 1] = 1;
   Problem made{n,
                k,
                std::vector<__half>(x.size()),
@@ -108,7 +111,7 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
   const int thread = threadIdx.x % group_threads;
   int64_t own = -1;
   Tile::multiply(
-      x, c, n, k, [&](int i) { return order[i]; }, [&](int64_t first) { own = first; },
+      x, nullptr, c, n, k, [&](int i) { return order[i]; }, [&](int64_t first) { own = first; },
       [&](int first, typename Tile::Products& product) {
 #pragma unroll
         for (int e = 0; e < Tile::part_columns / 2; ++e) {
@@ -188,7 +191,7 @@ TEST_F(Contests, WhoMayBeAsNearIsFoundAndNobodyElse) {
     for_shapes<width>(far_above, [&](const Problem& p, int grid) {
       // Of row i, so many of its greatest products are not below 0, and its guess is among them, but for every fifth
       // row.
-      std::vector<float> start(p.n);
+      std::vector<uint32_t> threshold_of(p.n);
       std::vector<int> guess(p.n);
       std::vector<std::set<int>> others(p.n);
       for (int i = 0; i < p.n; ++i) {
@@ -197,19 +200,21 @@ TEST_F(Contests, WhoMayBeAsNearIsFoundAndNobodyElse) {
         std::iota(sorted.begin(), sorted.end(), 0);
         std::sort(sorted.begin(), sorted.end(), [&](int a, int b) { return own[a] > own[b]; });
         const int reached = std::min(p.k, i % 7 == 6 ? i % 97 + 1 : i % 19 + 1);
-        start[i] = 0.5f - own[sorted[reached - 1]];
+        const float shift = 0.5f - own[sorted[reached - 1]];
+        const __half high = __float2half(shift), low = __float2half(shift - __half2float(high));  // exact
+        threshold_of[i] = uint32_t(__half_as_ushort(low)) << 16 | __half_as_ushort(high);
         guess[i] = i % 5 == 4 ? sorted[p.k - 1] : sorted[i % reached];
         for (int j = 0; j < p.k; ++j)
-          if (own[j] + start[i] >= 0 && j != guess[i]) others[i].insert(j);
+          if (own[j] + shift >= 0 && j != guess[i]) others[i].insert(j);
       }
       const Uploaded device(p);
-      const OnDevice<float> starts(start);
+      const OnDevice<uint32_t> thresholds(threshold_of);
       const OnDevice<int> guesses(guess), list(std::vector<int>(size_t(p.n) * most_candidates, -1)), found(p.n);
       const OnDevice<int> contested(p.n), left(p.n), label(std::vector<int>(p.n, -1));
       const OnDevice<Contest> contest(1);
       launch(contest_in_groups_kernel<width, AllOfThem>, grid, Tile::block, ByWarpgroups<width>::contest_bytes, nullptr,
-             device.x(), device.c(), starts, Candidates{guesses, list, found}, device.rows, contested, left, contest,
-             label, p.n, p.k, AllOfThem{});
+             device.x(), device.c(), thresholds, Candidates{guesses, list, found}, device.rows, contested, left,
+             contest, label, p.n, p.k, AllOfThem{});
       finish("contesting");
 
       const Contest told = contest.values()[0];

@@ -66,17 +66,23 @@ class Iterations {
   std::vector<int32_t> labels() { return at(state_->label, state_->n); }
   std::vector<T> centroids() { return at(state_->c, size_t(state_->k) * state_->d); }
   std::vector<int> order() { return at(few().order.row, state_->n); }
-  std::vector<float> starts() { return at(few().start, state_->n); }
+  std::vector<uint32_t> thresholds() { return at(few().threshold, state_->n); }
   /// Short rows of centroids, and of those of the last tile that are none.
   std::vector<unsigned> short_rows() {
     const size_t words = Contestants<width>::padded_columns(state_->k) * width / 2;
     return at(reinterpret_cast<const unsigned*>(few().c), words);
   }
   /// No product of a row with a centroid that is as near as its guess may be below 0.
-  void expect_starts(const std::vector<T>& points, const std::vector<T>& centroids, const std::vector<int32_t>& guess) {
+  void expect_thresholds(const std::vector<T>& points, const std::vector<T>& centroids,
+                         const std::vector<int32_t>& guess) {
     const int d = state_->d;
     const auto square = at(few().square, state_->n);
-    const auto start = starts();
+    const auto found = thresholds();
+    const auto shift = [](uint32_t threshold) {
+      float halves[2];
+      widen(threshold, halves);
+      return double(halves[0]) + double(halves[1]);
+    };
     const int unit = 2 * ((-1 - std::max(at(view_of(*state_).top, 1)[0], -1000)) + short_exponent(d));
     for (int i = 0; i < state_->n; ++i) {
       long double distance = 0;
@@ -85,8 +91,8 @@ class Iterations {
             static_cast<long double>(points[size_t(i) * d + f]) - centroids[size_t(guess[i]) * d + f];
         distance += off * off;
       }
-      ASSERT_GE(start[i], threshold(square[i], std::ldexp(double(distance * (1 - 1e-12L)), unit), width))
-          << "row " << i;
+      const double least = std::ldexp(double(distance * (1 - 1e-12L)), unit);
+      ASSERT_GE(shift(found[i]), shift(threshold(square[i], least, width))) << "row " << i;
     }
   }
 
@@ -142,7 +148,7 @@ TYPED_TEST(ChangedOnly, GivesTheSameBitsIterationByIteration) {
           ASSERT_EQ(changed.labels(), base.labels());
           if (of_row > 0) {
             ASSERT_TRUE(same_bits(changed.short_rows(), base.short_rows()));
-            if (iteration > 0) changed.expect_starts(points, before, guess);
+            if (iteration > 0) changed.expect_thresholds(points, before, guess);
             standing += changed.order() != base.order();
             expect_each_row_once(changed.order());
           }
@@ -162,8 +168,8 @@ TYPED_TEST(ChangedOnly, GivesTheSameBitsIterationByIteration) {
     }
 }
 
-// Where nobody moves, nothing is made anew: whatever lies there remains. Here these are starts so far below 0 that all
-// products are, which leaves every row its guess, and short rows of nothing.
+// Where nobody moves, nothing is made anew: whatever lies there remains. Here these are thresholds so far below 0 that
+// all products are, which leaves every row its guess, and short rows of nothing but what thresholds are multiplied by.
 TYPED_TEST(ChangedOnly, DoesNotTouchWhatHasNotChanged) {
   const auto points = near_directions<TypeParam>(n, d, 4, loose);
   const auto first = initial(points);
@@ -177,12 +183,13 @@ TYPED_TEST(ChangedOnly, DoesNotTouchWhatHasNotChanged) {
     } while (it.labels() != before);
     it.assign(), it.update();
     const auto order = it.order();
-    const std::vector<float> low(n, -1e20f);
-    const std::vector<unsigned> none(it.short_rows().size(), 0u);
-    to_device(it.state(), it.few().start, low.data(), n, "spoiling starts");
+    const std::vector<uint32_t> low(n, 0xf800f800u);  // twice -2^15
+    std::vector<unsigned> none(it.short_rows().size(), 0u);
+    for (size_t last = width / 2 - 1; last < none.size(); last += width / 2) none[last] = 0x6c006c00u;  // twice 2^12
+    to_device(it.state(), it.few().threshold, low.data(), n, "spoiling thresholds");
     to_device(it.state(), reinterpret_cast<unsigned*>(it.few().c), none.data(), none.size(), "spoiling short rows");
     it.assign(), it.update();
-    EXPECT_EQ(it.starts() == low, touched);
+    EXPECT_EQ(it.thresholds() == low, touched);
     const auto rows = it.short_rows();
     EXPECT_EQ(std::equal(rows.begin(), rows.begin() + 32 * width / 2, none.begin()), touched);
     EXPECT_EQ(it.labels(), before);

@@ -111,17 +111,15 @@ TEST(Directions, TheDefectIsMeasured) {
 
 constexpr int width = 32, n = NarrowTile<width>::rows, k = NarrowTile<width>::columns, d = 40;
 
-__global__ void products_kernel(const uint4* x, const uint4* c, const float* start_of, float* products) {
+__global__ void products_kernel(const uint4* x, const uint32_t* thresholds, const uint4* c, float* products) {
   const NarrowTile<width> tile;
-  NarrowTile<width>::Start start;
-  for (int r = 0; r < tile.own_rows; ++r)
-    for (int e = 0; e < 2; ++e) start[r / 2][r % 2 * 2 + e] = start_of[tile.row(r)];
-  tile.multiply(x, c, k, start, [&](int first, NarrowTile<width>::Products& product) {
-    for (int f = 0; f < tile.column_fragments; ++f)
-      for (int e = 0; e < 2; ++e)
-        for (int r = 0; r < tile.own_rows; ++r)
-          products[tile.row(r) * k + first + tile.column(f, e)] = product[r / 2][f][r % 2 * 2 + e];
-  });
+  tile.multiply([](int row) { return row; }, x, thresholds, c, k,
+                [&](int first, NarrowTile<width>::Products& product) {
+                  for (int f = 0; f < tile.column_fragments; ++f)
+                    for (int e = 0; e < 2; ++e)
+                      for (int r = 0; r < tile.own_rows; ++r)
+                        products[tile.row(r) * k + first + tile.column(f, e)] = product[r / 2][f][r % 2 * 2 + e];
+                });
 }
 
 /// Short rows of halves, row by row.
@@ -154,6 +152,13 @@ std::vector<double> basis() {
   return at;
 }
 
+/// What a product has of a threshold.
+double shift_of(uint32_t threshold) {
+  float halves[2];
+  widen(threshold, halves);
+  return 4096 * (double(halves[0]) + double(halves[1]));
+}
+
 /// Calls `spoil(points, centroids)` with the short rows before they are multiplied.
 template <class Spoil>
 int missed(const Case& given, const Spoil& spoil) {
@@ -180,10 +185,10 @@ int missed(const Case& given, const Spoil& spoil) {
   check(cudaMemcpy(rows, left.data(), left.size() * 2, cudaMemcpyHostToDevice), "uploading");
   check(cudaMemcpy(columns, right.data(), right.size() * 2, cudaMemcpyHostToDevice), "uploading");
 
-  // Each row's products begin with the distance to its (i / 2)-th nearest centroid: that many must not be below 0. And
-  // all distances must be where their short rows have them.
+  // Each row's threshold is of the distance to its (i / 2)-th nearest centroid: that many products must not be below 0.
+  // And all distances must be where their short rows have them.
   std::vector<std::vector<std::pair<long double, int>>> near(n);
-  std::vector<float> start(n);
+  std::vector<uint32_t> threshold_of(n);
   const auto squares = square.values();
   const int unit = 2 * (-1 - std::max(top.values()[0], -1000) + short_exponent(d));  // an exponent
   for (int i = 0; i < n; ++i) {
@@ -196,10 +201,12 @@ int missed(const Case& given, const Spoil& spoil) {
       near[i].push_back({distance, j});
     }
     std::sort(near[i].begin(), near[i].end());
-    start[i] = threshold(squares[i], std::ldexp(double(near[i][i / 2].first), unit), width);
+    threshold_of[i] = threshold(squares[i], std::ldexp(double(near[i][i / 2].first), unit), width);
   }
-  OnDevice<float> begin(start), found(n * k);
-  launch(products_kernel, 1, NarrowTile<width>::block, NarrowTile<width>::bytes, nullptr, rows, columns, begin, found);
+  OnDevice<uint32_t> thresholds(threshold_of);
+  OnDevice<float> found(n * k);
+  launch(products_kernel, 1, NarrowTile<width>::block, NarrowTile<width>::bytes, nullptr, rows, thresholds, columns,
+         found);
   const auto product = found.values();
   const auto centroid_squares = centroid_square.values();
   const auto* const left_rows = reinterpret_cast<const uint4*>(left.data());
@@ -232,6 +239,54 @@ TEST(Projected, UnitsAreAsFineAsLengthsAllow) {
     ASSERT_LE(std::ldexp(std::sqrt(double(d)), short_exponent(d)), std::ldexp(1, longest)) << d;
     ASSERT_GT(std::ldexp(std::sqrt(double(d)), short_exponent(d) + 1), std::ldexp(1, longest)) << d;
   }
+}
+
+TEST(Projected, ThresholdsAreNeverBelowWhatIsAskedForAndHardlyAbove) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> any(0, 1);
+  const auto expect = [](double square, double distance) {
+    const double score = (square - distance) / 2, asked = 7 / 8.0 - score + 2 * accumulation(width) * std::fabs(score);
+    const double shift = shift_of(threshold(square, distance, width));
+    ASSERT_GE(shift, std::min(asked, 1.5 * 0x1p27 + 1)) << square << ", " << distance;
+    ASSERT_LE(shift, asked + 0x1p-20 * (square + distance) + 1) << square << ", " << distance;
+  };
+  for (int e = -60; e <= 29; ++e)
+    for (int time = 0; time < 100; ++time) {
+      const double square = 0x1p24 * any(random), distance = std::ldexp(1 + any(random), e);
+      ASSERT_NO_FATAL_FAILURE(expect(square, distance));
+      ASSERT_NO_FATAL_FAILURE(expect(square, square * (1 + std::ldexp(any(random) - 0.5, e))));
+      ASSERT_NO_FATAL_FAILURE(expect(0, distance));
+    }
+  constexpr double beyond = std::numeric_limits<double>::infinity();
+  for (const double square : {0.0, 0x1p24, beyond})
+    for (const double distance : {0x1p30, 1e300, beyond, double(NAN)})
+      EXPECT_EQ(shift_of(threshold(square, distance, width)), 0x1p12 * all_reach) << square << ", " << distance;
+}
+
+TEST(Projected, AThresholdOfAllLetsTheFarthestReachIt) {
+  // The longest point, and centroids on the other side of the middle, up to far away.
+  constexpr int features = 4;
+  std::vector<double> at(features * sought, 0);
+  for (int f = 0; f < features; ++f) at[f * sought + f] = 1;
+  OnDevice<double> used(at), told(std::vector<double>{1e-9}), square(n);
+  std::vector<float> point(n * features, 1 - 0x1p-24f), centroid(k * features);
+  for (int j = 0; j < k; ++j)
+    for (int f = 0; f < features; ++f) centroid[j * features + f] = -4.2f * float(j) / k;
+  OnDevice<float> x(point), c(centroid), centre(features), found(n * k);
+  OnDevice<int> top(std::vector<int>{-1});
+  OnDevice<uint4> rows(n * width / 8), columns(k * width / 8);
+  const View<float> view{centre, top};
+  project<width>(nullptr, static_cast<const float*>(x), view, {used, told}, {.count = n}, n, features,
+                 KeepPoints<width>{rows, square, told, n, n, features});
+  project<width>(nullptr, static_cast<const float*>(c), view, {used, told}, {.count = k}, k, features,
+                 KeepCentroids<width>{columns, told, k, k, features});
+  const std::vector<uint32_t> all(n, threshold(square.values()[0], 1e300, width));
+  OnDevice<uint32_t> thresholds(all);
+  launch(products_kernel, 1, NarrowTile<width>::block, NarrowTile<width>::bytes, nullptr, rows, thresholds, columns,
+         found);
+  const auto product = found.values();
+  EXPECT_GT(*std::min_element(product.begin(), product.end()), 0);
+  EXPECT_LT(*std::min_element(product.begin(), product.end()), 0x1p26) << "the farthest is not there";
 }
 
 TEST(Projected, TilesOfCentroidsHoldTheSameRows) {
@@ -310,6 +365,9 @@ TEST(Projected, EachTermOfTheBoundIsNeeded) {
                               Halves&) { clear(points, lost), clear(points, lost + 1), clear(points, lost + 2); }),
             0)
       << "what halves lose";
+  for (const int column : {width - 2, width - 1})
+    EXPECT_GT(missed(whole, [&](Halves&, Halves& centroids) { clear(centroids, column); }), 0)
+        << "a half of the threshold, in column " << column;
 }
 
 // --------------------------------------------------------------------------------------------------------------- pilot

@@ -2,7 +2,7 @@
 // as most real ones do, are told apart there: x = P^T P x + rest, so x.c <= Px.Pc + |rest x| |rest c|, and a short row
 // of halves, a tenth of v23's, holds all that a rigorous bound of every score needs (parts/projected.cuh; proofs in
 // docs/certificate.md). First the greatest bound of each row gives a guess; its exact distance is known from one look
-// at the point; then the same products again, begun with that distance, so that their sign alone says which other
+// at the point; then the same products again, that distance among them, so that their sign alone says which other
 // centroids may be as near. Most rows have none: their guess is proven. The others' few are compared exactly. Rows with
 // too many go the way of v23 and v25: all of them where points fill all directions alike. Which and how many directions
 // is found on the device when the points arrive.

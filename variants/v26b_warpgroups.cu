@@ -1,7 +1,7 @@
 // v26b: v26's algorithm by the instructions of v24. Its short rows, 2 to 8 steps of a product, are multiplied by whole
 // warpgroups, three or four of which share the tensor cores without taking turns (parts/warpgroup_narrow.cuh); while
 // one half of a tile of 64 x 128 products is under way, they look at the other, of which nearly all that is asked is
-// one bit: does the greatest product of any row reach its threshold? Rows that few directions do not decide go v24's
+// one bit: is any product without its sign? Rows that few directions do not decide go v24's
 // way: they are gathered, and its kernel takes them as if there were no others. Labels cost less than anything else
 // now, so the update is v25's, of what has moved.
 //

@@ -1,6 +1,6 @@
 // Labels by bounds in a few directions, most of them without a look at any other centroid. The greatest bound of each
-// row gives a guess; its exact distance is what the same products begin with in a second pass, so that their sign alone
-// says who else may be as near (projected.cuh). Where nobody is, the guess is proven; a few are compared exactly
+// row gives a guess; its exact distance is part of the same products in a second pass, so that their sign alone says
+// who else may be as near (projected.cuh). Where nobody is, the guess is proven; a few are compared exactly
 // (candidates.cuh); rows with more are left to others. v26_projected introduces it.
 #pragma once
 #include "narrow_tiles.cuh"
@@ -31,7 +31,7 @@ struct Few {
   uint4 *x = nullptr, *c = nullptr;   // short rows, whole tiles of them
   double* square = nullptr;           // n: squared lengths of points, in the unit of short rows
   double* centroid_square = nullptr;  // k: the same of centroids, where somebody asks for them
-  float* start = nullptr;             // n: what a row's products begin with
+  uint32_t* threshold = nullptr;      // n: of each row, what it asks for
   int* contested = nullptr;           // n: rows that are
   int* left = nullptr;                // n: rows that are left
   Candidates candidates;
@@ -64,11 +64,10 @@ __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::r
   using Tile = NarrowTile<width>;
   const int64_t begin = int64_t(blockIdx.x) * Tile::rows;
   const Tile tile;
-  const typename Tile::Start start = {};
   float greatest[Tile::own_rows];
   int at[Tile::own_rows] = {};
   for (float& bound : greatest) bound = -std::numeric_limits<float>::infinity();
-  tile.multiply(x, c, k, start, [&](int first, typename Tile::Products& product) {
+  tile.multiply(x, c, k, [&](int first, typename Tile::Products& product) {
 #pragma unroll
     for (int r = 0; r < Tile::own_rows; ++r) {
       float here = -std::numeric_limits<float>::infinity();
@@ -99,18 +98,18 @@ __global__ void guess_again_kernel(const int32_t* holds, int* guess, Order order
   if (i < n) count_in(order, guess[i] = holds[i]);
 }
 
-/// The exact distance of each point to its guess, a warp for each; from it, what the point's products begin with. Each
-/// row is put to its place in order.
+/// The exact distance of each point to its guess, a warp for each; from it, the point's threshold. Each row is put to
+/// its place in order.
 template <class T>
 __global__ void start_kernel(const T* __restrict__ x, const T* __restrict__ c, View<T> view, const int* guess,
-                             const double* square, float* start, Order order, int width, int n, int d) {
+                             const double* square, uint32_t* thresholds, Order order, int width, int n, int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= n) return;  // a whole warp at a time
   double distance[1];
   distances_of_warp(x + i * d, {c + int64_t(guess[i]) * d}, d, distance);
   if (threadIdx.x % 32 != 0) return;
   put_in(order, int(i), guess[i]);
-  start[i] = threshold(square[i], scalbn(distance[0], 2 * (view.exponent() + short_exponent(d))), width);
+  thresholds[i] = threshold(square[i], scalbn(distance[0], 2 * (view.exponent() + short_exponent(d))), width);
 }
 
 /// Which other centroids may be as near as the guess: those whose product is not below 0. A row without any has its
@@ -118,13 +117,12 @@ __global__ void start_kernel(const T* __restrict__ x, const T* __restrict__ c, V
 /// same few groups of centroids, and all other groups end with a look at the signs.
 template <int width, class Part>
 __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::resident)
-    contest_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, const float* __restrict__ start_of,
+    contest_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, const uint32_t* __restrict__ thresholds,
                    Candidates candidates, const int* __restrict__ order, int* contested, int* left, Contest* contest,
                    int32_t* __restrict__ label, int n, int k, Part part) {
   using Tile = NarrowTile<width>;
   order = part.rows(order), n = part.count(n), k = part.columns(k);
   if (int64_t(blockIdx.x) * Tile::rows >= n) return;                     // a launch is for all rows
-  constexpr float closed = -0x1p120f;                                    // no product gets from there to 0
   int* const found = dynamic_shared<int>() + Tile::bytes / sizeof(int);  // rows: others that may be as near
   int* const guess = found + Tile::rows;                                 // rows
   int* const rows = guess + Tile::rows;                                  // rows: which they are; -1: there is none
@@ -136,32 +134,35 @@ __global__ void __launch_bounds__(NarrowTile<width>::block, NarrowTile<width>::r
   found[threadIdx.x] = 0;
   guess[threadIdx.x] = i >= 0 ? candidates.guess[i] : 0;
   __syncthreads();
-  typename Tile::Start start;
-  for (int r = 0; r < Tile::own_rows; ++r) {
-    const int row = rows[tile.row(r)];
-    for (int e = 0; e < 2; ++e) start[r / 2][r % 2 * 2 + e] = row >= 0 ? start_of[row] : closed;
-  }
+  unsigned closed[Tile::own_rows];  // all bits: whatever its products are, nobody looks
+  for (int r = 0; r < Tile::own_rows; ++r) closed[r] = rows[tile.row(r)] >= 0 ? 0 : ~0u;
   const auto row_at = [&](int own) { return max(rows[own], 0); };
-  tile.multiply(row_at, x, c, k, start, [&](int first, typename Tile::Products& product) {
-    unsigned below = 0xffffffffu;  // its sign: that of all products together
-    for (int m = 0; m < Tile::row_fragments; ++m)
-      for (int f = 0; f < Tile::column_fragments; ++f)
-        for (int e = 0; e < 4; ++e) below &= __float_as_uint(product[m][f][e]);
-    if (!__any_sync(0xffffffffu, int(below) >= 0)) return;
+  tile.multiply(row_at, x, thresholds, c, k, [&](int first, typename Tile::Products& product) {
+    unsigned below[Tile::own_rows], all_below = ~0u;  // their sign: that of all products together
+#pragma unroll
+    for (int r = 0; r < Tile::own_rows; ++r) {
+      below[r] = ~0u;
+#pragma unroll
+      for (int e = 0; e < 2 * Tile::column_fragments; ++e)
+        below[r] &= __float_as_uint(product[r / 2][e / 2][r % 2 * 2 + e % 2]);
+      all_below &= below[r] |= closed[r];
+    }
+    if (!__any_sync(0xffffffffu, int(all_below) >= 0)) return;
 #pragma unroll  // who is asked for by number must be a register
     for (int r = 0; r < Tile::own_rows; ++r) {
+      if (int(below[r]) < 0) continue;
       unsigned reached = 0;
 #pragma unroll
       for (int e = 0; e < 2 * Tile::column_fragments; ++e)
         reached |= (~__float_as_uint(product[r / 2][e / 2][r % 2 * 2 + e % 2]) >> 31) << e;
       for (; reached != 0; reached &= reached - 1) {
         const int e = __ffs(int(reached)) - 1, j = first + tile.column(e / 2, e % 2), row = tile.row(r);
-        if (j >= k || part.centroid(j) == guess[row] || rows[row] < 0) continue;  // what is no number has no sign
+        if (j >= k || part.centroid(j) == guess[row]) continue;
         const int before = atomicAdd(&found[row], 1);
         if (before < most_candidates)
           candidates.list[int64_t(rows[row]) * most_candidates + before] = part.centroid(j);
         else
-          start[r / 2][r % 2 * 2] = start[r / 2][r % 2 * 2 + 1] = closed;  // this row is left: no more of them
+          closed[r] = ~0u;  // this row is left: no more of them
       }
     }
   });
@@ -208,7 +209,7 @@ void prepare_few(State<T>& s, int width, bool piloted) {
   few.x = s.template device<uint4>(NarrowTile<widest>::padded_rows(s.n) * chunks);
   few.c = s.template device<uint4>(NarrowTile<widest>::padded_columns(s.k) * chunks);
   few.square = s.template device<double>(s.n);
-  few.start = s.template device<float>(s.n);
+  few.threshold = s.template device<uint32_t>(s.n);
   few.contested = s.template device<int>(s.n);
   few.left = s.template device<int>(s.n);
   few.candidates = take_candidates(s, s.n);
@@ -293,8 +294,8 @@ struct ByWarps {
   template <class T, class Part = AllOfThem>
   static void contest(State<T>& s, const Few& few, Contest* contest, const Part& part = {}) {
     launch(contest_kernel<width, Part>, blocks(s.n, Tile::rows), Tile::block,
-           Tile::bytes + 3 * Tile::rows * sizeof(int), s.stream, few.x, few.c, few.start, few.candidates, few.order.row,
-           few.contested, few.left, contest, s.label, s.n, s.k, part);
+           Tile::bytes + 3 * Tile::rows * sizeof(int), s.stream, few.x, few.c, few.threshold, few.candidates,
+           few.order.row, few.contested, few.left, contest, s.label, s.n, s.k, part);
   }
 };
 
@@ -316,8 +317,8 @@ void guess_by_few(State<T>& s, const View<T>& view, bool ordered = false) {
   launch(places_kernel, 1, places_block, 0, s.stream, few.order, s.k);
 }
 
-/// Labels of all rows that have a start, but for those that are left: few of them are on the list of scans then, many
-/// on that of the contest. `keep`: what is kept of those that are compared.
+/// Labels of all rows, which have thresholds, but for those that are left: few of them are on the list of scans then,
+/// many on that of the contest. `keep`: what is kept of those that are compared.
 template <template <int> class By, class T, class Keep>
 void contest_by_few(State<T>& s, Contest* contest, Doubts* doubts, const Keep& keep) {
   const auto& few = s.template own<Few>();
@@ -334,7 +335,7 @@ void assign_by_few(State<T>& s, const View<T>& view, Contest* contest, Doubts* d
   const auto& few = s.template own<Few>();
   guess_by_few<By>(s, view);
   launch(start_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, s.template own<Rows<T>>().points, s.c, view,
-         few.candidates.guess, few.square, few.start, few.order, few.width, s.n, s.d);
+         few.candidates.guess, few.square, few.threshold, few.order, few.width, s.n, s.d);
   contest_by_few<By>(s, contest, doubts, KeepLabel{s.label});
 }
 

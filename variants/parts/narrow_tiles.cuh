@@ -9,20 +9,6 @@
 
 namespace ladder {
 
-/// d = A B + c.
-__device__ inline void mma_onto(float (&d)[4], const float (&c)[4], const FragmentA& a, const FragmentB& b) {
-#ifdef __CUDACC__
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, "
-      "%13};"
-      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-      : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]),
-        "f"(c[3]));
-#else
-  for (int e = 0; e < 4; ++e) d[e] = c[e];
-  mma(d, a, b);
-#endif
-}
-
 /// Rows of `width` halves, a multiple of 16.
 template <int width>
 struct NarrowTile {
@@ -41,8 +27,6 @@ struct NarrowTile {
 
   /// A lane's products: element 2 h + e of [m][f] is that of own row 2 m + h and of the column (f, e).
   using Products = float[row_fragments][column_fragments][4];
-  /// What the products of own row 2 m + h begin with: elements 2 h and 2 h + 1 of [m].
-  using Start = float[row_fragments][4];
 
   static int64_t padded_rows(int n) { return int64_t(blocks(n, rows)) * rows; }
   static int64_t padded_columns(int k) { return int64_t(blocks(k, columns)) * columns; }
@@ -52,24 +36,25 @@ struct NarrowTile {
   __device__ int row(int own) const { return first_row + own * 8 + lane / 4; }
   __device__ int column(int f, int e) const { return f * mma_columns + lane % 4 * 2 + e; }
 
-  /// Calls look(first, products) for each group of centroids first .. first + group - 1, 0 first; what it changes in
-  /// `start` counts from the next group on. x and c have padded_rows(n) and padded_columns(k) rows. Dynamic shared
-  /// memory: `bytes`; it is free again at the end.
+  /// Calls look(first, products) for each group of centroids first .. first + group - 1, 0 first. x and c have
+  /// padded_rows(n) and padded_columns(k) rows. Dynamic shared memory: `bytes`; it is free again at the end.
   template <class Look>
-  __device__ void multiply(const uint4* __restrict__ x, const uint4* __restrict__ c, int k, const Start& start,
-                           const Look& look) const {
-    multiply([](int own) { return int64_t(blockIdx.x) * rows + own; }, x, c, k, start, look);
+  __device__ void multiply(const uint4* __restrict__ x, const uint4* __restrict__ c, int k, const Look& look) const {
+    multiply([](int own) { return int64_t(blockIdx.x) * rows + own; }, x, nullptr, c, k, look);
   }
-  /// The same for rows in any order: row r of the tile is row_at(r) of x.
+  /// The same for rows in any order: row r of the tile is row_at(r) of x. last_words: of each row of x, two halves that
+  /// take the place of its last two; null: these stay.
   template <class RowAt, class Look>
-  __device__ void multiply(const RowAt& row_at, const uint4* __restrict__ x, const uint4* __restrict__ c, int k,
-                           const Start& start, const Look& look) const {
+  __device__ void multiply(const RowAt& row_at, const uint4* __restrict__ x, const uint32_t* __restrict__ last_words,
+                           const uint4* __restrict__ c, int k, const Look& look) const {
     FragmentA a[steps][row_fragments];
     for (int r = 0; r < own_rows; ++r) {
-      const uint32_t* const words = reinterpret_cast<const uint32_t*>(x + int64_t(row_at(row(r))) * chunks);
+      const int64_t from = row_at(row(r));
+      const uint32_t* const words = reinterpret_cast<const uint32_t*>(x + from * chunks);
 #pragma unroll
       for (int s = 0; s < steps; ++s)
         for (int e = 0; e < 2; ++e) a[s][r / 2].r[e * 2 + r % 2] = words[s * (mma_depth / 2) + e * 4 + lane % 4];
+      if (last_words && lane % 4 == 3) a[steps - 1][r / 2].r[2 + r % 2] = last_words[from];
     }
 
     uint32_t* const shared = dynamic_shared<uint32_t>();  // stages x columns x pitch x 4
@@ -95,21 +80,15 @@ struct NarrowTile {
       stage = (stage + 1) % stages;
 #pragma unroll 1  // one group's products take all registers
       for (int first = 0; first < columns; first += group) {
-        Products sum;
+        Products sum = {};
 #pragma unroll  // who is asked for by number must be a register
         for (int s = 0; s < steps; ++s) {
 #pragma unroll
           for (int f = 0; f < column_fragments; f += 2) {
             FragmentB b[2];
             load(b, here, first + f * mma_columns, s);
-            for (int m = 0; m < row_fragments; ++m) {
-              for (int e = 0; e < 2; ++e) {
-                if (s == 0)
-                  mma_onto(sum[m][f + e], start[m], a[s][m], b[e]);
-                else
-                  mma(sum[m][f + e], a[s][m], b[e]);
-              }
-            }
+            for (int m = 0; m < row_fragments; ++m)
+              for (int e = 0; e < 2; ++e) mma(sum[m][f + e], a[s][m], b[e]);
           }
         }
         look(tile * columns + first, sum);

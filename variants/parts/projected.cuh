@@ -5,10 +5,12 @@
 // short rows of halves. docs/certificate.md has the proof, by these names. v26_projected introduces it.
 //
 // A row of `width` halves, w = width - bound_columns directions (zeros where there are fewer):
-//   point:    a_1 .. a_w,  lost,           kept,                    rest,            4096,    4096
-//   centroid: b_1 .. b_w,  kept (1 + 2k),  lost (1 + 2k) + 2k kept, rest (1 + 2k),   high,    low
+//   point:    a_1 .. a_w,  lost,           kept,                    rest,            4096,  4096,  T.high,  T.low
+//   centroid: b_1 .. b_w,  kept (1 + 2k),  lost (1 + 2k) + 2k kept, rest (1 + 2k),   high,  low,   4096,    4096
 // with kept >= |a|, lost >= |P r|, rest >= |r|, 4096 (high + low) >= -|z|^2 / 2 (1 - 2k), and k = accumulation(width).
-// Lengths are in the unit in which no point is longer than 4096.
+// Lengths are in the unit in which no point is longer than 4096. T is the point's threshold, which makes the product's
+// sign the answer. It changes from one iteration to the next, and a guess does without: so a point's row has zeros
+// there, and thresholds are kept beside the rows, to take the place of the zeros where they are asked for.
 #pragma once
 #include <bit>
 
@@ -18,7 +20,8 @@
 
 namespace ladder {
 
-constexpr int bound_columns = 5;
+constexpr int bound_columns = 7;
+constexpr int loss_columns = 3;               // the first of them: what the product may be off by
 constexpr int longest = 12;                   // the exponent of the greatest length of a point
 constexpr double far_length = 4 * 0x1p12;     // centroids from here on get no coordinates
 constexpr double far_score = -3.75 * 0x1p24;  // theirs is below -4 * 2^24
@@ -29,10 +32,11 @@ __host__ __device__ inline int short_exponent(int d) {
   return longest - (bits + 1) / 2;  // 4^((bits + 1) / 2) >= d
 }
 
-/// The least half that is not below a number that is not negative.
+/// The least half that is not below a number.
 __host__ __device__ inline __half half_up(double value) {
   const __half near = __double2half(value);
-  return double(__half2float(near)) < value ? __ushort_as_half((unsigned short)(__half_as_ushort(near) + 1)) : near;
+  const int next = value < 0 ? -1 : 1;  // of the bits: a sign, and behind it a size
+  return double(__half2float(near)) < value ? __ushort_as_half((unsigned short)(__half_as_ushort(near) + next)) : near;
 }
 
 /// By how much at most sums of d products, in double, put a projection off, relative to the row's length: each is off
@@ -74,6 +78,7 @@ __device__ inline void put_point(__half* row, int width, const Parted& parted) {
   __half* const last = row + width - bound_columns;
   last[0] = half_up(parted.lost), last[1] = half_up(parted.kept), last[2] = half_up(parted.rest);
   last[3] = last[4] = __double2half(0x1p12);
+  last[5] = last[6] = __double2half(0);
 }
 
 /// The last columns of a centroid, by one thread; nothing of a centroid that is far away, or not there, may remain in
@@ -90,6 +95,7 @@ __device__ void put_centroid(const Half& half, int width, double square, const P
   const double score = (far ? far_score : -square / 2 * (1 - 2 * k) * (1 - 4 * of_doubles)) * 0x1p-12;
   const __half high = __hneg(half_up(-score));
   last(3) = high, last(4) = half_up(score - double(__half2float(high)));
+  last(5) = last(6) = __double2half(0x1p12);
 }
 
 /// The short row of a centroid, by a warp: as part_row() and put_centroid().
@@ -124,7 +130,7 @@ __device__ Interval distance_interval(const uint4* point, double point_square, c
       const int column = e * 8 + f;
       const double both = double(__half2float(a[f]) * __half2float(b[f]));  // exact
       if (column < width - bound_columns) product += both;
-      if (column >= width - bound_columns && column < width - 2) loss += both;
+      if (column >= width - bound_columns && column < width - bound_columns + loss_columns) loss += both;
     }
   }
   if (!(centroid_square < far_length * far_length)) return {0, std::numeric_limits<double>::infinity()};
@@ -132,11 +138,18 @@ __device__ Interval distance_interval(const uint4* point, double point_square, c
   return {max(squares - 2 * product - unknown, 0.0), squares - 2 * product + unknown};
 }
 
-/// What a point's products begin with: with it, none is below 0 of a centroid that is not farther than `distance`, a
-/// squared one; `square` is that of the point's length. Both in units of the short row, and known to 2^-39.
-__host__ __device__ inline float threshold(double square, double distance, int width) {
+/// A threshold of this, a half, lets every centroid's product reach 0.
+constexpr double all_reach = 0x1.cp15;
+
+/// T, as the last word of a row. With it, no product of a point is below 0 with a centroid that is not farther than
+/// `distance`, a squared one; `square` is that of the point's length. Both in units of the short row, and known to
+/// 2^-39.
+__host__ __device__ inline uint32_t threshold(double square, double distance, int width) {
   const double score = (square * (1 - 0x1p-38) - distance * (1 + 0x1p-38)) / 2;
-  return float(-score + (2 * accumulation(width) + 0x1p-22) * fabs(score) + 1);
+  const double needed = (-score + 2 * accumulation(width) * fabs(score) + 1) * 0x1p-12;
+  const double all = fmin(needed, all_reach);  // of what is no number, too
+  const __half high = __double2half(all), low = half_up(all - double(__half2float(high)));
+  return uint32_t(__half_as_ushort(low)) << 16 | __half_as_ushort(high);
 }
 
 // ---- the short rows of many

@@ -23,12 +23,12 @@ struct RowBounds {
 /// Not less than the root of a squared distance, as sums in double have it.
 __device__ inline double distance_above(double squared) { return sqrt(squared) * (1 + 4 * of_doubles); }
 
-/// What the products of a row begin with that is no farther than `distance` from its guess; and its place. `square` is
-/// that of its length, `exponent` that of the unit of short rows.
-__device__ inline void begin_row(int i, int guess, double distance, double square, int exponent, float* start,
+/// The threshold of a row that is no farther than `distance` from its guess; and its place. `square` is that of its
+/// length, `exponent` that of the unit of short rows.
+__device__ inline void begin_row(int i, int guess, double distance, double square, int exponent, uint32_t* thresholds,
                                  const Order& order, int width) {
   const double scaled = distance * power_of_two(exponent);
-  start[i] = threshold(square, scaled * scaled, width);
+  thresholds[i] = threshold(square, scaled * scaled, width);
   put_in(order, i, guess);
 }
 
@@ -37,7 +37,7 @@ __device__ inline void begin_row(int i, int guess, double distance, double squar
 template <class By, int width, class T>
 __global__ void __launch_bounds__(256, 4)  // else registers are saved, and a row's loads wait for each other
     begin_by_bounds_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, View<T> view, const int* guess,
-                           const double* square, const double* centroid_square, float* start, Order order,
+                           const double* square, const double* centroid_square, uint32_t* thresholds, Order order,
                            RowBounds bounds, double loose, int* list, Contest* contest, Touched touched, int n, int d) {
   const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   const int guessed = i < n ? guess[i] : 0;
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(256, 4)  // else registers are saved, and a ro
   const int place = take_places(&contest->looked_at, mine && !enough);
   if (!mine) return;
   if (enough)
-    begin_row(int(i), own, high, own_square, exponent, start, order, width);
+    begin_row(int(i), own, high, own_square, exponent, thresholds, order, width);
   else
     list[place] = int(i);
 }
@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(256, 4)  // else registers are saved, and a ro
 template <class T>
 __global__ void __launch_bounds__(256)
     begin_by_distances_kernel(const T* __restrict__ x, const T* __restrict__ c, View<T> view, const int* guess,
-                              const double* square, float* start, Order order, RowBounds bounds, const int* list,
-                              const Contest* contest, int width, int d) {
+                              const double* square, uint32_t* thresholds, Order order, RowBounds bounds,
+                              const int* list, const Contest* contest, int width, int d) {
   const int warps = gridDim.x * blockDim.x / 32, exponent = view.exponent() + short_exponent(d);
   for (int at = (blockIdx.x * blockDim.x + threadIdx.x) / 32; at < contest->looked_at; at += warps) {
     const int i = list[at], own = guess[i];
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(256)
     if (threadIdx.x % 32 != 0) continue;
     const double distance = distance_above(squared[0]);
     bounds.known[i] = {distance, bounds.travelled[own], own};
-    begin_row(i, own, distance, square[i], exponent, start, order, width);
+    begin_row(i, own, distance, square[i], exponent, thresholds, order, width);
   }
 }
 
@@ -172,11 +172,11 @@ void assign_bounded(State<T>& s, bool ordered) {
   int* const list = few.contested;  // it is free until the contest
   with_width(few, [&]<int width>() {
     launch(begin_by_bounds_kernel<By<width>, width, T>, blocks(s.n, 256), 256, 0, s.stream, few.x, few.c, view_of(s),
-           few.candidates.guess, few.square, few.centroid_square, few.start, order, bounds, s.axis("loose") / 1000.0,
-           list, contest, s.template own<MovedSums>().touched, s.n, s.d);
+           few.candidates.guess, few.square, few.centroid_square, few.threshold, order, bounds,
+           s.axis("loose") / 1000.0, list, contest, s.template own<MovedSums>().touched, s.n, s.d);
   });
   launch(begin_by_distances_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
-         s.x, s.c, view_of(s), few.candidates.guess, few.square, few.start, order, bounds, list, contest, few.width,
+         s.x, s.c, view_of(s), few.candidates.guess, few.square, few.threshold, order, bounds, list, contest, few.width,
          s.d);
   contest_by_few<By>(s, contest, doubts, KeepBound{s.label, bounds});
   assign_left(s, contest, doubts);

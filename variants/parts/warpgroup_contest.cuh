@@ -1,6 +1,6 @@
 // The contest of v26_projected by the products of warpgroups: which centroid has the greatest bound of a row, and which
-// others may be as near. What is asked of most tiles is one bit: whether any product of a warp reaches what its row
-// asks for. A thread works it out of the greatest of its products with a row. v26b_warpgroups introduces it.
+// others may be as near. What is asked of most tiles is one bit: whether any product of a warp is not below 0. One
+// instruction of a thread, a LOP3, sees to two products. v26b_warpgroups introduces it.
 #pragma once
 #include "contest.cuh"
 #include "warpgroup_narrow.cuh"
@@ -11,6 +11,15 @@ namespace ladder {
 constexpr unsigned guess_bits = ~15u;
 
 #ifdef __CUDACC__
+/// Any function of three bits, by its table: what it is of 0xf0, 0xcc and 0xaa. The compiler has been seen to take two
+/// instructions for what is one.
+template <unsigned table>
+__device__ unsigned lop3(unsigned a, unsigned b, unsigned c) {
+  unsigned d;
+  asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(d) : "r"(a), "r"(b), "r"(c), "n"(table));
+  return d;
+}
+
 /// As guess_kernel. `bound_bits`: guess_bits, an argument, for an instruction takes one constant, and with the column's
 /// number this would be a second.
 template <int width>
@@ -53,64 +62,64 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
     }
   };
   Tile::multiply(
-      x, c, n, k, [](int i) { return i; }, begin, look, end);
+      x, nullptr, c, n, k, [](int i) { return i; }, begin, look, end);
 }
 
-/// As contest_kernel, but that products begin with 0: what they would begin with is looked at in the end.
+/// As contest_kernel.
 template <int width, class Part>
 __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGroups<width>::block, 1)
     contest_in_groups_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
-                             const float* __restrict__ start_of, Candidates candidates, const int* __restrict__ order,
-                             int* contested, int* left, Contest* contest, int32_t* __restrict__ label, int n, int k,
-                             Part part) {
+                             const uint32_t* __restrict__ thresholds, Candidates candidates,
+                             const int* __restrict__ order, int* contested, int* left, Contest* contest,
+                             int32_t* __restrict__ label, int n, int k, Part part) {
   using Tile = NarrowGroups<width>;
   order = part.rows(order), n = part.count(n), k = part.columns(k);
-  constexpr float closed = std::numeric_limits<float>::infinity();  // no product reaches it
   const int thread = threadIdx.x % group_threads, lane = thread % 32;
   // Of each row of the block, how many others may be as near: of this warp's rows, and of this thread's two.
   int* const found =
       reinterpret_cast<int*>(dynamic_shared<unsigned char>() + Tile::Ring::bytes) + threadIdx.x / 32 * (group_rows / 4);
   int* const own_found = found + lane / 4;
   int row[2], guess[2];
-  float enough[2];  // products from there on may be as near
+  unsigned closed[2];  // all bits: whatever its products are, nobody looks
   const auto begin = [&](int64_t first) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int64_t i = first + held_row(thread, 2 * r);
       row[r] = order[i < n ? i : n - 1];
-      enough[r] = i < n ? -start_of[row[r]] : closed;
+      closed[r] = i < n ? 0 : ~0u;
       guess[r] = candidates.guess[row[r]];
     }
     if (lane < group_rows / 4) found[lane] = 0;
     __syncwarp();
   };
   const auto look = [&](int first, typename Tile::Products& product) {
-    float greatest[2][2];  // of each row, and of even columns and odd ones: none waits for another
-#pragma unroll
-    for (int own = 0; own < Tile::own_columns; ++own) {
-      for (int r = 0; r < 2; ++r) {
-        const float here = product[Tile::element(own) + 2 * r];
-        greatest[r][own % 2] = own < 2 ? here : fmaxf(greatest[r][own % 2], here);
-      }
-    }
-    bool reached[2];
-    for (int r = 0; r < 2; ++r) reached[r] = fmaxf(greatest[r][0], greatest[r][1]) >= enough[r];
-    if (!__any_sync(0xffffffffu, reached[0] || reached[1])) return;
+    const auto bits = [&](int r, int own) { return __float_as_uint(product[Tile::element(own) + 2 * r]); };
+    unsigned below[2];  // its sign: that of all products of a row together
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      if (!reached[r]) continue;
-      unsigned which = 0;  // bit by bit, its own columns
+      constexpr int last = Tile::own_columns - 1;
+      static_assert(last % 2 == 1);
+      below[r] = bits(r, 0);
 #pragma unroll
-      for (int own = 0; own < Tile::own_columns; ++own)
-        which |= unsigned(product[Tile::element(own) + 2 * r] >= enough[r]) << own;
-      for (; which != 0; which &= which - 1) {
+      for (int own = 1; own < last; own += 2)
+        below[r] = lop3<0xf0 & 0xcc & 0xaa>(below[r], bits(r, own), bits(r, own + 1));
+      below[r] = lop3<(0xf0 & 0xcc) | 0xaa>(below[r], bits(r, last), closed[r]);
+    }
+    if (!__any_sync(0xffffffffu, int(below[0] & below[1]) >= 0)) return;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (int(below[r]) < 0) continue;
+      unsigned signs = 0;  // bit by bit, of its own columns
+#pragma unroll
+      for (int own = Tile::own_columns - 1; own >= 0; --own) signs = __funnelshift_l(bits(r, own), signs, 1);
+      for (unsigned which = signs ^ ((1u << Tile::own_columns) - 1); which != 0; which &= which - 1) {
         const int j = first + Tile::column(thread, unsigned(__ffs(int(which)) - 1));
         if (j >= k || part.centroid(j) == guess[r]) continue;
         const int place = atomicAdd(&own_found[8 * r], 1);
         if (place < most_candidates)
           candidates.list[int64_t(row[r]) * most_candidates + place] = part.centroid(j);
         else
-          enough[r] = closed;  // this row is left: no more of them
+          closed[r] = ~0u;  // this row is left: no more of them
       }
     }
     __syncwarp();
@@ -135,7 +144,7 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
     __syncwarp();  // nobody reads what was found any more: the next rows' may come
   };
   Tile::multiply(
-      x, c, n, k, [&](int i) { return order[i]; }, begin, look, end);
+      x, thresholds, c, n, k, [&](int i) { return order[i]; }, begin, look, end);
 }
 #endif
 
@@ -163,7 +172,7 @@ struct ByWarpgroups {
   template <class T, class Part = AllOfThem>
   static void contest(State<T>& s, const Few& few, Contest* contest, const Part& part = {}) {
     launch(contest_in_groups_kernel<width, Part>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block,
-           contest_bytes, s.stream, few.x, tiles(few), few.start, few.candidates, few.order.row, few.contested,
+           contest_bytes, s.stream, few.x, tiles(few), few.threshold, few.candidates, few.order.row, few.contested,
            few.left, contest, s.label, s.n, s.k, part);
   }
 #else

@@ -1,9 +1,8 @@
 // Products of short rows of halves with all centroids, by warpgroups. A point's whole row is a register operand, and a
 // slot of the ring a whole tile of centroids. So few products would leave the tensor cores idle while a warpgroup looks
 // at them. A tile therefore goes in two parts, and while a warpgroup looks at one, the other is under way; and there
-// are three or four warpgroups, none of which waits for another. Products begin with 0, which the tensor core does by
-// itself: a number of the row's own would be moved into 64 registers for each tile. Blocks stay: clusters of two go
-// from one bundle of points to the next. v26b_warpgroups introduces it.
+// are three or four warpgroups, none of which waits for another. Blocks stay: clusters of two go from one bundle of
+// points to the next. v26b_warpgroups introduces it.
 #pragma once
 #include "bulk_ring.cuh"
 #include "projected.cuh"
@@ -53,11 +52,12 @@ struct NarrowGroups {
   /// Of each 64 points in turn, calls begin(first), look(column, products) for each part of a tile, centroids column ..
   /// column + part_columns - 1, and end(first), by the warpgroup that has them: points `first` and on of the list. All
   /// are called by whole warps, and end with all lanes together. x: of each point its row, point(i) the i-th of the
-  /// list's n, asked for below n; c: place(), padded_columns(k). Dynamic shared memory: Ring::bytes, and what the
-  /// caller adds.
+  /// list's n, asked for below n; last_words: as NarrowTile::multiply; c: place(), padded_columns(k). Dynamic shared
+  /// memory: Ring::bytes, and what the caller adds.
   template <class Point, class Begin, class Look, class End>
-  __device__ static void multiply(const uint4* __restrict__ x, const unsigned char* __restrict__ c, int n, int k,
-                                  const Point& point, const Begin& begin, const Look& look, const End& end) {
+  __device__ static void multiply(const uint4* __restrict__ x, const uint32_t* __restrict__ last_words,
+                                  const unsigned char* __restrict__ c, int n, int k, const Point& point,
+                                  const Begin& begin, const Look& look, const End& end) {
     const Ring ring(dynamic_shared<unsigned char>());
     ring.begin();
     // Both blocks of a cluster go along with all of its bundles, for each fetches half of what the other reads.
@@ -81,11 +81,12 @@ struct NarrowGroups {
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const int64_t i = first + held_row(thread, 2 * r);
-          const uint32_t* const words =
-              reinterpret_cast<const uint32_t*>(x) + int64_t(point(i < n ? int(i) : n - 1)) * (width / 2) + thread % 4;
+          const int64_t from = point(i < n ? int(i) : n - 1);
+          const uint32_t* const words = reinterpret_cast<const uint32_t*>(x) + from * (width / 2) + thread % 4;
 #pragma unroll
           for (int s = 0; s < steps; ++s)
             for (int e = 0; e < 2; ++e) a[s].r[e * 2 + r] = __ldg(words + s * (mma_depth / 2) + e * 4);
+          if (last_words && thread % 4 == 3) a[steps - 1].r[2 + r] = __ldg(last_words + from);
         }
         begin(first);
         for (int tile = 0; tile < tiles; ++tile) {
