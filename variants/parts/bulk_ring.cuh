@@ -125,12 +125,6 @@ struct BulkRing {
 
   /// By each thread that reads it: waits until the slot is full.
   __device__ void wait_for(const RingPlace& at) const { wait(full(at.slot), at.filled()); }
-  /// For both of two: the answers come together.
-  __device__ void wait_for(const RingPlace& at, const RingPlace& next) const {
-    const bool here = try_wait(full(at.slot), at.filled()), there = try_wait(full(next.slot), next.filled());
-    if (!here) wait_for(at);
-    if (!there) wait_for(next);
-  }
   /// By each reading warp, once, when its lanes have read the slot: tells the producers of both blocks.
   __device__ void release(int slot) const {
     const uint32_t lane = threadIdx.x % 32;

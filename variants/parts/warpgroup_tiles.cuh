@@ -82,9 +82,10 @@ struct WarpgroupTile {
   template <int window, bool streamed, class Begin, class Look, class End>
   __device__ static void multiply(const uint4* __restrict__ x, const unsigned char* __restrict__ c, int n, int k,
                                   int steps, const Begin& begin, const Look& look, const End& end) {
-    // A turn is a window. A group that waits for it may still have the last slots of its window before, and the facts
-    // behind them; in the meantime the other one reads a window, and facts. A ring that does not hold all these is
+    // A turn is a window. A group that waits for it may still have the last slot of its window before, and the facts
+    // behind that; in the meantime the other one reads a window, and facts. A ring that does not hold all these is
     // never free again: both would wait for ever.
+    static_assert(slots >= window + 3);
     const Ring ring(dynamic_shared<unsigned char>());
     ring.begin();
     // Clusters deal out the rows by bundles. Both blocks of one go along with all of its bundles, for each fetches half
@@ -124,33 +125,6 @@ struct WarpgroupTile {
           a[i][s] = {words.x, words.y, words.z, words.w};
         }
       };
-      // The products of two stages are asked for together: what there is to do between one and the next takes longer
-      // than those of one stage, where the other warpgroup looks at its own in the meantime.
-      constexpr int together = 2, first_asked = std::min(together, window), last_asked = (window - 1) % together + 1;
-      static_assert(slots >= window + 2 + together);
-      struct Asked {
-        int slot[together];
-        uint64_t b[together];
-      };
-      const auto await = [&](int stages) {  // two of them, or one if there are no more
-        Asked asked = {};
-        RingPlace behind = at;
-        behind.advance(slots);
-        if (stages > 1)
-          ring.wait_for(at, behind);
-        else
-          ring.wait_for(at);
-#pragma unroll
-        for (int e = 0; e < together && e < stages; ++e) {
-          asked.slot[e] = at.slot, asked.b[e] = descriptor<columns>(ring.slot(at));
-          at.advance(slots);
-        }
-        return asked;
-      };
-      const auto release = [&](const Asked& asked, int stages) {
-#pragma unroll
-        for (int e = 0; e < stages; ++e) ring.release(asked.slot[e]);
-      };
 #pragma unroll
       for (int i = 0; i < window; ++i) load(i, fragments(first_bundle));
       float product[columns / 2] = {};
@@ -159,51 +133,50 @@ struct WarpgroupTile {
         for (int tile = 0; tile < tiles; ++tile) {
           // Whose points come next.
           const int then = tile + 1 == tiles && bundle + clusters < bundles ? bundle + clusters : bundle;
-          Asked before = {}, ended = {};  // who was asked for last; of whom nobody multiplies any more
+          int before = 0;  // the slot that was multiplied last
           const uint4* here = streamed ? fragments(bundle) : nullptr;
           for (int done = 0; done < (streamed ? steps : 1); done += window * stage_steps) {
             const uint4* ahead = nullptr;
             if constexpr (streamed)
               ahead = done + window * stage_steps < steps ? here + window * stage_pitch : fragments(then);
             turns.take();
-            Asked next = await(first_asked);
+            ring.wait_for(at);
+            uint64_t b = descriptor<columns>(ring.slot(at));
+            int ended = 0;  // a slot that nobody multiplies any more
 #pragma unroll
-            for (int i = 0; i < window; i += together) {
-              const Asked asked = next;
+            for (int i = 0; i < window; ++i) {
               fence_products();
 #pragma unroll
-              for (int e = 0; e < together && i + e < window; ++e)
-                for (int s = 0; s < stage_steps; ++s)
-                  multiply_group<columns>(product, a[i + e][s], asked.b[e] + s * behind(step_bytes<columns>),
-                                          done > 0 || i > 0 || e > 0 || s > 0);
+              for (int s = 0; s < stage_steps; ++s)
+                multiply_group<columns>(product, a[i][s], b + s * behind(step_bytes<columns>),
+                                        done > 0 || i > 0 || s > 0);
               close_products();
               // The tensor cores have these to do, and the ones before. Until the latter end there is time for all that
               // the next ones wait for, and for what nobody waits for.
-              if (i > together) release(ended, together);
-              if (i + together < window)
-                next = await(window - i - together);
-              else
-                turns.pass();           // all are asked for: the other's go behind them
-              if (done > 0 || i > 0) {  // the ones before end: their slots are free, and so are their points' registers
+              const int last = at.slot;
+              at.advance(slots);
+              if (i > 1) ring.release(ended);
+              if (i + 1 < window) {
+                ring.wait_for(at);
+                b = descriptor<columns>(ring.slot(at));
+              } else {
+                turns.pass();  // all are asked for: the other's go behind them
+              }
+              if (done > 0 || i > 0) {  // the ones before end: their slot is free, and so are their points' registers
                 wait_products<1>();
                 ended = before;
-                if (i == 0) release(ended, last_asked);
-                if constexpr (streamed) {
-#pragma unroll
-                  for (int e = 1; e <= (i > 0 ? together : last_asked); ++e)
-                    load((i + window - e) % window, i > 0 ? ahead : here);
-                }
+                if (i == 0) ring.release(ended);
+                if constexpr (streamed) load((i + window - 1) % window, i > 0 ? ahead : here);
               }
-              before = asked;
+              before = last;
             }
-            if (window > together) release(ended, together);
+            if (window > 1) ring.release(ended);
             here = ahead;
           }
           finish_products(product);
-          release(before, last_asked);
+          ring.release(before);
           if constexpr (streamed) {
-#pragma unroll
-            for (int e = 1; e <= last_asked; ++e) load(window - e, fragments(then));
+            load(window - 1, fragments(then));
           } else if (then != bundle) {
 #pragma unroll
             for (int i = 0; i < window; ++i) load(i, fragments(then));
