@@ -140,37 +140,26 @@ struct WarpgroupTile {
             if constexpr (streamed)
               ahead = done + window * stage_steps < steps ? here + window * stage_pitch : fragments(then);
             turns.take();
-            ring.wait_for(at);
-            uint64_t b = descriptor<columns>(ring.slot(at));
-            int ended = 0;  // a slot that nobody multiplies any more
 #pragma unroll
             for (int i = 0; i < window; ++i) {
+              ring.wait_for(at);
               fence_products();
+              const uint64_t b = descriptor<columns>(ring.slot(at));
 #pragma unroll
               for (int s = 0; s < stage_steps; ++s)
                 multiply_group<columns>(product, a[i][s], b + s * behind(step_bytes<columns>),
                                         done > 0 || i > 0 || s > 0);
               close_products();
-              // The tensor cores have these to do, and the ones before. Until the latter end there is time for all that
-              // the next ones wait for, and for what nobody waits for.
-              const int last = at.slot;
-              at.advance(slots);
-              if (i > 1) ring.release(ended);
-              if (i + 1 < window) {
-                ring.wait_for(at);
-                b = descriptor<columns>(ring.slot(at));
-              } else {
-                turns.pass();  // all are asked for: the other's go behind them
-              }
-              if (done > 0 || i > 0) {  // the ones before end: their slot is free, and so are their points' registers
+              // While these go on, the ones before have ended: their slot is free, and so are their points' registers.
+              if (done > 0 || i > 0) {
                 wait_products<1>();
-                ended = before;
-                if (i == 0) ring.release(ended);
+                ring.release(before);
                 if constexpr (streamed) load((i + window - 1) % window, i > 0 ? ahead : here);
               }
-              before = last;
+              before = at.slot;
+              at.advance(slots);
             }
-            if (window > 1) ring.release(ended);
+            turns.pass();  // all are asked for: the other's go behind them
             here = ahead;
           }
           finish_products(product);
