@@ -222,7 +222,7 @@ setup_python() {
     return
   fi
   local module missing=()
-  for module in numpy scipy sklearn PIL matplotlib jsonschema pytest ruff; do
+  for module in numpy scipy sklearn PIL matplotlib jsonschema_rs pytest ruff; do
     have_module "$module" || missing+=("$module")
   done
   say "uses $python as it is; it lacks: ${missing[*]:-nothing}"
@@ -315,11 +315,11 @@ run_ladder() {
 draw() {
   [[ -f results/latest/record.json ]] || stop "there is no results/latest/record.json: ./run_all.sh run makes it."
   step "Check and draw the record"
-  if have_module numpy && have_module jsonschema; then
+  if have_module numpy && have_module jsonschema_rs; then
     logged results/latest/log/check.log "$python" plots/check.py results/latest/record.json ||
       problem "the record does not keep to its schema (see results/latest/log/check.log)"
   else
-    leave_out "the check of the record against its schema (${python:-python3} lacks numpy or jsonschema)"
+    leave_out "the check of the record against its schema (${python:-python3} lacks numpy or jsonschema_rs)"
   fi
   if have_module matplotlib; then
     # The sources' figures from this machine's own record where it has a GPU, else from the committed ones.

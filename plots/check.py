@@ -13,12 +13,11 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema_rs
 import numpy as np
 from record import Record, RecordError, from_document, read_json
 
@@ -35,27 +34,14 @@ CHANCE = 5
 OLDER_VERSIONS = (1,)
 
 
-def items(
-    validator: jsonschema.protocols.Validator, rule: dict[str, Any], instance: list[Any], schema: dict[str, Any]
-) -> Iterator[jsonschema.ValidationError]:
-    """The keyword "items", with a short way through long arrays of sound numbers: samples, reassignments, inertia."""
-    kinds = {"number": (int, float), "integer": (int,)}.get(rule.get("type", "")) if isinstance(rule, dict) else None
-    if kinds and set(rule) <= {"type", "minimum", "exclusiveMinimum"} and isinstance(instance, list):
-        least = min(instance) if instance and all(type(value) in kinds for value in instance) else None
-        if (
-            least is not None
-            and least >= rule.get("minimum", least)
-            and least > rule.get("exclusiveMinimum", -math.inf)
-        ):
-            return
-    yield from jsonschema.Draft202012Validator.VALIDATORS["items"](validator, rule, instance, schema)
-
-
 @cache
-def validator(file: Path = SCHEMA) -> jsonschema.protocols.Validator:
-    schema = json.loads(file.read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.validators.extend(jsonschema.Draft202012Validator, {"items": items})(schema)
+def validator(file: Path = SCHEMA) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(json.loads(file.read_text(encoding="utf-8")))
+
+
+def form_errors(document: dict[str, Any], file: Path = SCHEMA) -> list[jsonschema_rs.ValidationError]:
+    """In the order of their places."""
+    return sorted(validator(file).iter_errors(document), key=lambda error: [str(part) for part in error.instance_path])
 
 
 def row_name(index: int, row: dict[str, Any]) -> str:
@@ -65,8 +51,8 @@ def row_name(index: int, row: dict[str, Any]) -> str:
 
 def schema_violations(document: dict[str, Any]) -> list[str]:
     found = []
-    for error in sorted(validator().iter_errors(document), key=lambda e: [str(part) for part in e.absolute_path]):
-        path = list(error.absolute_path)
+    for error in form_errors(document):
+        path = error.instance_path
         where = "the record"
         if path[:1] == ["rows"] and len(path) > 1:
             row = document["rows"][path[1]]
@@ -196,9 +182,9 @@ def older_violations(document: dict[str, Any]) -> list[str]:
 
 def profile_violations(document: dict[str, Any]) -> list[str]:
     """Of a file of `ladder profile`: its form, then what a schema cannot say."""
-    errors = sorted(validator(PROFILE_SCHEMA).iter_errors(document), key=lambda e: [str(p) for p in e.absolute_path])
+    errors = form_errors(document, PROFILE_SCHEMA)
     if errors:
-        paths = [".".join(str(part) for part in error.absolute_path) or "the profile" for error in errors]
+        paths = [".".join(str(part) for part in error.instance_path) or "the profile" for error in errors]
         return [f"{path}: {error.message[:300]}." for path, error in zip(paths, errors, strict=True)]
     units = {metric["name"]: metric["unit"] for metric in document["metrics"]}
     found = []
@@ -235,8 +221,8 @@ def profile_violations(document: dict[str, Any]) -> list[str]:
 def tuned_violations(document: dict[str, Any]) -> list[str]:
     """Of a file of tuned values."""
     found = [
-        f"the tuned values: {'.'.join(str(part) for part in error.absolute_path)}: {error.message[:300]}."
-        for error in validator(TUNED_SCHEMA).iter_errors(document)
+        f"the tuned values: {'.'.join(str(part) for part in error.instance_path)}: {error.message[:300]}."
+        for error in form_errors(document, TUNED_SCHEMA)
     ]
     if found:
         return found

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import random
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,20 @@ import numpy as np
 SCHEMA = json.loads((Path(__file__).resolve().parent.parent / "harness" / "records" / "record.schema.json").read_text())
 SCOPES = ("assign", "update", "iteration", "solve", "end_to_end")
 ITERATIONS = 12
+
+
+def made_once(maker: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """What `maker` makes, made once and copied for each who asks: they change it."""
+
+    @cache
+    def made(**arguments: object) -> bytes:
+        return pickle.dumps(maker(**arguments))
+
+    @wraps(maker)
+    def copied(**arguments: object) -> dict[str, Any]:
+        return pickle.loads(made(**arguments))
+
+    return copied
 
 
 def ceilings(gpu: bool) -> dict[str, Any]:
@@ -181,6 +198,7 @@ def session(
     return rows
 
 
+@made_once
 def make(gpu: bool = True) -> dict[str, Any]:
     """Two trees on cuda and simt, one on cpu; a sweep over K, a family of one, a family of eight files."""
     sweep = [workload(f"grapes_k{k}", "grapes", 6497, 11, k) for k in (16, 100, 300, 900, 1500, 2100)]
@@ -216,6 +234,7 @@ def make(gpu: bool = True) -> dict[str, Any]:
     return {"schema_version": 2, "context": context(gpu), "workloads": workloads, "rows": rows}
 
 
+@made_once
 def small() -> dict[str, Any]:
     """Every status and device in fewer rows."""
     names = ("grapes_k100", "grapes_k1500", "embedding")
@@ -224,6 +243,7 @@ def small() -> dict[str, Any]:
     return whole | {"workloads": [w for w in whole["workloads"] if w["name"] in names], "rows": rows}
 
 
+@made_once
 def tall(variants: int = 40) -> dict[str, Any]:
     """A ladder of many rungs with long names, each a bit faster than its base, on a sweep of three K."""
     sweep = [workload(f"grapes_k{k}", "grapes", 6497, 11, k) for k in (16, 300, 2100)]
@@ -239,6 +259,7 @@ def tall(variants: int = 40) -> dict[str, Any]:
     return {"schema_version": 2, "context": context(), "workloads": sweep, "rows": rows}
 
 
+@made_once
 def grid() -> dict[str, Any]:
     """A family of shapes: two N, two D, three K, of which the smaller N has one; two rungs, two peers."""
     shapes = [(n, d, k) for n in (10_000, 1_000_000) for d in (32, 2048) for k in (100, 10_000, 100_000)]
@@ -256,6 +277,7 @@ def grid() -> dict[str, Any]:
     return {"schema_version": 2, "context": context(), "workloads": made, "rows": rows}
 
 
+@made_once
 def tuned() -> dict[str, Any]:
     """What a sweep leaves behind: two axes one after the other, a point that is refused, a standard one that stays."""
     sweep = [workload(f"grapes_k{k}", "grapes", 6497, 11, k) for k in (16, 300, 2100)]

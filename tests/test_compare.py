@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
+import jsonschema_rs
 import numpy as np
 import pytest
 from conftest import BUILD, QUICK, ROOT, Ladder
@@ -337,7 +337,7 @@ def test_a_run_in_turns(ladder: Ladder) -> None:
     done = ladder(*words, *QUICK, "--out", out)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads(out.read_text())
-    jsonschema.validate(record, json.loads((ROOT / "harness" / "records" / "record.schema.json").read_text()))
+    jsonschema_rs.validate(json.loads((ROOT / "harness" / "records" / "record.schema.json").read_text()), record)
     order = [row["variant"] for row in record["rows"] if row["scope"] == "iteration"]
     a, b = "c0_serial", "c1_fused"
     assert order == [a, b, b, a, a, b, b, a, a, b]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 # The stand-in record is checked and drawn only where run_all.sh finds what that takes.
-for module in ("numpy", "jsonschema", "matplotlib"):
+for module in ("numpy", "jsonschema_rs", "matplotlib"):
     pytest.importorskip(module)
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -256,7 +256,7 @@ def test_a_broken_record_of_the_first_version_is_told(
         ({"best": {"points": 3, "block": 128}}, "is no point of its axes"),
         ({"standard": {"block": 128}}, "is no point of its axes"),
         ({"workload": "nobody"}, "workload nobody is not in workloads"),
-        ({"decided_by": "luck"}, "'luck' is not one of"),
+        ({"decided_by": "luck"}, '"luck" is not one of'),
         ({"reason": ""}, "reason"),
         ({"axes": []}, "axes"),
     ],

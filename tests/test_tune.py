@@ -396,7 +396,7 @@ def test_check_tells_what_is_wrong_with_tuned_values(pretended: Pretended) -> No
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "is there twice" in done.stderr
     document["entries"] = [document["entries"][0] | {"axes": {"block": "large"}}]
-    assert "'large' is not of type 'integer'" in check.violations(document)[0]
+    assert '"large" is not of type "integer"' in check.violations(document)[0]
 
 
 def test_committed_tuned_values_are_sound() -> None:

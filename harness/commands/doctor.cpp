@@ -159,7 +159,7 @@ Diagnosis find_python(const std::string& python) {
             mend};
   const char* question =
       "import importlib.util as u, platform\n"
-      "names = 'numpy scipy sklearn PIL matplotlib jsonschema pytest ruff'.split()\n"
+      "names = 'numpy scipy sklearn PIL matplotlib jsonschema_rs pytest ruff'.split()\n"
       "print(platform.python_version())\n"
       "print(*[n for n in names if not u.find_spec(n)])\n"
       "print(*[n for n in 'torch faiss cuvs'.split() if u.find_spec(n)])";
@@ -175,7 +175,7 @@ Diagnosis find_python(const std::string& python) {
                                                            {"PIL", "photographs"},
                                                            {"matplotlib", "pictures"},
                                                            {"pytest", "tests"},
-                                                           {"jsonschema", "checks of records"},
+                                                           {"jsonschema_rs", "checks of records"},
                                                            {"ruff", "checks of style"}};
   std::string costs;
   std::istringstream words(lacks);
