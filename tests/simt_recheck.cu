@@ -40,7 +40,7 @@ std::vector<int> scanned(const std::vector<float>& points, const std::vector<flo
   std::vector<Doubtful> list(n);
   for (int i = 0; i < n; ++i) list[i] = {i, 0, 0};
   OnDevice<Doubtful> doubtful(list);
-  OnDevice<Doubts> doubts(std::vector<Doubts>{{0, scans}});
+  OnDevice<Doubts> doubts(std::vector<Doubts>{{0, scans, 0}});
   OnDevice<PartNearest> found(size_t(blocks) * scan_rows);
   OnDevice<int> ended(blocks), label(std::vector<int>(n, -1));
   std::vector<int> first;
