@@ -1,7 +1,7 @@
 // v27: no look at a point of which enough is known. v26b works out the exact distance of each point to its guess in
 // each iteration, which reads all N x D coordinates, though its products need no more than a bound of it. Such bounds
 // are at hand: the distance when it was last exact, and the way the centroid has gone since; and the short rows of both
-// (parts/row_bounds.cuh). Where they leave little room the products begin with them, a little earlier: a few more
+// (parts/row_bounds.cuh). Where they leave little room the threshold is theirs, which is a little wider: a few more
 // candidates come through, and whoever is compared with them has an exact distance again.
 //
 // for cuda: 90a

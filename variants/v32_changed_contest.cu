@@ -8,8 +8,11 @@
 #include "parts/overlapped.cuh"
 
 // After it, as in the base: so that ladder diff shows what changed, not what moved.
-#include "parts/changed_contest.cuh"
 #include "parts/contested_loop.cuh"
+#include "parts/first_ahead.cuh"
+
+// What is new comes last, for the same reason.
+#include "parts/changed_contest.cuh"
 
 namespace {
 using namespace ladder;
@@ -46,7 +49,8 @@ LADDER_VARIANT(
             "in a hundred moves, 0.7 of the clusters are touched, and 0.9 of the products are left, which a launch "
             "more costs again: the contest stays whole, and to find that out takes 0.01 ms. While one in a thousand "
             "moves, 0.1 are touched, and a fifth is left: with its lists 0.1 ms. So a solve of 15 iterations gains "
-            "nothing; of 300 iterations most are of the second kind, and take less than 0.25 ms each",
+            "nothing; of 300 iterations most are of the second kind, and take less than 0.25 ms each. A larger step: "
+            "the device decides, lists both parts, and puts short rows side by side",
         .shows = "solve", .source = "this project; v31_changed_only, taken further",
         .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},

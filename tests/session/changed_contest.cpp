@@ -12,9 +12,9 @@ using namespace ladder::test;
 
 // So many centroids, and points, that those of a part are fewer tiles. Checked code is some hundred times slower.
 #ifdef __SANITIZE_ADDRESS__
-constexpr int n = 301, k = 150, iterations = 5;
+constexpr int n = 301, k = 150, iterations = 6;
 #else
-constexpr int n = on_gpu ? 100'001 : 1'101, k = 300, iterations = 12;
+constexpr int n = on_gpu ? 100'001 : 801, k = 300, iterations = on_gpu ? 12 : 6;
 #endif
 const std::string met = "centroids that all rows meet", products = "products multiplied";
 
@@ -23,12 +23,30 @@ std::vector<T> loose(int d, unsigned seed) {
   return near_directions<T>(n, d, seed, {.rank = 3, .offset = 0, .groups = 3});
 }
 
+/// Chains of clusters, through which one row falls after another, as dominoes do: of each chain in each iteration one,
+/// and always one of a cluster that nothing has touched, to a centroid that has come nearer; `backwards`: one of a
+/// higher index. `times`: of each row so many. The first k rows are the centroids to begin with.
+constexpr int chain = 5, chains = k / chain;
+std::vector<float> dominoes(bool backwards, int times) {
+  std::vector<float> points;
+  const auto add = [&](float offset) {
+    for (int j = 0; j < k; ++j) {
+      const int place = backwards ? chain - 1 - j / chains : j / chains, own = j % chains;
+      const float along = float(place) + (place > 0 ? offset : offset / 2);  // nothing of the first one falls
+      points.insert(points.end(), {along, 3 * float(own % 8), 3 * float(own / 8), 0});
+    }
+  };
+  for (int time = 0; time < times; ++time) add(-0.45f);
+  for (int time = 0; time < times; ++time) add(0), add(-0.9f);  // what stays, and what falls
+  return points;
+}
+
 /// The rung and its base.
 template <class T>
 struct Both {
   Rung<T> rung, base;
-  Both(const std::vector<T>& points, int d, int width = 32)
-      : rung("v32_changed_contest", width, points, k, d), base("v31_changed_only", width, points, k, d) {}
+  Both(const std::vector<T>& points, int d)
+      : rung("v32_changed_contest", 32, points, k, d), base("v31_changed_only", 32, points, k, d) {}
   template <class Act>
   void each(const Act& act) {
     for (Rung<T>* const one : {&rung, &base}) act(**one);
@@ -45,7 +63,7 @@ struct Both {
       });
       const auto labels = rung.labels();
       ASSERT_EQ(labels, base.labels());
-      const auto rows = sample_rows(n, 1'101, unsigned(iteration));
+      const auto rows = sample_rows((*rung).problem().n, 1'000, unsigned(iteration));
       const Rules rules{.arithmetic = {.form = Arithmetic::Form::exact}};
       const auto report = check_labels((*rung).problem(), centroids.data(), labels.data(), rules, rows);
       ASSERT_TRUE(report.ok()) << report.first;
@@ -66,11 +84,11 @@ class ChangedContest : public testing::Test {
   }
 };
 
-/// Twice over, for a restart forgets all.
+/// More than once, for a restart forgets all.
 template <class T>
-void expect_less(const std::vector<T>& points, int d) {
+void expect_less(const std::vector<T>& points, int d, int times) {
   Both<T> both(points, d);
-  for (int time = 0; time < 2; ++time) {
+  for (int time = 0; time < times; ++time) {
     SCOPED_TRACE("time " + std::to_string(time));
     ASSERT_NO_FATAL_FAILURE(both.expect_same());
     Counters counted = both.rung.counters();
@@ -95,8 +113,22 @@ void expect_less(const std::vector<T>& points, int d) {
 }
 
 TEST_F(ChangedContest, IsTheBasesAndLess) {
-  expect_less<float>(loose<float>(36, 2), 36);
-  expect_less<double>(loose<double>(36, 3), 36);
+  expect_less(loose<float>(36, 2), 36, 2);
+  if (on_gpu) expect_less(loose<double>(36, 3), 36, 1);  // for the CPU device that would be much of the same
+}
+
+TEST_F(ChangedContest, FindsWhoHasComeNearer) {
+  for (const bool backwards : {false, true}) {
+    SCOPED_TRACE(backwards);
+    const int times = on_gpu ? 120 : 1;
+    const auto points = dominoes(backwards, times);
+    Both<float> both(points, 4);
+    both.expect_same();
+    Counters counted = both.rung.counters();
+    const auto moved = counted["points moved"], multiplied = counted[products];
+    EXPECT_EQ(std::count(moved.begin(), moved.end(), chains * times), chain - 2);  // one falls in the first iteration
+    EXPECT_EQ(multiplied.back(), 0) << "nothing has moved any more";
+  }
 }
 
 // Whole numbers: many points are equal, and many centroids, and as near as others.
@@ -107,14 +139,9 @@ TEST_F(ChangedContest, GivesTiesToTheLowestIndex) {
   both.expect_same();
 }
 
-TEST_F(ChangedContest, IsTheBasesByAllFeatures) {
-  Both<float> both(loose<float>(36, 5), 36, 0);
-  both.expect_same();
-  for (const int64_t count : both.rung.counters()[products]) EXPECT_EQ(count, int64_t(n) * k);
-}
-
 TEST_F(ChangedContest, IsTheSameInALoopOnTheDevice) {
-  Rung<float> rung("v32_changed_contest", 32, loose<float>(36, 2), k, 36);
+  const auto points = dominoes(false, on_gpu ? 120 : 1);
+  Rung<float> rung("v32_changed_contest", 32, points, k, 4);
   (*rung).restart(0);  // what is found ahead is its first restart's alone
   (*rung).restart(0);
   for (int iteration = 0; iteration < iterations; ++iteration) (*rung).step();
@@ -122,7 +149,7 @@ TEST_F(ChangedContest, IsTheSameInALoopOnTheDevice) {
   const auto centroids = rung.centroids();
   const Counters counted = rung.counters();
   (*rung).choose_stop({.rule = Stop::Rule::fixed, .iterations = iterations});
-  for (int time = 0; time < 2; ++time) {
+  for (int time = 0; time < (on_gpu ? 3 : 1); ++time) {
     (*rung).restart(0);
     (*rung).solve();
     EXPECT_EQ(rung.labels(), labels);
