@@ -45,7 +45,13 @@ from style import COLOURS, GREY, SMALL, WIDTH, Page, linear_ticks, text_width
 DEVICE = "cuda"
 GOALS = ROOT / "docs" / "goals.json"
 CATALOGUE = ROOT / "datasets" / "catalogue.json"
-NAMES = ("grid.json", "grid_peers.json", "grid_clusters.json", "sustained.json", "goals.json")  # beside the committed records
+NAMES = (
+    "grid.json",
+    "grid_peers.json",
+    "grid_clusters.json",
+    "sustained.json",
+    "goals.json",
+)  # beside the committed records
 PLAN = "goals.toml"  # there, too: of what no other plan has
 VALUES = ("median_ms", "per_iteration_ms")
 HEAD = (

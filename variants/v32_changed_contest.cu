@@ -49,8 +49,8 @@ LADDER_VARIANT(
             "in a hundred moves, 0.7 of the clusters are touched, and 0.9 of the products are left, which a launch "
             "more costs again: the contest stays whole, and to find that out takes 0.01 ms. While one in a thousand "
             "moves, 0.1 are touched, and a fifth is left: with its lists 0.1 ms. So a solve of 15 iterations gains "
-            "nothing; of 300 iterations most are of the second kind, and take less than 0.25 ms each. A larger step: "
-            "the device decides, lists both parts, and puts short rows side by side",
+            "nothing; of 300 iterations most are of the second kind, and take less than 0.25 ms each. A new algorithm: "
+            "what the last iteration proved decides which pairs this one looks at",
         .shows = "solve", .source = "this project; v31_changed_only, taken further",
         .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
