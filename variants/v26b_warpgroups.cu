@@ -1,9 +1,9 @@
 // v26b: v26's algorithm by the instructions of v24. Its short rows, 2 to 8 steps of a product, are multiplied by whole
 // warpgroups, three or four of which share the tensor cores without taking turns (parts/warpgroup_narrow.cuh); while
 // one half of a tile of 64 x 128 products is under way, they look at the other, of which nearly all that is asked is
-// one bit: is any product without its sign? Rows that few directions do not decide go v24's
-// way: they are gathered, and its kernel takes them as if there were no others. Labels cost less than anything else
-// now, so the update is v25's, of what has moved.
+// one bit: is any product without its sign? Rows that few directions do not decide go v24b's way: they are gathered,
+// and its kernel takes them as if there were no others. Labels cost less than anything else now, so the update is
+// v25's, of what has moved.
 //
 // for cuda: 90a
 #include "parts/gathered_rows.cuh"
@@ -66,7 +66,7 @@ constexpr Phases<T> phases{.prepare = prepare<T>,
 
 LADDER_VARIANT(
         .id = "v26b_warpgroups", .base = "v26_projected",
-        .idea = "the contest by products of warpgroups, looked at in halves of a tile; left rows gathered for v24's",
+        .idea = "the contest by products of warpgroups, looked at in halves of a tile; left rows gathered for v24b's",
         .expect =
             "v26's labels at kmcuda on an H200 are 4.95 ms: a guess of 0.42 and a contest of 0.99 by mma.sync, 1.2 for "
             "left rows by v23's kernel. Warpgroups multiply twice as fast, and a look at a tile is one instruction for "

@@ -143,7 +143,6 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
   };
   Tile::template multiply<window, streamed>(x, c, length(), k, steps, begin, look, end);
 }
-
 #endif
 
 // ---- the host's side
