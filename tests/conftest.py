@@ -16,7 +16,7 @@ BUILD = Path(os.environ.get("LADDER_BUILD", ROOT / "build"))
 LADDER = BUILD / "ladder"
 
 # Revisions by instructions that the CPU device does not have: refused there.
-GPU_ONLY = {"v24_wgmma", "v24b_two_greatest", "v26b_warpgroups"}
+GPU_ONLY = {"v24_wgmma", "v24b_two_greatest", "v24c_bound_columns", "v26b_warpgroups"}
 QUICK = ["--min-time", "0", "--max-time", "0.05"]
 PATIENT = ["--time-limit", "120"]  # for a machine that has other work, too: nothing is left out as too slow
 

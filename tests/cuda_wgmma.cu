@@ -40,17 +40,18 @@ std::vector<__half> points_in_order(int n, int64_t padded, int steps, int d) {
   return halves;
 }
 
-/// k centroids, tile by tile, and behind each tile its CertainCentroids, whose squares are their numbers.
-template <int columns>
+/// k centroids, tile by tile, and behind each tile its facts, where it has any: their squares are their numbers.
+template <int columns, class Facts = CertainCentroid>
 std::vector<unsigned char> tiles_of(int k, int steps, int d) {
-  using Tile = WarpgroupTile<columns>;
+  using Tile = WarpgroupTile<columns, Facts>;
   std::vector<unsigned char> bytes(Tile::padded_columns(k) / columns * Tile::tile_bytes(steps));
   for (int j = 0; j < Tile::padded_columns(k); ++j) {
     unsigned char* const tile = bytes.data() + j / columns * Tile::tile_bytes(steps);
     for (int f = 0; f < d && j < k; ++f)
       reinterpret_cast<__half*>(tile)[centroid_place<columns>(j % columns, f / 2) * 2 + f % 2] =
           __float2half(float(of_centroid(j, f)));
-    reinterpret_cast<CertainCentroid*>(tile + steps * step_bytes<columns>)[j % columns] = {1, 0, float(j), 0};
+    if constexpr (Tile::with_facts)
+      reinterpret_cast<Facts*>(tile + steps * step_bytes<columns>)[j % columns] = {1, 0, float(j), 0};
   }
   return bytes;
 }
@@ -196,18 +197,21 @@ TEST_F(BulkRings, WhoWaitsForEverIsAnError) {
 
 // ------------------------------------------------------------------------------------------------------------ together
 
-template <int columns, int window, bool streamed>
-__global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupTile<columns>::block, 1)
+template <class Facts, int columns, int window, bool streamed>
+__global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupTile<columns, Facts>::block, 1)
     matrix_kernel(const uint4* x, const unsigned char* c, float* out, int* strangers, int n, int k, int steps) {
+  using Tile = WarpgroupTile<columns, Facts>;
   int64_t own = 0;
-  WarpgroupTile<columns>::template multiply<window, streamed>(
+  Tile::template multiply<window, streamed>(
       x, c, n, k, steps, [&](int64_t row) { own = row; },
-      [&](int first, const CertainCentroid* centroid, float(&product)[columns / 2]) {
+      [&](int first, const auto& facts, float(&product)[columns / 2]) {
 #pragma unroll
         for (int e = 0; e < columns / 2; ++e) {
           const int thread = threadIdx.x % group_threads, j = first + held_column(thread, e);
           const int64_t i = own + held_row(thread, e);
-          if (centroid[held_column(thread, e)].square != float(j)) atomicAdd(strangers, 1);
+          if constexpr (Tile::with_facts) {
+            if (facts[held_column(thread, e)].square != float(j)) atomicAdd(strangers, 1);
+          }
           if (i < n && j < k) out[i * k + j] += product[e];
         }
       },
@@ -216,17 +220,17 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
       });
 }
 
-template <int columns, int window, bool streamed>
+template <int columns, int window, bool streamed, class Facts = CertainCentroid>
 void matrix(int n, int k, int d, int grid) {
   SCOPED_TRACE("tiles of " + std::to_string(columns) + ", windows of " + std::to_string(window) +
                ", N = " + std::to_string(n) + ", K = " + std::to_string(k) + ", D = " + std::to_string(d));
-  using Tile = WarpgroupTile<columns>;
+  using Tile = WarpgroupTile<columns, Facts>;
   const int pitch = window * stage_depth, steps = (d + pitch - 1) / pitch * pitch / mma_depth;
   const OnDevice<__half> x(points_in_order(n, Tile::padded_rows(n), steps, d));
-  const OnDevice<unsigned char> c(tiles_of<columns>(k, steps, d));
+  const OnDevice<unsigned char> c(tiles_of<columns, Facts>(k, steps, d));
   const OnDevice<float> out(size_t(n) * k);  // zeros: what is written twice shows
   const OnDevice<int> strangers(1);
-  launch(matrix_kernel<columns, window, streamed>, grid, Tile::block, Tile::Ring::bytes, nullptr,
+  launch(matrix_kernel<Facts, columns, window, streamed>, grid, Tile::block, Tile::Ring::bytes, nullptr,
          reinterpret_cast<const uint4*>(static_cast<__half*>(x)), c, out, strangers, n, k, steps);
   finish("multiplying");
   EXPECT_EQ(strangers.values()[0], 0) << "facts of other centroids, or rows that begin and end otherwise";
@@ -238,6 +242,7 @@ TEST_F(WarpgroupTiles, AllProductsOfPointsThatStayInRegisters) {
   matrix<128, 4, false>(1500, 500, 120, 4);  // 6 bundles for 2 clusters, 4 tiles
   matrix<168, 13, false>(1500, 800, 408, 4);
   matrix<168, 13, false>(20'000, 170, 416, 132);
+  matrix<168, 16, false>(1500, 800, 484, 4);
 }
 
 TEST_F(WarpgroupTiles, AllProductsOfPointsThatAreReadAgain) {
@@ -245,6 +250,14 @@ TEST_F(WarpgroupTiles, AllProductsOfPointsThatAreReadAgain) {
   matrix<128, 7, true>(300, 130, 448, 2);
   matrix<128, 8, true>(1500, 300, 1000, 6);
   matrix<168, 8, true>(600, 170, 4096, 2);
+}
+
+TEST_F(WarpgroupTiles, AllProductsWithNothingBesideThem) {
+  matrix<168, 1, false, NoFacts>(100, 7, 3, 2);
+  matrix<128, 4, false, NoFacts>(1500, 500, 120, 4);
+  matrix<168, 16, false, NoFacts>(20'000, 170, 512, 132);
+  matrix<168, 7, true, NoFacts>(1500, 800, 784, 4);
+  matrix<128, 8, true, NoFacts>(1500, 300, 1000, 6);
 }
 
 }  // namespace

@@ -168,12 +168,47 @@ __global__ void bounds_kernel(HalfRows x, HalfRows c, const CertainPoint* point,
   });
 }
 
+/// What there is to compare: points and centroids on the device, seen from `middle`.
+struct Seen {
+  OnDevice<float> x, c, centre;
+  OnDevice<int> top{std::vector<int>{-2000}};
+  View<float> view;
+  int exponent;
+  std::vector<long double> scores;  // n x k, in the unit of the view
+  Seen(const std::vector<float>& points, const std::vector<float>& centroids, float middle)
+      : x(points), c(centroids), centre(std::vector<float>(d, middle)), view{centre, top} {
+    launch(top_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
+    exponent = std::max(top.values()[0], -1000);
+    const auto seen = [&](float value) {
+      return std::ldexp(static_cast<long double>(value) - static_cast<long double>(middle), -1 - exponent);
+    };
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < k; ++j) {
+        long double product = 0, square = 0;
+        for (int f = 0; f < d; ++f) {
+          product += seen(points[i * d + f]) * seen(centroids[j * d + f]);
+          square += seen(centroids[j * d + f]) * seen(centroids[j * d + f]);
+        }
+        scores.push_back(product - square / 2);
+        products.push_back(product);
+      }
+  }
+  std::vector<long double> products;  // likewise
+};
+
+/// Fails where a bound does not hold; `scale`: of the bounds' unit.
+void expect_bounds(const Seen& seen, const std::vector<Bounds>& bounds, int scale) {
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < k; ++j) {
+      const long double score = std::ldexp(seen.scores[i * k + j], scale);
+      const Bounds& b = bounds[i * k + j];
+      ASSERT_TRUE(b.lower <= score && score <= b.upper) << "row " << i << ", centroid " << j << ": " << double(score)
+                                                        << " is not in [" << b.lower << ", " << b.upper << "]";
+    }
+}
+
 /// The largest share of its allowance, weight x slack, that a product used up; fails where a bound does not hold.
-double used_up(const std::vector<float>& points, const std::vector<float>& centroids, float middle) {
-  OnDevice<float> x(points), c(centroids), centre(std::vector<float>(d, middle));
-  OnDevice<int> top(std::vector<int>{-2000});
-  const View<float> view{centre, top};
-  launch(top_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
+double used_up_beside(const Seen& seen) {
   HalfRows rows, columns;
   rows.pitch = columns.pitch = half_pitch(d);
   OnDevice<uint4> left(size_t(n) * rows.pitch), right(size_t(k) * rows.pitch);
@@ -181,34 +216,84 @@ double used_up(const std::vector<float>& points, const std::vector<float>& centr
   OnDevice<CertainPoint> point(n);
   OnDevice<CertainCentroid> centroid(k);
   OnDevice<Bounds> bounds(size_t(n) * k);
-  launch(certify_kernel, k * 32 / 256, 256, 0, nullptr, x, c, view, rows, columns, point, centroid);
+  launch(certify_kernel, k * 32 / 256, 256, 0, nullptr, seen.x, seen.c, seen.view, rows, columns, point, centroid);
   launch(bounds_kernel, 1, TensorTile<1>::block, TensorTile<1>::bytes, nullptr, rows, columns, point, centroid, bounds);
   const auto found = bounds.values();
   const auto of_points = point.values();
   const auto of_centroids = centroid.values();
-  const int exponent = std::max(top.values()[0], -1000);
+  expect_bounds(seen, found, 0);
   double most = 0;
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < k; ++j) {
-      long double product = 0, square = 0;
-      for (int f = 0; f < d; ++f) {
-        const auto seen = [&](float value) {
-          return std::ldexp(static_cast<long double>(value) - static_cast<long double>(middle), -1 - exponent);
-        };
-        product += seen(points[i * d + f]) * seen(centroids[j * d + f]);
-        square += seen(centroids[j * d + f]) * seen(centroids[j * d + f]);
-      }
-      const long double score = product - square / 2;
-      const Bounds& b = found[i * k + j];
-      if (!(b.lower <= score && score <= b.upper)) {
-        ADD_FAILURE() << "row " << i << ", centroid " << j << ": " << double(score) << " is not in [" << b.lower << ", "
-                      << b.upper << "]";
-        return most;
-      }
       if (of_centroids[j].factor == 0) continue;  // far away: there is no product
-      most = std::max(most, double(std::fabs(b.product - product) / (of_points[i].weight * of_centroids[j].slack)));
+      const long double off = std::fabs(found[i * k + j].product - seen.products[i * k + j]);
+      most = std::max(most, double(off / (of_points[i].weight * of_centroids[j].slack)));
     }
   return most;
+}
+
+/// The same where the bounds are columns of the rows, and a tile has more columns than there are centroids.
+double used_up_within(const Seen& seen) {
+  constexpr int columns = 168, steps = (d + wide_columns + stage_depth - 1) / stage_depth * stage_steps;
+  using Tile = WarpgroupTile<columns, NoFacts>;
+  const int64_t padded_rows = Tile::padded_rows(n), padded = Tile::padded_columns(k);
+  const OnDevice<uint4> left(padded_rows * steps * mma_depth / 8);
+  const OnDevice<unsigned char> right(padded / columns * Tile::tile_bytes(steps));
+  const OnDevice<int> length(std::vector<int>{1});
+  launch(widen_points_kernel<float>, int(padded_rows / 8), 256, 0, nullptr, seen.x, seen.view, left, n, padded_rows,
+         steps, d);
+  launch(widen_centroids_kernel<float, columns>, int(padded / 8), 256, 0, nullptr, seen.c, seen.view, right, length, k,
+         padded, steps, d);
+  const auto x = left.values();
+  const auto c = right.values();
+  const auto* const of_points = reinterpret_cast<const __half*>(x.data());
+  const auto row = [&](int i, int f) { return of_points[point_place(i, f / 2, steps) * 2 + f % 2]; };
+  const auto column = [&](int64_t j, int f) {
+    const auto* const tile = reinterpret_cast<const __half*>(c.data() + j / columns * Tile::tile_bytes(steps));
+    return tile[centroid_place<columns>(int(j % columns), f / 2) * 2 + f % 2];
+  };
+  const float k_of_sums = float(accumulation(steps * mma_depth));
+  const auto product = [&](int i, int64_t j) {
+    float sum = 0;
+    for (int f = 0; f < steps * mma_depth; f += 8) {
+      float product[8], size[8];
+      for (int e = 0; e < 8; ++e) {
+        const float y = __half2float(row(i, f + e)), z = __half2float(column(j, f + e));
+        product[e] = y * z, size[e] = nominal(y) * nominal(z);
+      }
+      sum = cut_sum(sum, product, size);
+    }
+    return sum;
+  };
+  std::vector<Bounds> bounds;
+  const int scale = 2 * short_exponent(d);
+  double most = 0;
+  for (int i = 0; i < n; ++i) {
+    float least = std::numeric_limits<float>::infinity();
+    for (int j = 0; j < k; ++j) {
+      WideColumns y, z;
+      for (int e = 0; e < wide_columns; ++e) y.of[e] = row(i, d + e), z.of[e] = column(j, d + e);
+      const float upper = product(i, j);
+      bounds.push_back({lower_of_columns(upper, y, z, k_of_sums), upper, 0});
+      least = std::min(least, upper);
+      float loss = 0;
+      for (int e = 0; e < 2; ++e) loss += __half2float(y.of[e]) * __half2float(z.of[e]);
+      const double needed = double(std::ldexp(seen.scores[i * k + j], scale)) - (double(upper) - loss);
+      if (loss > 1) most = std::max(most, needed / loss);
+    }
+    for (int64_t j = k; j < padded; ++j)
+      EXPECT_LT(product(i, j), least) << "row " << i << ": a column that no centroid has is not below all others";
+  }
+  expect_bounds(seen, bounds, scale);
+  return most;
+}
+
+struct UsedUp {
+  double beside, within;
+};
+UsedUp used_up(const std::vector<float>& points, const std::vector<float>& centroids, float middle) {
+  const Seen seen(points, centroids, middle);
+  return {used_up_beside(seen), used_up_within(seen)};
 }
 
 TEST(Certificate, BoundsHoldAtEveryScale) {
@@ -247,7 +332,9 @@ TEST(Certificate, BoundsHoldAtEveryScale) {
 TEST(Certificate, ABoundHalfAsWideWouldNotHold) {
   // Every value lies a little less than half a unit above a half, so all that is lost adds up.
   const float value = 1 + 0x1p-11f - 0x1p-20f;
-  EXPECT_GT(used_up(std::vector<float>(n * d, value), std::vector<float>(k * d, value), 0), 0.5);
+  const UsedUp used = used_up(std::vector<float>(n * d, value), std::vector<float>(k * d, value), 0);
+  EXPECT_GT(used.beside, 0.5);
+  EXPECT_GT(used.within, 0.5);
 }
 
 TEST(Certificate, LeadersKnowWhenARowIsProven) {
@@ -342,10 +429,8 @@ TEST(Exact, TellsApartWhatDoublesCannot) {
 TEST(GatheredRows, LieSideBySideAsTheProductsTakeThem) {
   constexpr int n = 300, steps = 3, words = steps * mma_depth / 2;
   std::vector<uint32_t> from(WarpgroupTile<128>::padded_rows(n) * words);
-  std::vector<CertainPoint> points(WarpgroupTile<128>::padded_rows(n));
   const auto word_of = [](int row, int word) { return uint32_t(row * 1000 + word + 1); };
   for (int row = 0; row < n; ++row) {
-    points[row] = {float(row), 0};
     for (int word = 0; word < words; ++word) from[point_place(row, word, steps)] = word_of(row, word);
   }
   std::mt19937 random(5);
@@ -353,16 +438,13 @@ TEST(GatheredRows, LieSideBySideAsTheProductsTakeThem) {
     std::vector<int> list(n);
     for (int& row : list) row = int(random() % n);
     const OnDevice<uint32_t> x(from), to(2 * from.size());
-    const OnDevice<CertainPoint> point(points), to_point(2 * points.size());
     const OnDevice<int> rows(list), number(std::vector<int>{length});
-    launch(gather_rows_kernel, 3, 64, 0, nullptr, reinterpret_cast<const uint4*>(static_cast<uint32_t*>(x)), point,
-           RowList{rows, number}, reinterpret_cast<uint4*>(static_cast<uint32_t*>(to)), to_point, steps);
+    launch(gather_rows_kernel, 3, 64, 0, nullptr, reinterpret_cast<const uint4*>(static_cast<uint32_t*>(x)),
+           RowList{rows, number}, reinterpret_cast<uint4*>(static_cast<uint32_t*>(to)), steps);
     const auto gathered = to.values();
-    const auto gathered_points = to_point.values();
     const int64_t padded = WarpgroupTile<128>::padded_rows(length);
     for (int64_t i = 0; i < padded; ++i) {
       const int row = list[std::min<int64_t>(i, length - 1)];
-      ASSERT_EQ(gathered_points[i].factor, float(row)) << i << " of " << length;
       for (int word = 0; word < words; ++word)
         ASSERT_EQ(gathered[point_place(i, word, steps)], word_of(row, word)) << i << " of " << length;
     }

@@ -320,31 +320,40 @@ TEST_F(Upload, InitialCentroidsStayUntilTheyAreTaken) {
 }
 
 /// The halves of warpgroups, which the rung itself takes: their places, piece by piece.
-TEST_F(Upload, HalvesOfWarpgroupsComeToTheirPlaces) {
-  constexpr int d = 40, k = 20;
-  const Values points = near_directions<float>(700, d, 17), centroids = near_directions<float>(k, d, 18);
-  Projected run(points, centroids, d, 32);
-  run.upload_by(5);
-  run.restart();
+template <class By>
+void halves_come_to_their_places(Projected& run) {
   State<float>& s = *run.state;
-  prepare_in_groups(s);
+  prepare_in_groups<float, By>(s);
   auto& own = s.own<CertifiedInGroups<float>>();
   own.view = run.certified_rows().view;
   const auto all = size_t(WarpgroupTile<128>::padded_rows(s.n)), words = all * own.rows.plan.steps * mma_depth / 2;
+  const auto facts = own.rows.point ? all : 0;
   const auto halved = [&](int pieces) {
     check(cudaMemsetAsync(own.rows.x, 0xff, words * sizeof(uint32_t), s.stream), "poisoning");
-    check(cudaMemsetAsync(own.rows.point, 0xff, all * sizeof(CertainPoint), s.stream), "poisoning");
+    if (facts) check(cudaMemsetAsync(own.rows.point, 0xff, facts * sizeof(CertainPoint), s.stream), "poisoning");
     for (int p = 0; p < pieces; ++p) {
       const RowRange range = piece(s.n, pieces, p);
-      if (range.count > 0) halve_rows_in_groups(s, range);
+      if (range.count > 0) halve_rows_in_groups<By>(s, range);
     }
-    return std::pair(run.at(reinterpret_cast<const uint32_t*>(own.rows.x), words), run.at(own.rows.point, all));
+    return std::pair(run.at(reinterpret_cast<const uint32_t*>(own.rows.x), words), run.at(own.rows.point, facts));
   };
   const auto whole = halved(1);
   for (const int pieces : {3, 5, 12}) {
     const auto in_pieces = halved(pieces);
     EXPECT_TRUE(same_bits(in_pieces.first, whole.first)) << pieces;
     EXPECT_TRUE(same_bits(in_pieces.second, whole.second)) << pieces;
+  }
+}
+
+TEST_F(Upload, HalvesOfWarpgroupsComeToTheirPlaces) {
+  constexpr int d = 40, k = 20;
+  const Values points = near_directions<float>(700, d, 17), centroids = near_directions<float>(k, d, 18);
+  for (const bool within : {false, true}) {
+    SCOPED_TRACE(within ? "bounds within the products" : "bounds beside the products");
+    Projected run(points, centroids, d, 32);
+    run.upload_by(5);
+    run.restart();
+    within ? halves_come_to_their_places<ByBoundColumns>(run) : halves_come_to_their_places<ByGreatest>(run);
   }
 }
 

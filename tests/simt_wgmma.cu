@@ -90,6 +90,7 @@ void centroids_are_where_the_descriptor_says() {
   EXPECT_EQ(Tile::stage_bytes % (16 * ring_blocks), 0) << "each block fetches whole 16 bytes";
   EXPECT_EQ(Tile::facts_bytes % (16 * ring_blocks), 0);
   EXPECT_LE(Tile::facts_bytes, Tile::stage_bytes);
+  EXPECT_EQ((WarpgroupTile<columns, NoFacts>::tile_bytes(3)), 3 * step_bytes<columns>) << "nothing but halves";
 }
 
 TEST(Wgmma, CentroidsAreWhereTheDescriptorSays) {
@@ -138,7 +139,7 @@ TEST(Wgmma, EveryShapeHasAKernelThatTakesAllItsFeatures) {
       ASSERT_GE(plan.steps * mma_depth, d);
       ASSERT_EQ(plan.steps % (plan.window * stage_steps), 0);
       ASSERT_EQ(plan.streamed, plan.steps > plan.window * stage_steps);
-      ASSERT_EQ(plan.streamed, d > 13 * stage_depth) << "registers hold 416 features";
+      ASSERT_EQ(plan.streamed, d > 16 * stage_depth) << "registers hold 512 features";
       bool compiled = false;
       with_kernel(plan, [&]<int columns, int window, bool streamed>() {
         compiled = columns == plan.columns && window == plan.window && streamed == plan.streamed;
@@ -148,6 +149,7 @@ TEST(Wgmma, EveryShapeHasAKernelThatTakesAllItsFeatures) {
   }
   EXPECT_EQ(plan_warpgroups(5000, 408).columns, 168);
   EXPECT_EQ(plan_warpgroups(5000, 408).steps, 26);
+  EXPECT_EQ(plan_warpgroups(40'000, 484).steps, 32);
   EXPECT_EQ(plan_warpgroups(256, 784).columns, 128);
   EXPECT_EQ(plan_warpgroups(1000, 784).steps, 50) << "49 and one to end the stage";
 }

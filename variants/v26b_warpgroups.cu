@@ -1,7 +1,7 @@
 // v26b: v26's algorithm by the instructions of v24. Its short rows, 2 to 8 steps of a product, are multiplied by whole
 // warpgroups, three or four of which share the tensor cores without taking turns (parts/warpgroup_narrow.cuh); while
 // one half of a tile of 64 x 128 products is under way, they look at the other, of which nearly all that is asked is
-// one bit: is any product without its sign? Rows that few directions do not decide go v24b's way: they are gathered,
+// one bit: is any product without its sign? Rows that few directions do not decide go v24c's way: they are gathered,
 // and its kernel takes them as if there were no others. Labels cost less than anything else now, so the update is
 // v25's, of what has moved.
 //
@@ -19,7 +19,7 @@ template <class T>
 void prepare(State<T>& s) {
   prepare_pinned(s);
   s.template own<Rows<T>>().points = s.x;
-  prepare_in_groups<T, ByTwoGreatest>(s);
+  prepare_in_groups<T, ByBoundColumns>(s);
   prepare_moved(s);
   prepare_gathered(s, wants_few(s));
   if (wants_few(s)) prepare_few(s, s.axis("width"), s.axis("width") == by_pilot);
@@ -28,7 +28,7 @@ void prepare(State<T>& s) {
 template <class T>
 void upload(State<T>& s) {
   upload_rows(s);
-  halve_points_in_groups(s);
+  halve_points_in_groups<ByBoundColumns>(s);
   if (s.template own<Few>().directions.at)
     project_points(s, s.template own<CertifiedInGroups<T>>().view, s.axis("width"));
   choose_format(s, s.x);
@@ -66,7 +66,7 @@ constexpr Phases<T> phases{.prepare = prepare<T>,
 
 LADDER_VARIANT(
         .id = "v26b_warpgroups", .base = "v26_projected",
-        .idea = "the contest by products of warpgroups, looked at in halves of a tile; left rows gathered for v24b's",
+        .idea = "the contest by products of warpgroups, looked at in halves of a tile; left rows gathered for v24c's",
         .expect =
             "v26's labels at kmcuda on an H200 are 4.95 ms: a guess of 0.42 and a contest of 0.99 by mma.sync, 1.2 for "
             "left rows by v23's kernel. Warpgroups multiply twice as fast, and a look at a tile is one instruction for "

@@ -18,18 +18,18 @@ const View<T>& view_of(State<T>& s) {
 }
 template <class T>
 void prepare_all_features(State<T>& s) {
-  prepare_in_groups<T, ByTwoGreatest>(s);
+  prepare_in_groups<T, ByBoundColumns>(s);
   prepare_gathered(s, wants_few(s));
 }
 template <class T>
 void upload_all_features(State<T>& s) {
-  halve_points_in_groups(s);
+  halve_points_in_groups<ByBoundColumns>(s);
   upload_gathered(s);
 }
 /// The same of some of the rows, where the view is chosen.
 template <class T>
 void upload_all_features(State<T>& s, const RowRange& range) {
-  halve_rows_in_groups(s, range);
+  halve_rows_in_groups<ByBoundColumns>(s, range);
   if (range.first == 0) upload_gathered(s);
 }
 /// `part` is of these rows alone: what it needs of what was uploaded.
@@ -37,8 +37,7 @@ template <class T>
 void share_all_features(State<T>& s, const RowRange& range, State<T>& part) {
   auto& own = part.template own<CertifiedInGroups<T>>();
   own = s.template own<CertifiedInGroups<T>>();
-  own.rows.x += size_t(range.first) * own.rows.plan.steps * mma_depth / 8;
-  own.rows.point += range.first;
+  own.rows = own.rows.from(range.first);
   part.template own<Gathered>() = s.template own<Gathered>();
   part.template own<Undecided>() = s.template own<Undecided>();
 }

@@ -1,15 +1,13 @@
 // Rows of a list for the products of warpgroups: gathered, so that a warpgroup finds its 64 side by side, as if there
 // were no others. v26b_warpgroups introduces it.
 #pragma once
-#include "two_greatest.cuh"
+#include "bound_columns.cuh"
 
 namespace ladder {
 
 /// A thread for each fragment of the gathered rows, up to whole tiles of them: it has two rows' share of it. Beyond the
 /// list's end, its last row.
-__global__ void gather_rows_kernel(const uint4* __restrict__ from, const CertainPoint* __restrict__ from_point,
-                                   RowList list, uint4* __restrict__ to, CertainPoint* __restrict__ to_point,
-                                   int steps) {
+__global__ void gather_rows_kernel(const uint4* __restrict__ from, RowList list, uint4* __restrict__ to, int steps) {
   using Tile = WarpgroupTile<128>;
   const int length = *list.length;
   const int64_t padded = (int64_t(length) + Tile::cluster_rows - 1) / Tile::cluster_rows * Tile::cluster_rows;
@@ -26,7 +24,6 @@ __global__ void gather_rows_kernel(const uint4* __restrict__ from, const Certain
       const uint4 there = from[word / 4];
       share[below][0] = word % 4 == 0 ? there.x : there.y;
       share[below][1] = word % 4 == 0 ? there.z : there.w;
-      if (step == 0 && thread % 4 == 0) to_point[i] = from_point[row];
     }
     to[e] = {share[0][0], share[1][0], share[0][1], share[1][1]};
   }
@@ -48,7 +45,6 @@ void prepare_gathered(State<T>& s, bool listed) {
   if (!listed) return;
   const int64_t points = WarpgroupTile<128>::padded_rows(s.n);
   own.rows.x = s.template device<uint4>(size_t(points) * own.rows.plan.steps * mma_depth / 8);
-  own.rows.point = s.template device<CertainPoint>(points);
 }
 
 template <class T>
@@ -61,17 +57,17 @@ template <class T>
 void assign_gathered(State<T>& s, const int* list, const int* length, Doubts* doubts) {
   const auto& from = s.template own<CertifiedInGroups<T>>().rows;
   const auto& own = s.template own<Gathered>();
-  launch(gather_rows_kernel, 8 * s.device_info.multiprocessors, 256, 0, s.stream, from.x, from.point,
-         RowList{list, length}, own.rows.x, own.rows.point, from.plan.steps);
-  multiply_in_groups<ByTwoGreatest, true>(s, own.rows, {list, length}, doubts);
+  launch(gather_rows_kernel, 8 * s.device_info.multiprocessors, 256, 0, s.stream, from.x, RowList{list, length},
+         own.rows.x, from.plan.steps);
+  multiply_in_groups<ByBoundColumns, true>(s, own.rows, {list, length}, doubts);
 }
 
 /// Labels of all rows, by the same kernel: they lie side by side already.
 template <class T>
 void assign_all(State<T>& s) {
   Doubts* const doubts = next_doubts(s);
-  multiply_in_groups<ByTwoGreatest, true>(s, s.template own<CertifiedInGroups<T>>().rows,
-                                          {nullptr, s.template own<Gathered>().all}, doubts);
+  multiply_in_groups<ByBoundColumns, true>(s, s.template own<CertifiedInGroups<T>>().rows,
+                                           {nullptr, s.template own<Gathered>().all}, doubts);
 }
 
 }  // namespace ladder

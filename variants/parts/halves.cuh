@@ -37,15 +37,12 @@ __device__ inline double sum_of_warp(double value) {
   return value;
 }
 
-/// One row to halves, by a warp: `value(f)`, a double, is its feature f. Two neighbours, features 2 w and 2 w + 1, go
-/// to place(part, w), a __half2&; from feature d on, up to word `words`, they are zeros. Every lane gets what was lost.
+/// One row to halves, by a warp: `value(f)`, a double, is its feature f, times 2^exponent within their range. Two
+/// neighbours, features 2 w and 2 w + 1, go to place(part, w), a __half2&; from feature d on, up to word `words`, they
+/// are zeros. Every lane gets what was lost.
 template <int parts, class Place, class Value>
-__device__ Rounded halve_words(const Place& place, int words, int d, const Value& value) {
+__device__ Rounded halve_words(const Place& place, int words, int d, int exponent, const Value& value) {
   const int lane = threadIdx.x % 32;
-  double largest = 0;
-  for (int f = lane; f < d; f += 32) largest = max(largest, fabs(value(f)));
-  for (int half = 16; half > 0; half /= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, half));
-  const int exponent = largest > 0 ? min(half_top - ilogb(largest), most_exponent) : most_exponent;
   const double scale = scalbn(1.0, exponent);
   double whole = 0, kept = 0, lost = 0;
   for (int word = lane; word < words; word += 32) {
@@ -61,6 +58,16 @@ __device__ Rounded halve_words(const Place& place, int words, int d, const Value
     if constexpr (parts == 2) place(1, word) = __halves2half2(low[0], low[1]);
   }
   return {exponent, sum_of_warp(whole), sum_of_warp(kept), sum_of_warp(lost)};
+}
+
+/// The same, by the exponent that brings the largest value to half_top.
+template <int parts, class Place, class Value>
+__device__ Rounded halve_words(const Place& place, int words, int d, const Value& value) {
+  double largest = 0;
+  for (int f = threadIdx.x % 32; f < d; f += 32) largest = max(largest, fabs(value(f)));
+  for (int half = 16; half > 0; half /= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, half));
+  const int exponent = largest > 0 ? min(half_top - ilogb(largest), most_exponent) : most_exponent;
+  return halve_words<parts>(place, words, d, exponent, value);
 }
 
 /// The same, to row `row` of whole rows.

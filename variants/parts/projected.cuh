@@ -12,32 +12,15 @@
 // sign the answer. It changes from one iteration to the next, and a guess does without: so a point's row has zeros
 // there, and thresholds are kept beside the rows, to take the place of the zeros where they are asked for.
 #pragma once
-#include <bit>
-
 #include "certificate.cuh"
+#include "common_unit.cuh"
 #include "principal.cuh"
 #include "touched.cuh"
 
 namespace ladder {
 
 constexpr int bound_columns = 7;
-constexpr int loss_columns = 3;               // the first of them: what the product may be off by
-constexpr int longest = 12;                   // the exponent of the greatest length of a point
-constexpr double far_length = 4 * 0x1p12;     // centroids from here on get no coordinates
-constexpr double far_score = -3.75 * 0x1p24;  // theirs is below -4 * 2^24
-
-/// The exponent of the unit of a short row, beside that of the view: coordinates below 1 make lengths below sqrt(d).
-__host__ __device__ inline int short_exponent(int d) {
-  const int bits = std::bit_width(unsigned(d) - 1);
-  return longest - (bits + 1) / 2;  // 4^((bits + 1) / 2) >= d
-}
-
-/// The least half that is not below a number.
-__host__ __device__ inline __half half_up(double value) {
-  const __half near = __double2half(value);
-  const int next = value < 0 ? -1 : 1;  // of the bits: a sign, and behind it a size
-  return double(__half2float(near)) < value ? __ushort_as_half((unsigned short)(__half_as_ushort(near) + next)) : near;
-}
+constexpr int loss_columns = 3;  // the first of them: what the product may be off by
 
 /// By how much at most sums of d products, in double, put a projection off, relative to the row's length: each is off
 /// by (d + 2) 2^-53 times the length of its direction, below sqrt(2), and there are at most 128 of them.
@@ -227,11 +210,13 @@ __global__ void __launch_bounds__(256) project_many_kernel(const T* __restrict__
 /// rows serves two products: to read it takes longer than to multiply it.
 template <int width>
 struct FewRows {
-  static constexpr int block = 128, features = 128;         // features of a step
+  static constexpr int block = width < 96 ? 128 : 256;      // with many directions, more threads share out the features
+  static constexpr int features = 128;                      // of a step
   static constexpr int threads = width / 2;                 // have the same features
   static constexpr int parts = block / threads;             // of the features: threads have the same directions
   static constexpr int rows = 8, each = rows * 32 / block;  // of a warp: it fetches them, and finishes them
-  static constexpr int resident = 5;  // blocks of a multiprocessor, at least: those of K = 5000 run all at a time
+  // Blocks of a multiprocessor, at least: of few directions, those of K = 5000 run all at a time.
+  static constexpr int resident = width < 96 ? 5 : 2;
 };
 
 template <int width, class T, class Finish>

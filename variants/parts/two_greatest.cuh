@@ -55,13 +55,27 @@ struct Undecided {
 };
 
 #ifdef __CUDACC__
+/// Where a product becomes a bound in the look at it, by what stands beside it.
+struct BoundsBeside {
+  using Facts = CertainCentroid;
+  const CertainPoint* point;
+  /// Not above the score of row `row` and centroid j, whose upper bound is at least `upper`.
+  template <class Tile>
+  __device__ float lower(float upper, const uint4*, const unsigned char* c, int64_t row, int j, int steps) const {
+    const unsigned char* const tile = c + j / Tile::width * Tile::tile_bytes(steps);
+    const auto* const centroid = reinterpret_cast<const CertainCentroid*>(tile + steps * step_bytes<Tile::width>);
+    return lower_bound(upper, point[row], centroid[j % Tile::width]);
+  }
+};
+
 /// As assign_in_groups_kernel, but that a row may have as many candidates as the threads that share it have kept.
-template <int columns, int window, bool streamed, bool listed>
-__global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupTile<columns>::block, 1)
-    assign_by_two_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
-                         const CertainPoint* __restrict__ point, RowList list, int32_t* __restrict__ label,
-                         Undecided undecided, Doubts* doubts, int n, int k, int steps) {
-  using Tile = WarpgroupTile<columns>;
+/// `Bounds`: BoundsBeside, or BoundsWithin (bound_columns.cuh).
+template <class Bounds, int columns, int window, bool streamed, bool listed>
+__global__ void __cluster_dims__(ring_blocks, 1,
+                                 1) __launch_bounds__(WarpgroupTile<columns, typename Bounds::Facts>::block, 1)
+    assign_by_two_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, Bounds bounds, RowList list,
+                         int32_t* __restrict__ label, Undecided undecided, Doubts* doubts, int n, int k, int steps) {
+  using Tile = WarpgroupTile<columns, typename Bounds::Facts>;
   constexpr float nothing = -std::numeric_limits<float>::infinity();
   constexpr int own_columns = columns / 4;  // of a tile: a thread has products of two rows with them
   static_assert(own_columns <= 1 << number_bits);
@@ -75,18 +89,24 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
   TwoGreatest greatest[2];
 
   const auto begin = [&](int64_t row) {  // of the warpgroup
-    for (int r = 0; r < 2; ++r) own(r).point = point[row + held_row(thread % group_threads, 2 * r)], greatest[r] = {};
+    for (int r = 0; r < 2; ++r) {
+      if constexpr (Tile::with_facts) own(r).point = bounds.point[row + held_row(thread % group_threads, 2 * r)];
+      greatest[r] = {};
+    }
   };
-  const auto look = [&](int first, const CertainCentroid* centroid, float(&product)[columns / 2]) {
-    const CertainPoint y[2] = {own(0).point, own(1).point};
+  const auto look = [&](int first, const auto& facts, float(&product)[columns / 2]) {
+    [[maybe_unused]] CertainPoint y[2];
+    if constexpr (Tile::with_facts) y[0] = own(0).point, y[1] = own(1).point;
     float one[2] = {nothing, nothing}, two[2] = {nothing, nothing};
 #pragma unroll
     for (int column = 0; column < own_columns; ++column) {
-      const CertainCentroid z = centroid[held_column(thread, element(column))];
+      [[maybe_unused]] CertainCentroid z;
+      if constexpr (Tile::with_facts) z = facts[held_column(thread, element(column))];
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float bound =
-            numbered(upper_bound(product[element(column) + 2 * r], y[r], z), unsigned(column), bound_bits);
+        float bound = product[element(column) + 2 * r];
+        if constexpr (Tile::with_facts) bound = upper_bound(bound, y[r], z);
+        bound = numbered(bound, unsigned(column), bound_bits);
         two[r] = fmaxf(two[r], fminf(one[r], bound));
         one[r] = fmaxf(one[r], bound);
       }
@@ -105,16 +125,12 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
       leaders.third = fmaxf(leaders.third, seen.others());
     }
     __syncwarp();
-    if (lane < 16) {  // a row of the warp for each of these lanes: four lanes have seen its centroids
-      const Kept* const heard = &kept[lane / 8 * Tile::readers + thread / 32 * 32 + lane % 8 * 4];
-      Leaders all = heard[0].leaders;
-#pragma unroll 1  // few registers are free
-      for (int e = 1; e < 4; ++e) all.merge(heard[e].leaders);
+    if (lane < 16) {
+      const Kept* const heard = kept_of_row<Tile>(kept);
+      const Leaders all = heard_by_four(heard);
       const int64_t at = row + thread % group_threads / 32 * 16 + lane;
       if (at < length()) {
-        const unsigned char* const tile = c + all.first_at / columns * Tile::tile_bytes(steps);
-        const auto* const centroid = reinterpret_cast<const CertainCentroid*>(tile + steps * step_bytes<columns>);
-        const float least = lower_bound(not_above(all.first), point[at], centroid[all.first_at % columns]);
+        const float least = bounds.template lower<Tile>(not_above(all.first), x, c, at, all.first_at, steps);
         const int i = listed && list.rows ? list.rows[at] : int(at);
         float others = Leaders::none;
         for (int e = 0; e < 4; ++e) others = fmaxf(others, heard[e].leaders.third);
@@ -147,11 +163,8 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
 
 // ---- the host's side
 
-struct ByTwoGreatest {
-#ifdef __CUDACC__
-  template <int columns, int window, bool streamed, bool listed>
-  static constexpr auto kernel = assign_by_two_kernel<columns, window, streamed, listed>;
-#endif
+/// The rows that two greatest bounds do not prove: where they are kept, and who decides them.
+struct KeptByTwo {
   template <class T>
   static void prepare(State<T>& s) {
     s.template own<Undecided>() = {take_candidates(s, s.n), s.template device<int>(s.n),
@@ -168,6 +181,17 @@ struct ByTwoGreatest {
            s.template own<Rows<T>>().points, s.c, own.candidates, own.rows, &doubts->few, KeepLabel{s.label}, s.d);
     recheck(s, doubts);
   }
+};
+
+struct ByTwoGreatest : FactsBeside, KeptByTwo {
+#ifdef __CUDACC__
+  template <int columns, int window, bool streamed, bool listed>
+  static constexpr auto kernel = assign_by_two_kernel<BoundsBeside, columns, window, streamed, listed>;
+  template <class T>
+  static BoundsBeside bounds(const State<T>&, const WarpgroupRows& rows) {
+    return {rows.point};
+  }
+#endif
 };
 
 }  // namespace ladder

@@ -13,8 +13,15 @@ namespace ladder {
 struct WarpgroupRows {
   WarpgroupPlan plan;
   uint4* x = nullptr;             // point_place(); n, padded to whole tiles
-  CertainPoint* point = nullptr;  // likewise
-  unsigned char* c = nullptr;     // tile by tile: centroid_place(), and behind it the tile's CertainCentroids
+  CertainPoint* point = nullptr;  // likewise, where bounds are beside the products
+  unsigned char* c = nullptr;     // tile by tile: centroid_place(), and behind it the tile's facts, where it has any
+  /// Those of the points from `first` on, a multiple of group_rows.
+  WarpgroupRows from(int first) const {
+    WarpgroupRows rows = *this;
+    rows.x += size_t(first) * plan.steps * mma_depth / 8;
+    if (point) rows.point += first;
+    return rows;
+  }
 };
 
 /// One warp per point, and per row of the last tile that has none.
@@ -62,6 +69,20 @@ struct alignas(16) Kept {
   CertainPoint point;
   Leaders leaders;
 };
+
+/// At the end of a warp's 16 rows, by one of 16 lanes for each row: where the four threads that share the row keep it.
+template <class Tile>
+__device__ const Kept* kept_of_row(const Kept* kept) {
+  const int thread = threadIdx.x, lane = thread % 32;
+  return &kept[lane / 8 * Tile::readers + thread / 32 * 32 + lane % 8 * 4];
+}
+/// What they have heard together.
+__device__ inline Leaders heard_by_four(const Kept* kept) {
+  Leaders all = kept[0].leaders;
+#pragma unroll 1  // few registers are free
+  for (int e = 1; e < 4; ++e) all.merge(kept[e].leaders);
+  return all;
+}
 
 /// Labels of points 0 .. n - 1, or of those that are `listed`: x and point are then theirs, in the list's order. What a
 /// tile's products may say is looked for among those that reach what is known already.
@@ -128,11 +149,8 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
   };
   const auto end = [&](int64_t row) {
     __syncwarp();
-    if (lane < 16) {  // a row of the warp for each of these lanes: four lanes have seen its centroids
-      const Kept* const heard = &kept[lane / 8 * Tile::readers + thread / 32 * 32 + lane % 8 * 4];
-      Leaders all = heard[0].leaders;
-#pragma unroll 1  // few registers are free
-      for (int e = 1; e < 4; ++e) all.merge(heard[e].leaders);
+    if (lane < 16) {
+      const Leaders all = heard_by_four(kept_of_row<Tile>(kept));
       const int64_t i = row + thread % group_threads / 32 * 16 + lane;
       if (i < length()) decide(listed && list.rows ? list.rows[i] : int(i), all, label, doubtful, doubts, n);
     }
@@ -144,8 +162,31 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
 
 // ---- the host's side
 
+/// What a bound needs besides a product stands beside it.
+struct FactsBeside {
+  using Facts = CertainCentroid;
+  static constexpr int more_features = 0;  // of a row of the product
+  /// Of `count` of the points, `rows` the first, up to `padded`, which are not there.
+  template <class T>
+  static void halve_points(State<T>& s, const T* points, const View<T>& view, const WarpgroupRows& rows, int count,
+                           int64_t padded) {
+    launch(halve_group_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, points, view, rows.x, rows.point,
+           count, padded, rows.plan.steps, s.d);
+  }
+  template <int columns, class T>
+  static void halve_centroids(State<T>& s, const View<T>& view, const WarpgroupRows& rows, const int* length) {
+    const int64_t padded = WarpgroupTile<columns>::padded_columns(s.k);
+    launch(halve_group_centroids_kernel<T, columns>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, view, rows.c,
+           length, s.k, padded, rows.plan.steps, s.d);
+  }
+  template <class T>
+  static const CertainPoint* bounds(const State<T>&, const WarpgroupRows& rows) {
+    return rows.point;
+  }
+};
+
 /// Who looks at products: its kernel, where it keeps the rows that it does not prove, and who decides those.
-struct ByGreatest {
+struct ByGreatest : FactsBeside {
 #ifdef __CUDACC__
   template <int columns, int window, bool streamed, bool listed>
   static constexpr auto kernel = assign_in_groups_kernel<columns, window, streamed, listed>;
@@ -174,36 +215,33 @@ void prepare_in_groups(State<T>& s) {
   prepare_recheck(s);
   By::prepare(s);
   auto& own = s.template own<CertifiedInGroups<T>>();
-  own.rows.plan = plan_warpgroups(s.k, s.d);
+  own.rows.plan = plan_warpgroups(s.k, s.d + By::more_features);
   const int steps = own.rows.plan.steps;
   dispatch<128, 168>(own.rows.plan.columns, [&]<int columns>() {
-    using Tile = WarpgroupTile<columns>;
+    using Tile = WarpgroupTile<columns, typename By::Facts>;
     const int64_t points = Tile::padded_rows(s.n);
     own.rows.x = s.template device<uint4>(size_t(points) * steps * mma_depth / 8);
     own.rows.c = s.template device<unsigned char>(Tile::padded_columns(s.k) / columns * Tile::tile_bytes(steps));
-    own.rows.point = s.template device<CertainPoint>(points);
+    if constexpr (Tile::with_facts) own.rows.point = s.template device<CertainPoint>(points);
   });
   own.view = {s.template device<T>(s.d), s.template device<int>(1)};
 }
 
 /// These of the points, Rows::points, are there, and the view is chosen.
-template <class T>
+template <class By = ByGreatest, class T>
 void halve_rows_in_groups(State<T>& s, const RowRange& range) {
   static_assert(RowRange::alignment % group_rows == 0);
   const auto& own = s.template own<CertifiedInGroups<T>>();
   const T* rows = s.template own<Rows<T>>().points + size_t(range.first) * s.d;
-  const int steps = own.rows.plan.steps;
-  uint4* const halves = own.rows.x + size_t(range.first) * steps * mma_depth / 8;
-  const int64_t padded = range.padded(WarpgroupTile<128>::padded_rows(s.n), s.n);
-  launch(halve_group_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, rows, own.view, halves,
-         own.rows.point + range.first, range.count, padded, steps, s.d);
+  By::halve_points(s, rows, own.view, own.rows.from(range.first), range.count,
+                   range.padded(WarpgroupTile<128>::padded_rows(s.n), s.n));
 }
 
 /// The points, Rows::points, are there.
-template <class T>
+template <class By = ByGreatest, class T>
 void halve_points_in_groups(State<T>& s) {
   look(s, s.template own<Rows<T>>().points, s.template own<CertifiedInGroups<T>>().view, s.n, s.d);
-  halve_rows_in_groups(s, all_rows(s));
+  halve_rows_in_groups<By>(s, all_rows(s));
 }
 
 #ifdef __CUDACC__
@@ -211,19 +249,16 @@ void halve_points_in_groups(State<T>& s) {
 /// decided, too.
 template <class By, bool listed, class T>
 void multiply_in_groups(State<T>& s, const WarpgroupRows& rows, const RowList& list, Doubts* doubts) {
-  const int steps = rows.plan.steps;
   dispatch<128, 168>(rows.plan.columns, [&]<int columns>() {
-    const int64_t padded = WarpgroupTile<columns>::padded_columns(s.k);
-    launch(halve_group_centroids_kernel<T, columns>, blocks(padded * 32, 256), 256, 0, s.stream, s.c,
-           s.template own<CertifiedInGroups<T>>().view, rows.c, list.length, s.k, padded, steps, s.d);
+    By::template halve_centroids<columns>(s, s.template own<CertifiedInGroups<T>>().view, rows, list.length);
   });
   with_kernel(rows.plan, [&]<int columns, int window, bool streamed>() {
-    using Tile = WarpgroupTile<columns>;
+    using Tile = WarpgroupTile<columns, typename By::Facts>;
     const int blocks_at_once = s.device_info.multiprocessors / ring_blocks * ring_blocks;
     const int grid = int(std::min<int64_t>(blocks_at_once, Tile::padded_rows(s.n) / Tile::rows));
     launch(By::template kernel<columns, window, streamed, listed>, grid, Tile::block,
-           Tile::Ring::bytes + 2 * Tile::readers * sizeof(Kept), s.stream, rows.x, rows.c, rows.point, list, s.label,
-           By::list(s), doubts, s.n, s.k, steps);
+           Tile::Ring::bytes + 2 * Tile::readers * sizeof(Kept), s.stream, rows.x, rows.c, By::bounds(s, rows), list,
+           s.label, By::list(s), doubts, s.n, s.k, rows.plan.steps);
   });
   By::decide(s, doubts);
 }

@@ -3,6 +3,8 @@
 // multiplies with a tile of centroids, and looks at the products while the other one multiplies. Blocks stay: clusters
 // of two go from 256 points to the next 256. v24_wgmma introduces it.
 #pragma once
+#include <type_traits>
+
 #include "bulk_ring.cuh"
 #include "certificate.cuh"
 #include "wgmma.cuh"
@@ -28,7 +30,7 @@ constexpr WarpgroupPlan plan_warpgroups(int k, int d) {
   const auto whole = [](int count, int of) { return (count + of - 1) / of * of; };
   WarpgroupPlan plan{.columns = whole(k, 128) < whole(k, 168) ? 128 : 168, .window = 0, .streamed = false, .steps = 0};
   const int stages = whole(d, stage_depth) / stage_depth;
-  for (const int window : {13, 10, 8, 6, 4, 2, 1}) {
+  for (const int window : {16, 13, 10, 8, 6, 4, 2, 1}) {
     if (stages <= window) plan.window = window;
   }
   plan.streamed = plan.window == 0;
@@ -48,20 +50,26 @@ void with_kernel(const WarpgroupPlan& plan, F body) {
     if (plan.streamed) {
       dispatch<5, 7, 8>(plan.window, [&]<int window>() { body.template operator()<columns, window, true>(); });
     } else {
-      dispatch<1, 2, 4, 6, 8, 10, 13>(plan.window,
-                                      [&]<int window>() { body.template operator()<columns, window, false>(); });
+      dispatch<1, 2, 4, 6, 8, 10, 13, 16>(plan.window,
+                                          [&]<int window>() { body.template operator()<columns, window, false>(); });
     }
   });
 }
 
-template <int columns>
+/// Of a tile whose products say all that is asked: nothing beside them.
+struct NoFacts {};
+
+/// `Facts`: what a tile has of each centroid beside its halves.
+template <int columns, class Facts = CertainCentroid>
 struct WarpgroupTile {
+  static constexpr int width = columns;
   static constexpr int groups = 2;  // of a block; the third multiplies nothing
   static constexpr int readers = groups * group_threads, block = readers + group_threads;
   static constexpr int rows = groups * group_rows;         // points of a block
   static constexpr int cluster_rows = ring_blocks * rows;  // of a cluster
   static constexpr int stage_bytes = stage_steps * step_bytes<columns>;
-  static constexpr int facts_bytes = columns * int(sizeof(CertainCentroid));
+  static constexpr bool with_facts = !std::is_empty_v<Facts>;
+  static constexpr int facts_bytes = with_facts ? columns * int(sizeof(Facts)) : 0;
   static constexpr int slots = columns == 168 ? 20 : 26;  // 210 KB or 208 of the 227 that a block can have
   static constexpr size_t tile_bytes(int steps) { return size_t(steps) * step_bytes<columns> + facts_bytes; }
   static int64_t padded_rows(int n) { return (int64_t(n) + cluster_rows - 1) / cluster_rows * cluster_rows; }
@@ -74,11 +82,10 @@ struct WarpgroupTile {
   static constexpr int multiplying_registers = 240, copying_registers = 24;
   static_assert(groups * multiplying_registers + copying_registers <= 3 * 168);
 
-  /// Of each 64 points in turn, `row` the first of them, calls begin(row), look(first, centroids, products) for each
-  /// tile of centroids first .. first + columns - 1, and end(row), by the warpgroup that has them. Those are called by
-  /// whole warps, and end with all lanes together. Dynamic shared memory: Ring::bytes, and what the caller adds.
-  /// x and c: point_place() and, tile by tile, centroid_place() and the tile's CertainCentroids; of padded_rows(n) and
-  /// padded_columns(k).
+  /// Of each 64 points in turn, `row` the first of them, calls begin(row), look(first, facts, products) for each tile
+  /// of centroids first .. first + columns - 1, and end(row), by the warpgroup that has them. Those are called by whole
+  /// warps, and end with all lanes together. Dynamic shared memory: Ring::bytes, and what the caller adds. x and c:
+  /// point_place() and, tile by tile, centroid_place() and the tile's Facts; of padded_rows(n) and padded_columns(k).
   template <int window, bool streamed, class Begin, class Look, class End>
   __device__ static void multiply(const uint4* __restrict__ x, const unsigned char* __restrict__ c, int n, int k,
                                   int steps, const Begin& begin, const Look& look, const End& end) {
@@ -101,7 +108,7 @@ struct WarpgroupTile {
           for (int tile = 0; tile < tiles; ++tile) {
 #pragma unroll 1  // few registers
             for (int step = 0; step < steps; step += stage_steps, from += stage_bytes) ring.fill(at, from, stage_bytes);
-            ring.fill(at, from, facts_bytes);
+            if constexpr (with_facts) ring.fill(at, from, facts_bytes);
             from += facts_bytes;
           }
         }
@@ -127,12 +134,14 @@ struct WarpgroupTile {
       };
 #pragma unroll
       for (int i = 0; i < window; ++i) load(i, fragments(first_bundle));
-      float product[columns / 2] = {};
       for (int bundle = first_bundle; bundle < bundles; bundle += clusters) {
         begin(first_row(bundle));
         for (int tile = 0; tile < tiles; ++tile) {
           // Whose points come next.
           const int then = tile + 1 == tiles && bundle + clusters < bundles ? bundle + clusters : bundle;
+          // Of this tile alone: if it went on to the next one, the compiler would carry it as the look's integers, and
+          // copy it while products are added to it.
+          float product[columns / 2];
           int before = 0;  // the slot that was multiplied last
           const uint4* here = streamed ? fragments(bundle) : nullptr;
           for (int done = 0; done < (streamed ? steps : 1); done += window * stage_steps) {
@@ -170,13 +179,16 @@ struct WarpgroupTile {
 #pragma unroll
             for (int i = 0; i < window; ++i) load(i, fragments(then));
           }
-          ring.wait_for(at);
-          look(tile * columns,
-               reinterpret_cast<const CertainCentroid*>(dynamic_shared<unsigned char>() + at.slot * stage_bytes),
-               product);
-          __syncwarp();  // all lanes have read it
-          ring.release(at.slot);
-          at.advance(slots);
+          if constexpr (with_facts) {
+            ring.wait_for(at);
+            look(tile * columns,
+                 reinterpret_cast<const Facts*>(dynamic_shared<unsigned char>() + at.slot * stage_bytes), product);
+            __syncwarp();  // all lanes have read it
+            ring.release(at.slot);
+            at.advance(slots);
+          } else {
+            look(tile * columns, NoFacts{}, product);
+          }
         }
         end(first_row(bundle));
       }

@@ -1,0 +1,50 @@
+// v24c: a look at a tile of v24b has to work out its bounds, of three numbers of each centroid. These come from shared
+// memory, one load for two products, and no registers are free to ask for them early: so it waits, until the other
+// warpgroup has multiplied and waits, too. Here nothing is left to work out. What a bound takes besides the product is
+// a sum of products itself, so it goes into the rows, as four columns more, and what the tensor core adds up is the
+// bound (parts/bound_columns.cuh).
+// for cuda: 90a
+#include "parts/update_lanes.cuh"
+#include "parts/warpgroup_assign.cuh"
+
+// After them, as in the base: so that ladder diff shows what changed, not what moved.
+#include "parts/bound_columns.cuh"
+
+namespace {
+using namespace ladder;
+
+template <class T>
+void prepare(State<T>& s) {
+  prepare_features(s);
+  prepare_in_groups<T, ByBoundColumns>(s);
+}
+
+template <class T>
+void upload(State<T>& s) {
+  upload_features(s);
+  halve_points_in_groups<ByBoundColumns>(s);
+}
+
+std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_in_groups(p, device); }
+
+template <class T>
+constexpr Phases<T> phases{.prepare = prepare<T>,
+                           .upload = upload<T>,
+                           .restart = restart_recheck<T>,
+                           .assign = assign_in_groups<T, ByBoundColumns>,
+                           .update = update_any<T, Layout::features>,
+                           .download = download_recheck<T>};
+}  // namespace
+
+LADDER_VARIANT(.id = "v24c_bound_columns", .base = "v24b_two_greatest",
+               .idea =
+                   "a bound is a product: what it takes of a point and of a centroid are four columns of their rows",
+               .expect =
+                   "the base's kernel at kmcuda_isotropic on an H200 takes 1.88 ms, its tensor cores busy three "
+                   "quarters of the time. Of 408 features and four columns there are no more steps than of 408, and "
+                   "four instructions for a product are left of seven, none of which waits: tensor cores busy nine "
+                   "tenths of the time, 1.6 ms. Over many iterations less, for power is a limit then. Rows must be in "
+                   "one unit: those that are shorter than others by 2^20 and more are left to the recheck",
+               .shows = "assign", .source = "this project; columns that are bounds are those of v26_projected",
+               .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
+               .f32 = phases<float>, .f64 = phases<double>)
