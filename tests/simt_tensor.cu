@@ -337,6 +337,23 @@ TEST(Certificate, ABoundHalfAsWideWouldNotHold) {
   EXPECT_GT(used.within, 0.5);
 }
 
+TEST(Certificate, WhatSumsLoseIsPaidForWhereHalvesLoseNothing) {
+  // One large product, and beside it small ones, of each of which a sum cuts nearly a unit of its last place.
+  std::vector<float> points(n * d, 1), centroids(k * d, 0x1.ccp-9f);
+  for (int i = 0; i < n; ++i) points[i * d] = 0x1p11f;
+  for (int j = 0; j < k; ++j) centroids[j * d] = 0x1p4f;
+  used_up(points, centroids, 0);
+}
+
+TEST(Certificate, ACentroidAtTheCentreIsNotFarAway) {
+  const double k = accumulation(64);
+  const WideColumns there = columns_of_centroid(wide_lengths({0, 0, 0, 0}, 64), k);
+  const WideColumns far = columns_of_centroid({far_length, far_length, 0}, k);
+  const WideColumns point = columns_of_point({1, 1, 0x1p-12});
+  EXPECT_GT(lower_of_columns(1, point, there, float(k)), 0);
+  EXPECT_EQ(lower_of_columns(1, point, far, float(k)), -std::numeric_limits<float>::infinity());
+}
+
 TEST(Certificate, LeadersKnowWhenARowIsProven) {
   Leaders row;
   const auto see = [&](float upper, int j, float lower) {
