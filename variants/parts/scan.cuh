@@ -1,8 +1,8 @@
 // The nearest of all centroids, exactly, for a few rows or for many: for those of whom bounds said next to nothing. A
-// block takes 8 rows at a time, one for each of its warps, and goes through centroids by tiles of 32, one for each
-// lane, so that a feature of a centroid that is read, and made a double, serves 8 rows. Where rows are too few to give
-// all blocks something to do, centroids are shared out, too: several blocks have a part of them each for the same 8
-// rows, and the last one to end compares what they found. recheck.cuh calls it.
+// block takes 8 rows at a time, one for each of its warps, and goes through centroids by tiles of 32 and steps of 256
+// bytes of features: the next step is on its way from global memory while the sums of this one are made. Where rows are
+// too few to give all blocks something to do, centroids are shared out, too: several blocks have a part of them each
+// for the same 8 rows, and the last one to end compares what they found. recheck.cuh calls it.
 #pragma once
 #include <cuda_pipeline.h>
 
@@ -57,7 +57,8 @@ constexpr int scan_tile = 32;               // centroids of a step
 template <class T>
 constexpr int scan_depth = 256 / sizeof(T);  // features of a step
 
-/// A step in shared memory. Pitches are such that lanes meet in few banks; points begin at multiples of 16 bytes.
+/// A step in shared memory. Lanes that read features of 16 centroids meet in no bank, those that write features of a
+/// point in few; a feature of two points is read at once.
 template <class T>
 struct ScanStep {
   T centroids[scan_tile][scan_depth<T> + 1];
@@ -91,20 +92,21 @@ __device__ void nearest_of_all(const T* __restrict__ x, const T* __restrict__ c,
   __shared__ bool last;
   if (scans == 0) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  // A lane has 2 centroids, `column` and 16 further, and 4 rows: of shared memory that is less to read than 1 and 8.
+  // A lane makes sums of 4 rows and 2 centroids, `column` and 16 further: it reads less than for 8 rows and one.
   const int column = lane % 16, upper = lane / 16 * 4;
   const int groups = (scans + scan_rows - 1) / scan_rows, tiles = (k + scan_tile - 1) / scan_tile;
   const int parts = scan_parts(groups, k, gridDim.x);
   constexpr int depth = scan_depth<T>;
-  int turn = 0;  // which of the steps is next
+  int turn = 0;  // whose step is next
   for (int unit = blockIdx.x; unit < groups * parts; unit += gridDim.x) {
     const int group = unit / parts, part = unit % parts, scanned = group * scan_rows + warp;
     const bool busy = scanned < scans;
-    const T* const own = x + int64_t(busy ? row_at(scanned) : 0) * d;
+    const T* const own = x + int64_t(row_at(min(scanned, scans - 1))) * d;
     const int end = int(int64_t(tiles) * (part + 1) / parts);
     int tile = int(int64_t(tiles) * part / parts);
-    T point[depth / 32];  // of the next step, features of the row of this warp
-    // Begins to fetch a step. What has no centroid, or no feature, stays as it is: nobody looks at it.
+    T point[depth / 32];  // of the next step: they become doubles on their way
+    // Begins to fetch a step, each warp its own row and 4 of the centroids. Where there is no centroid, or no feature,
+    // what was there stays; nobody looks at it.
     const auto fetch = [&](int of_tile, int first, ScanStep<T>& to) {
 #pragma unroll
       for (int f = 0; f < depth; f += 32) point[f / 32] = first + f + lane < d ? own[first + f + lane] : T(0);
