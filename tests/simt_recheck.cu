@@ -11,15 +11,17 @@ namespace {
 using namespace ladder;
 
 /// Whole numbers from 0 to `most`: distances are exact, and many are the same where `most` is small.
-std::vector<float> whole_numbers(size_t count, int most, unsigned seed) {
+template <class T = float>
+std::vector<T> whole_numbers(size_t count, int most, unsigned seed) {
   std::mt19937 random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = float(random() % unsigned(most + 1));
+  std::vector<T> values(count);
+  for (T& value : values) value = T(random() % unsigned(most + 1));
   return values;
 }
 
 /// For each row the nearest centroid, of equally near ones the first.
-std::vector<int> nearest_of(const std::vector<float>& points, const std::vector<float>& centroids, int d) {
+template <class T>
+std::vector<int> nearest_of(const std::vector<T>& points, const std::vector<T>& centroids, int d) {
   std::vector<int> nearest(points.size() / d);
   for (size_t i = 0; i < nearest.size(); ++i) {
     double least = std::numeric_limits<double>::infinity();
@@ -33,10 +35,10 @@ std::vector<int> nearest_of(const std::vector<float>& points, const std::vector<
 }
 
 /// The labels of the last `scans` of the points, -1 for the others, looked for twice by a grid of `blocks` blocks.
-std::vector<int> scanned(const std::vector<float>& points, const std::vector<float>& centroids, int d, int scans,
-                         int blocks) {
+template <class T>
+std::vector<int> scanned(const std::vector<T>& points, const std::vector<T>& centroids, int d, int scans, int blocks) {
   const int n = int(points.size()) / d, k = int(centroids.size()) / d;
-  OnDevice<float> x(points), c(centroids);
+  OnDevice<T> x(points), c(centroids);
   std::vector<Doubtful> list(n);
   for (int i = 0; i < n; ++i) list[i] = {i, 0, 0};
   OnDevice<Doubtful> doubtful(list);
@@ -45,8 +47,8 @@ std::vector<int> scanned(const std::vector<float>& points, const std::vector<flo
   OnDevice<int> ended(blocks), label(std::vector<int>(n, -1));
   std::vector<int> first;
   for (int launched = 0; launched < 2; ++launched) {
-    launch(recheck_kernel<float>, blocks, scan_block, 0, nullptr, x, c, label, doubtful, doubts,
-           ScanParts{found, ended}, n, k, d);
+    launch(recheck_kernel<T>, blocks, scan_block, 0, nullptr, x, c, label, doubtful, doubts, ScanParts{found, ended}, n,
+           k, d);
     if (launched == 0) first = label.values();
   }
   EXPECT_EQ(first, label.values()) << "the second launch";
@@ -76,6 +78,24 @@ TEST(Recheck, RowsFindTheNearestOfAllCentroids) {
     }
   }
 }
+
+/// Groups of rows, tiles of centroids and steps of features that are whole, or lack one, or have one more.
+template <class T>
+void look_at_all_ends() {
+  for (const int scans : {7, 8, 17}) {
+    for (const int k : {1, 31, 33, 64, 97}) {
+      for (const int d : {31, 32, 33, 64, 65, 129}) {
+        const auto points = whole_numbers<T>(size_t(scans) * d, 3, 1), c = whole_numbers<T>(size_t(k) * d, 3, 2);
+        const auto right = nearest_of(points, c, d);
+        for (const int blocks : {1, 3, 13})  // one part, parts of one tile and of two, more than there are tiles
+          EXPECT_EQ(scanned(points, c, d, scans, blocks), right)
+              << scans << " rows, " << k << " centroids, " << d << " features, " << blocks << " blocks";
+      }
+    }
+  }
+}
+TEST(Recheck, GroupsTilesAndStepsEndAnywhere) { look_at_all_ends<float>(); }
+TEST(Recheck, GroupsTilesAndStepsOfDoublesEndAnywhere) { look_at_all_ends<double>(); }
 
 TEST(Recheck, CentroidsThatDoubleCannotTellApartAreToldApartWhereverTheyAre) {
   constexpr int k = 200, d = 3;

@@ -1,9 +1,11 @@
 // The nearest of all centroids, exactly, for a few rows or for many: for those of whom bounds said next to nothing. A
-// block takes 8 rows at a time, one for each of its warps, and goes through centroids by tiles of 32, one for each
-// lane, so that a feature of a centroid that is read, and made a double, serves 8 rows. Where rows are too few to give
-// all blocks something to do, centroids are shared out, too: several blocks have a part of them each for the same 8
-// rows, and the last one to end compares what they found. recheck.cuh calls it.
+// block takes 8 rows at a time, one for each of its warps, and goes through centroids by tiles of 32 and steps of 256
+// bytes of features: the next step is on its way from global memory while the sums of this one are made. Where rows are
+// too few to give all blocks something to do, centroids are shared out, too: several blocks have a part of them each
+// for the same 8 rows, and the last one to end compares what they found. recheck.cuh calls it.
 #pragma once
+#include <cuda_pipeline.h>
+
 #include "exact.cuh"
 #include "halves.cuh"
 
@@ -49,9 +51,19 @@ struct Nearest {
   }
 };
 
-constexpr int scan_block = 256;                 // 8 warps
-constexpr int scan_rows = scan_block / 32;      // of a block
-constexpr int scan_tile = 32, scan_depth = 64;  // centroids, and features, of a step
+constexpr int scan_block = 256;             // 8 warps
+constexpr int scan_rows = scan_block / 32;  // of a block
+constexpr int scan_tile = 32;               // centroids of a step
+template <class T>
+constexpr int scan_depth = 256 / sizeof(T);  // features of a step
+
+/// A step in shared memory. Lanes that read features of 16 centroids meet in no bank, those that write features of a
+/// point in few; a feature of two points is read at once.
+template <class T>
+struct ScanStep {
+  T centroids[scan_tile][scan_depth<T> + 1];
+  alignas(16) double points[scan_depth<T>][scan_rows + 2];
+};
 
 /// What a part of the centroids has for a row.
 struct PartNearest {
@@ -75,53 +87,73 @@ __host__ __device__ inline int scan_parts(int groups, int k, int blocks) {
 template <class T, class RowAt>
 __device__ void nearest_of_all(const T* __restrict__ x, const T* __restrict__ c, int32_t* __restrict__ label, int scans,
                                const RowAt& row_at, const ScanParts& shared_out, int k, int d) {
-  __shared__ T centroids[scan_tile][scan_depth + 1];              // an odd pitch: lanes read different banks
-  __shared__ __align__(16) double points[scan_depth][scan_rows];  // a feature of all rows is read at once
-  __shared__ double shares[scan_rows][scan_rows][scan_tile];      // warp, row, centroid
+  __shared__ ScanStep<T> steps[2];                            // one is written while another is still read
+  __shared__ double shares[scan_rows][scan_rows][scan_tile];  // warp, row, centroid
   __shared__ bool last;
   if (scans == 0) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  // A lane makes sums of 4 rows and 2 centroids, `column` and 16 further: it reads less than for 8 rows and one.
+  const int column = lane % 16, upper = lane / 16 * 4;
   const int groups = (scans + scan_rows - 1) / scan_rows, tiles = (k + scan_tile - 1) / scan_tile;
   const int parts = scan_parts(groups, k, gridDim.x);
+  constexpr int depth = scan_depth<T>;
+  int turn = 0;  // whose step is next
   for (int unit = blockIdx.x; unit < groups * parts; unit += gridDim.x) {
     const int group = unit / parts, part = unit % parts, scanned = group * scan_rows + warp;
     const bool busy = scanned < scans;
-    const T* const own = x + int64_t(busy ? row_at(scanned) : 0) * d;
-    // The row whose features this thread copies.
-    const int copied = group * scan_rows + int(threadIdx.x) % scan_rows;
-    const T* const from = copied < scans ? x + int64_t(row_at(copied)) * d : nullptr;
-    Nearest nearest;
-    for (int tile = int(int64_t(tiles) * part / parts), end = int(int64_t(tiles) * (part + 1) / parts); tile < end;
-         ++tile) {
-      const int first_centroid = tile * scan_tile;
-      double sum[scan_rows] = {};  // of this warp's share of the features
-      for (int first = 0; first < d; first += scan_depth) {
-        __syncthreads();  // nobody reads the step before any more
+    const T* const own = x + int64_t(row_at(min(scanned, scans - 1))) * d;
+    const int end = int(int64_t(tiles) * (part + 1) / parts);
+    int tile = int(int64_t(tiles) * part / parts);
+    T point[depth / 32];  // of the next step: they become doubles on their way
+    // Begins to fetch a step, each warp its own row and 4 of the centroids. Where there is no centroid, or no feature,
+    // what was there stays; nobody looks at it.
+    const auto fetch = [&](int of_tile, int first, ScanStep<T>& to) {
 #pragma unroll
-        for (int e = 0; e < scan_tile * scan_depth; e += scan_block) {
-          const int line = (e + int(threadIdx.x)) / scan_depth, f = (e + int(threadIdx.x)) % scan_depth;
-          centroids[line][f] =
-              first_centroid + line < k && first + f < d ? c[int64_t(first_centroid + line) * d + first + f] : T(0);
-        }
-        for (int f = threadIdx.x / scan_rows; f < scan_depth; f += scan_block / scan_rows)
-          points[f][threadIdx.x % scan_rows] = from && first + f < d ? double(from[first + f]) : 0.0;
-        __syncthreads();
-        const int features = min(scan_depth, d - first);
+      for (int f = 0; f < depth; f += 32) point[f / 32] = first + f + lane < d ? own[first + f + lane] : T(0);
+      const T* from = c + (int64_t(of_tile) * scan_tile + warp) * d + first + lane;
+#pragma unroll
+      for (int line = warp; line < scan_tile; line += scan_rows, from += int64_t(scan_rows) * d) {
+#pragma unroll
+        for (int f = 0; f < depth; f += 32)
+          if (of_tile * scan_tile + line < k && first + f + lane < d)
+            __pipeline_memcpy_async(&to.centroids[line][f + lane], from + f, sizeof(T));
+      }
+      __pipeline_commit();
+    };
+    Nearest nearest;
+    fetch(tile, 0, steps[turn]);
+    for (; tile < end; ++tile) {
+      double sum[2][4] = {};  // of this warp's share of the features
+      for (int first = 0; first < d; first += depth) {
+        ScanStep<T>& here = steps[turn];
+        turn ^= 1;
+#pragma unroll
+        for (int f = 0; f < depth; f += 32) here.points[f + lane][warp] = double(point[f / 32]);
+        __pipeline_wait_prior(0);
+        __syncthreads();  // the step is there for all, and nobody reads the one before any more
+        // The next one, of this tile or the first of the next tile, comes while sums are made of this one.
+        const bool more = first + depth < d;
+        if (more || tile + 1 < end) fetch(more ? tile : tile + 1, more ? first + depth : 0, steps[turn]);
+        const int features = min(depth, d - first);
 #pragma unroll 2
         for (int f = warp; f < features; f += scan_rows) {
-          const double z = double(centroids[lane][f]);
 #pragma unroll
-          for (int r = 0; r < scan_rows; ++r) {
-            const double diff = points[f][r] - z;
-            sum[r] += diff * diff;
+          for (int j = 0; j < 2; ++j) {
+            const double z = double(here.centroids[column + 16 * j][f]);
+#pragma unroll
+            for (int r = 0; r < 4; ++r) {
+              const double diff = here.points[f][upper + r] - z;
+              sum[j][r] += diff * diff;
+            }
           }
         }
       }
-      for (int r = 0; r < scan_rows; ++r) shares[warp][r][lane] = sum[r];
+#pragma unroll
+      for (int e = 0; e < 8; ++e) shares[warp][upper + e % 4][column + e / 4 * 16] = sum[e / 4][e % 4];
       __syncthreads();  // the next ones are written behind another barrier
       double distance = 0;
       for (int w = 0; w < scan_rows; ++w) distance += shares[w][warp][lane];
-      const int j = first_centroid + lane;
+      const int j = tile * scan_tile + lane;
       if (busy) nearest.see(j < k, distance, j, own, c, d);
     }
     if (parts == 1) {
