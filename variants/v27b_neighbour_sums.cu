@@ -31,5 +31,5 @@ LADDER_VARIANT(
         .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
                  {"loose", {0, 3, 10, 30, 60}, 10},
-                 {"share", {2, 3, 4, 6, 8, 12}, 4}},
+                 {"share", {2, 3, 4, 6, 8, 12}, 6}},
         .prunes = true, .refuse = refuse_contested, .f32 = phases<float>, .f64 = phases<double>)
