@@ -99,7 +99,16 @@ def test_what_goes_wrong_in_the_middle_leaves_all_other_rows_as_they_are_alone(c
         names.append(counted.add("variants/simt/v01_global", f"r{at}0"))
         names.append(counted.add(f"tests/{module}", f"r{at}1"))
     names.append(counted.add("variants/simt/v01_global", "rx0"))
-    words = ["--check", "--modules", counted.modules, "--workloads", "kmcuda_tiny", "--scopes", "solve"]
+    words = [
+        "--check",
+        "--modules",
+        counted.modules,
+        "--workloads",
+        "kmcuda_tiny",
+        "--scopes",
+        "solve",
+        "--show-output",
+    ]
     rows, errors, processes = counted.run(*words, "--variants", "r??*")
     assert [row["variant"] for row in rows] == names
     wrong = {name for name in names if name[2] == "1"} - {names[1], names[3], names[11]}
