@@ -42,7 +42,7 @@ with open({asked!r}, "a+") as asked:
     fcntl.flock(asked, fcntl.LOCK_EX)  # workers of other runs ask too, and a line may be half written
     asked.seek(0)
     before = [json.loads(line)[2] for line in asked]
-    request = json.load(open(sys.argv[2])) if sys.argv[1] == "run" else None
+    request = json.load(open(sys.argv[2])) | {{"shares": len(sys.argv) > 4}} if sys.argv[1] == "run" else None
     asked.write(json.dumps([{home!r}, sys.argv[1], request]) + "\\n")
 if sys.argv[1] == "devices":
     print(json.dumps(PLAN["devices"] if {home!r} == "cuda" else []))

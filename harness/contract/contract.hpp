@@ -43,6 +43,7 @@ struct Device {
   size_t constant_bytes = 64 << 10;
   size_t shared_bytes = 48 << 10;        ///< per block, without asking
   size_t shared_bytes_optin = 48 << 10;  ///< per block, after cudaFuncSetAttribute
+  bool poisons = false;  ///< fresh device memory is poisoned: another variant used it, and its values may be right ones
 };
 
 /// The values of the tuning axes that the card declares.
@@ -140,6 +141,9 @@ class Resources {
     on_gpu(gpu, [&] {
       const cudaError_t status = cudaMalloc(&p, std::max<size_t>(1, bytes));
       if (status != cudaSuccess) check(status, "taking " + std::to_string(bytes) + " bytes of device memory");
+      if (!device_info.poisons) return;
+      check(cudaMemset(p, 0xff, std::max<size_t>(1, bytes)), "poisoning device memory");
+      check(cudaDeviceSynchronize(), "poisoning device memory");  // streams of the variant's own do not wait for it
     });
     allocations_.emplace_back(p, [](void* q) { cudaFree(q); });
     device_bytes_ += bytes;
@@ -205,8 +209,8 @@ struct State : Resources {
 ///   update    the present centroids become the means of their points; a centroid without points stays
 ///   iterate   assign + update in one, where a variant fuses them (then both are null)
 ///   solve     everything until problem.stop is reached, where a variant keeps the loop for itself; leaves the labels
-///             that belong to the centroids before its last update, and fills s.reassigned. It may have its steps beside
-///             it: the harness follows and times these, and has whole runs done by solve
+///             that belong to the centroids before its last update, and fills s.reassigned. It may have its steps
+///             beside it: the harness follows and times these, and has whole runs done by solve
 ///   download  labels (row order) and centroids (row-major) to s.result
 template <class T>
 struct Phases {

@@ -1,11 +1,13 @@
 // What a worker tells the run that asked: one JSON object a line, whole when it is sent, {"event": NAME, ...}.
 //
+//   begin    it has the request, and goes to work
 //   scope    which scope begins                       {"scope"}
 //   timed    a scope's row                            Timed
 //   refused  the variant does not take the problem    {"reason"}
 //   result   what holds for the whole session         SessionResult
 //   error    the session cannot go on                 {"reason"}
 //   end      all was said
+//   next     the process is fit for another session, and waits for its request
 #pragma once
 #include <cstdint>
 #include <functional>

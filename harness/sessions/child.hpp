@@ -29,9 +29,26 @@ struct End {
   std::string last_words;  ///< the end of that
 };
 
+/// A worker that waits for its next session, or none.
+class Waiting {
+ public:
+  Waiting() = default;
+  Waiting(const Waiting&) = delete;
+  ~Waiting();
+
+ private:
+  friend End run_child(const std::filesystem::path&, const std::filesystem::path&, double,
+                       const std::function<void(const nlohmann::json&)>&, Waiting*);
+  void start(const std::filesystem::path& program, const std::filesystem::path& request, bool alone);
+  void ask(const std::filesystem::path& request);
+  int end();
+  int process_ = 0, events_ = -1, requests_ = -1;
+};
+
 /// Starts a worker on a request, hands each event it reports to `on_event`, and kills it, with all that it started,
-/// after `time_limit` seconds.
+/// after `time_limit` seconds. `waiting`: the worker that waits there takes the request, if there is one, and the one
+/// that took it waits there afterwards, if it is fit for another.
 End run_child(const std::filesystem::path& program, const std::filesystem::path& request, double time_limit,
-              const std::function<void(const nlohmann::json&)>& on_event);
+              const std::function<void(const nlohmann::json&)>& on_event, Waiting* waiting = nullptr);
 
 }  // namespace ladder

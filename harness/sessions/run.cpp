@@ -283,6 +283,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     }
     record.list(w);
     count();
+    std::map<DeviceKind, Waiting> waiting;
     for (Pair& pair : pairs) {
       const Variant& v = *pair.variant;
       const std::string kind = to_string(pair.device);
@@ -305,7 +306,8 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
           if (interrupted()) break;
           Limits& l = limits[pair.device];
           l.gpus = setting.gpus;
-          std::vector<json> rows = rows_of_session({&v, setting, scopes}, w, o, l, scratch.path, dump, progress);
+          std::vector<json> rows =
+              rows_of_session({&v, setting, scopes}, w, o, l, scratch.path, dump, progress, &waiting[pair.device]);
           --pair.counted;
           progress.session_done(fmt::format("{:<20} {:<14} {}{}", v.id, w.name, kind, plan.words(setting)) +
                                 summary(rows));

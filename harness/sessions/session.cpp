@@ -145,6 +145,14 @@ std::pair<std::string, std::string> status_beforehand(const Session& session, co
   return {};
 }
 
+/// To start a worker and its context takes a GPU longer than to check a small problem. What is timed stays alone, so
+/// that sessions are independent; so does Python, whose process ends with its worker, and what might change other GPUs.
+bool may_share(const Session& session, const RunOptions& o) {
+  const Setting& setting = session.setting;
+  return o.check_only && setting.device != DeviceKind::cpu && setting.gpus == 1 &&
+         session.variant->modules.at(setting.device).extension() != ".py";
+}
+
 /// What the roof says of a row that has all else.
 void put_roof(json& row, const Session& session, const Workload& w, const Limits& limits) {
   // Of a timed solve its own iterations count: a sum in another order may end it one sooner.
@@ -192,7 +200,7 @@ double time_limit_of(const Workload& w, const Session& session, const RunOptions
 }
 
 std::vector<json> rows_of_session(const Session& session, const Workload& w, const RunOptions& o, const Limits& limits,
-                                  const fs::path& scratch, const fs::path& dump, Progress& progress) {
+                                  const fs::path& scratch, const fs::path& dump, Progress& progress, Waiting* waiting) {
   const Variant& v = *session.variant;
   std::vector<json> rows;
   for (const std::string& scope : session.scopes) {
@@ -211,10 +219,13 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
   Heard heard;
   const std::string label = fmt::format("{} {} on {}", v.id, w.name, to_string(session.setting.device));
   const fs::path program = session.worker.empty() ? worker(session.setting.device) : session.worker;
-  const End end = run_child(program, request_file, request.time_limit, [&](const json& event) {
-    heard.take(event);
-    if (event.value("event", "") == "scope") progress.doing(label + ": " + heard.doing);
-  });
+  const End end = run_child(
+      program, request_file, request.time_limit,
+      [&](const json& event) {
+        heard.take(event);
+        if (event.value("event", "") == "scope") progress.doing(label + ": " + heard.doing);
+      },
+      may_share(session, o) ? waiting : nullptr);
   progress.output(o.show_output ? end.output : last_lines(end.output, 5));
   if (!heard.error.empty()) return all("failed", heard.error);
   if (!heard.refused.empty()) return all("refused", heard.refused);

@@ -15,6 +15,8 @@
 
 namespace ladder {
 
+class Waiting;
+
 struct RunOptions {
   std::vector<std::string> argv;    ///< for the record
   std::vector<std::string> scopes;  ///< empty: scopes_of says which
@@ -56,10 +58,12 @@ std::vector<std::string> scopes_of(const Variant& variant, const RunOptions& opt
 double time_limit_of(const Workload& workload, const Session& session, const RunOptions& options);
 
 /// Runs a session on a workload that is ready. `limits` are its device's. `scratch` holds what passes between the
-/// processes; `dump`, where it is not empty, what the worker leaves of its solution. One row per scope, in order.
+/// processes; `dump`, where it is not empty, what the worker leaves of its solution. `waiting`: of the worker that
+/// takes sessions of a check one after another on this device. One row per scope, in order.
 std::vector<nlohmann::json> rows_of_session(const Session& session, const Workload& workload, const RunOptions& options,
                                             const Limits& limits, const std::filesystem::path& scratch,
-                                            const std::filesystem::path& dump, Progress& progress);
+                                            const std::filesystem::path& dump, Progress& progress,
+                                            Waiting* waiting = nullptr);
 
 /// A session's rows in a line for people.
 std::string summary(const std::vector<nlohmann::json>& rows);

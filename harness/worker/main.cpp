@@ -139,8 +139,28 @@ int events_of(const std::string& word) {
   return opened;
 }
 
-int run(const fs::path& request_file, int events) {
-  const auto report = [&](const json& event) {
+/// Runs the session of a request. `shared`: the process is to take another one after it. Returns whether it can:
+/// nothing went wrong, and nothing of this session is left that could go wrong later.
+bool run_one(const fs::path& request_file, bool shared, const Report& report) {
+  report({{"event", "begin"}});
+  const Request request = json::parse(std::ifstream(request_file));
+  start_benchmark(request.benchmark_flags);
+  Device device = describe(request.device, request.ordinals.empty() ? 0 : request.ordinals[0]);
+  device.host_memory = device.host_memory || is_peer(request.module);
+  device.poisons = shared && request.device == DeviceKind::cuda;  // the CPU device does so by itself
+  if (request.device != DeviceKind::cpu) {
+    check(cudaSetDevice(device.ordinals[0]),
+          fmt::format("choosing {} device {}", to_string(request.device), device.ordinals[0]));
+  }
+  const bool right = run_session(request, device, report);
+  report({{"event", "end"}});
+  return shared && right && cudaDeviceSynchronize() == cudaSuccess && cudaGetLastError() == cudaSuccess;
+}
+
+/// `more`: the number of an open file with the names of further requests, a line each, or empty. A session that went
+/// wrong is the last.
+int run(const fs::path& request_file, int events, const std::string& more) {
+  const Report report = [&](const json& event) {
     const std::string line = event.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
     for (size_t sent = 0; sent < line.size();) {
       const ssize_t count = write(events, line.data() + sent, line.size() - sent);
@@ -149,16 +169,13 @@ int run(const fs::path& request_file, int events) {
     }
   };
   try {
-    const Request request = json::parse(std::ifstream(request_file));
-    start_benchmark(request.benchmark_flags);
-    Device device = describe(request.device, request.ordinals.empty() ? 0 : request.ordinals[0]);
-    device.host_memory = device.host_memory || is_peer(request.module);
-    if (request.device != DeviceKind::cpu) {
-      check(cudaSetDevice(device.ordinals[0]),
-            fmt::format("choosing {} device {}", to_string(request.device), device.ordinals[0]));
+    std::ifstream requests("/dev/fd/" + more);
+    std::string next = request_file;
+    while (run_one(next, !more.empty(), report)) {
+      std::fflush(nullptr);  // what was written belongs to the session that wrote it
+      report({{"event", "next"}});
+      if (!std::getline(requests, next)) break;
     }
-    run_session(request, device, report);
-    report({{"event", "end"}});
     return 0;
   } catch (const std::exception& error) {
     report({{"event", "error"}, {"reason", error.what()}});
@@ -184,14 +201,15 @@ int main(int argc, char** argv) {
       return 0;
     }
     if (words.size() == 4 && words[0] == "card") return write_card(words[1], device_kind(words[2]), words[3]);
-    if (words.size() == 3 && words[0] == "run") return run(words[1], events_of(words[2]));
+    if ((words.size() == 3 || words.size() == 4) && words[0] == "run")
+      return run(words[1], events_of(words[2]), words.size() == 4 ? words[3] : "");
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;
   }
   fmt::print(stderr,
              "usage: {} devices | ceilings ORDINAL|cpu | card MODULE HOME OUT.json | "
-             "run REQUEST.json EVENTS | probe ORDINAL\n",
+             "run REQUEST.json EVENTS [REQUESTS] | probe ORDINAL\n",
              argv[0]);
   return 2;
 }

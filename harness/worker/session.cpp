@@ -41,7 +41,7 @@ class Session {
     }
   }
 
-  void run() {
+  bool run() {
     const Problem<T>& p = problem();
     if (p.sparse()) {
       if (const std::string why = check_csr(p.csr, p.n, p.d, p.nnz, p.points); !why.empty())
@@ -49,7 +49,7 @@ class Session {
     }
     if (const std::string why = refusal(); !why.empty()) {
       report_(event("refused", json{{"reason", why}}));
-      return;
+      return true;
     }
     doing("prepare and upload");
     Driver<T> driver(problem(), device_, card_, axes_);
@@ -87,8 +87,12 @@ class Session {
     follower.fill(result);
     result.axes = axes_.value;
     result.prepare_ms = driver.prepare_seconds() * 1e3;
-    if (!device_.host_memory) result.peak_device_bytes = driver.peak_bytes();
+    // On a GPU the first session of a process pays for what the driver keeps for all: in a check they would differ by
+    // it.
+    if (!device_.host_memory && !(request_.check_only && device_.kind == DeviceKind::cuda))
+      result.peak_device_bytes = driver.peak_bytes();
     report_(event("result", result));
+    return follower.ok();
   }
 
  private:
@@ -215,14 +219,11 @@ class Session {
 
 }  // namespace
 
-void run_session(const Request& request, const Device& device, const Report& report) {
+bool run_session(const Request& request, const Device& device, const Report& report) {
   const Card& card = *load_card(request.module);
-  if (request.type == "f32")
-    Session<float>(request, device, card, report).run();
-  else if (request.type == "f64")
-    Session<double>(request, device, card, report).run();
-  else
-    throw Error("element type '" + request.type + "' is unknown: f32 or f64");
+  if (request.type == "f32") return Session<float>(request, device, card, report).run();
+  if (request.type == "f64") return Session<double>(request, device, card, report).run();
+  throw Error("element type '" + request.type + "' is unknown: f32 or f64");
 }
 
 }  // namespace ladder

@@ -49,6 +49,21 @@ class Contract : public testing::Test {
   }
 };
 
+TEST_F(Contract, WhatAnotherVariantLeftInDeviceMemoryIsNotFound) {
+  const DeviceKind home = device_kind(HOME_KIND);
+  Device device = device_of(home, {0}, false);
+  device.poisons = true;
+  for (int run = 0; run < 2; ++run) {
+    Resources resources(device);
+    int32_t* const fresh = resources.device<int32_t>(n);
+    std::vector<int32_t> found(n), left(n, 7);
+    const size_t bytes = n * sizeof(int32_t);
+    check(cudaMemcpy(found.data(), fresh, bytes, cudaMemcpyDeviceToHost), "looking at fresh memory");
+    EXPECT_EQ(found, std::vector<int32_t>(n, -1)) << "run " << run;
+    check(cudaMemcpy(fresh, left.data(), bytes, cudaMemcpyHostToDevice), "leaving something in it");
+  }
+}
+
 TEST_F(Contract, AVariantMayCountChangedLabelsByItself) {
   const Outcome outcome = run<float>("t3_counts");
   EXPECT_EQ(outcome.fault, "");
