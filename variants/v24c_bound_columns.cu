@@ -43,8 +43,9 @@ LADDER_VARIANT(.id = "v24c_bound_columns", .base = "v24b_two_greatest",
                    "the base's kernel at kmcuda_isotropic on an H200 takes 1.88 ms, its tensor cores busy three "
                    "quarters of the time. Of 408 features and four columns there are no more steps than of 408, and "
                    "four instructions for a product are left of seven, none of which waits: tensor cores busy nine "
-                   "tenths of the time, 1.6 ms. Over many iterations less, for power is a limit then. Rows must be in "
-                   "one unit: those that are shorter than others by 2^20 and more are left to the recheck",
+                   "tenths of the time, 1.6 ms; over many iterations less is gained, for power is a limit then. Rows "
+                   "that are shorter than others by 2^20 and more are left to the recheck. A new algorithm: another "
+                   "certificate, which is part of the product and needs all rows in one unit",
                .shows = "assign", .source = "this project; columns that are bounds are those of v26_projected",
                .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
                .f32 = phases<float>, .f64 = phases<double>)
