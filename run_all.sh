@@ -352,9 +352,10 @@ run_tests() {
   # Left to --all are, beside what the CMakeLists.txt of harness/ and tests/ say, the variants on awkward sizes, where
   # what is left is the default build's to find; the rightness of right variants, whose memory special points try; loops
   # that repeat such variants, and what else is long and about bits, or about counts; sums that have no memory to err in;
-  # and the second type of each peer.
+  # special points of the rungs whose parts the topmost one has; and the second type of each peer.
   local repeated='awkward_sizes|^Right[.]|^Loops_|StepsAndASolveOfItsOwn|^FirstAhead[.](Is(Not|Of|TheBases)|Has)'
   repeated+='|SameBitsIterationByIteration|^FirstAhead[.]IsTheFirst|^ChangedContest[.](Is|Gives)|^Prunes_'
+  repeated+='|^ChangedOnly[.]DoesNotTouch|^Pilot|DirectionsNeedNotBe|[.]v(27b?|28|29|30|31)_.*special_points'
   local long=(-E "$repeated|RoundedOperands[.]WhatTheyGive|[.]BoundsHold|[.]p_.*_f64_") everything=OFF
   if ((all)); then
     long=()

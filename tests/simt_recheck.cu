@@ -82,14 +82,16 @@ TEST(Recheck, RowsFindTheNearestOfAllCentroids) {
 /// Groups of rows, tiles of centroids and steps of features that are whole, or lack one, or have one more.
 template <class T>
 void look_at_all_ends() {
-  for (const int scans : {7, 8, 17}) {
-    for (const int k : {1, 31, 33, 64, 97}) {
-      for (const int d : {31, 32, 33, 64, 65, 129}) {
+  constexpr int scanned_rows[] = {7, 8, 17};
+  constexpr int grids[] = {1, 3, 13};  // one part, parts of one tile and of two, more than there are tiles
+  int turn = 0;                        // each number of rows meets each grid, in turn with the others
+  for (const int k : {1, 31, 33, 64, 97}) {
+    for (const int d : {31, 32, 33, 64, 65, 129}) {
+      for (int e = 0; e < 2; ++e, ++turn) {
+        const int scans = scanned_rows[turn % 3], blocks = grids[turn / 3 % 3];
         const auto points = whole_numbers<T>(size_t(scans) * d, 3, 1), c = whole_numbers<T>(size_t(k) * d, 3, 2);
-        const auto right = nearest_of(points, c, d);
-        for (const int blocks : {1, 3, 13})  // one part, parts of one tile and of two, more than there are tiles
-          EXPECT_EQ(scanned(points, c, d, scans, blocks), right)
-              << scans << " rows, " << k << " centroids, " << d << " features, " << blocks << " blocks";
+        EXPECT_EQ(scanned(points, c, d, scans, blocks), nearest_of(points, c, d))
+            << scans << " rows, " << k << " centroids, " << d << " features, " << blocks << " blocks";
       }
     }
   }
