@@ -60,7 +60,7 @@ __host__ __device__ inline float lower_of_columns(float upper, const WideColumns
   return upper - fmaf(0x1p-22f, fabsf(upper), width);
 }
 
-/// Row by row, by a warp, word by word as halve_words(): features, columns, zeros. `far`: its features are left out.
+/// One row, by a warp: its features as halve_words() has them, with place(word), then columns(lengths), then zeros.
 template <class Place, class Value, class Columns>
 __device__ void widen_row(const Place& place, int words, int d, int exponent, const Value& value,
                           const Columns& columns) {

@@ -71,8 +71,7 @@ struct BoundsBeside {
 /// As assign_in_groups_kernel, but that a row may have as many candidates as the threads that share it have kept.
 /// `Bounds`: BoundsBeside, or BoundsWithin (bound_columns.cuh).
 template <class Bounds, int columns, int window, bool streamed, bool listed>
-__global__ void __cluster_dims__(ring_blocks, 1,
-                                 1) __launch_bounds__(WarpgroupTile<columns, typename Bounds::Facts>::block, 1)
+__global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupTile<columns>::block, 1)
     assign_by_two_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, Bounds bounds, RowList list,
                          int32_t* __restrict__ label, Undecided undecided, Doubts* doubts, int n, int k, int steps) {
   using Tile = WarpgroupTile<columns, typename Bounds::Facts>;

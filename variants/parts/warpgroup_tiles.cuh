@@ -24,7 +24,7 @@ constexpr int stage_steps = ring_blocks;  // each block of a cluster fetches one
 constexpr int stage_depth = stage_steps * mma_depth;
 
 /// Of the tiles of 168 and of 128, those that fewer centroids are added to; 168 where it is the same. Of the windows
-/// that hold all features the smallest. Where 13, 104 registers, do not, the one that fewest stages are added to: each
+/// that hold all features the smallest. Where 16, 128 registers, do not, the one that fewest stages are added to: each
 /// is long enough that a point's next features come from the L2 cache while others are multiplied.
 constexpr WarpgroupPlan plan_warpgroups(int k, int d) {
   const auto whole = [](int count, int of) { return (count + of - 1) / of * of; };
