@@ -174,7 +174,7 @@ struct Seen {
   OnDevice<int> top{std::vector<int>{-2000}};
   View<float> view;
   int exponent;
-  std::vector<long double> scores;  // n x k, in the unit of the view
+  std::vector<long double> scores, products;  // n x k, in the unit of the view
   Seen(const std::vector<float>& points, const std::vector<float>& centroids, float middle)
       : x(points), c(centroids), centre(std::vector<float>(d, middle)), view{centre, top} {
     launch(top_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
@@ -193,7 +193,6 @@ struct Seen {
         products.push_back(product);
       }
   }
-  std::vector<long double> products;  // likewise
 };
 
 /// Fails where a bound does not hold; `scale`: of the bounds' unit.

@@ -28,7 +28,7 @@ __host__ __device__ inline WideLengths wide_lengths(const Rounded& row, int feat
           sqrt(row.lost) * (1 + of_doubles) + of_doubles * whole};
 }
 
-/// The columns of a centroid. `k`: the accumulation.
+/// The columns of a row.
 struct WideColumns {
   __half of[wide_columns];
 };
@@ -36,6 +36,7 @@ __host__ __device__ inline WideColumns columns_of_point(const WideLengths& y) {
   const __half unit = __double2half(score_unit);
   return {half_up(y.lost), half_up(y.kept), unit, unit};
 }
+/// `k`: the accumulation.
 __host__ __device__ inline WideColumns columns_of_centroid(const WideLengths& z, double k) {
   const bool far = !(z.whole < far_length);
   const double score = (far ? far_score : -z.whole * z.whole / 2 * (1 - 1.1 * k) * (1 - 4 * of_doubles) + 8 * k);
