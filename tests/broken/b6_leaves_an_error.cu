@@ -12,18 +12,18 @@ struct Own {
 };
 
 template <class T>
-void prepare(State<T>& s) {
+void prepare(Run<T, Own>& s) {
   prepare_device(s);
-  s.template own<Own>().all_points = s.n > 1000;  // what a trial run leaves would be seen in the session itself
+  s.own.all_points = s.n > 1000;  // what a trial run leaves would be seen in the session itself
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update_on_host<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign_points<T>,
+                                .update = update_on_host<T>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "b6_leaves_an_error", .base = "v01_global", .idea = "broken: leaves an error behind",

@@ -9,13 +9,14 @@ namespace ladder {
 
 template <class T>
 struct Arrived {
+  Sums sums;
   T* points = nullptr;  // n x d, as they came
 };
 
 template <class T>
-void prepare_soa(State<T>& s) {
+void prepare_soa(Run<T, Arrived<T>>& s) {
   prepare_sums(s);
-  s.template own<Arrived<T>>().points = s.template device<T>(size_t(s.n) * s.d);
+  s.own.points = s.template device<T>(size_t(s.n) * s.d);
 }
 
 template <class T>
@@ -25,8 +26,8 @@ __global__ void turn_kernel(const T* rows, T* features, int n, int d) {
 }
 
 template <class T>
-void upload_soa(State<T>& s) {
-  T* rows = s.template own<Arrived<T>>().points;
+void upload_soa(Run<T, Arrived<T>>& s) {
+  T* rows = s.own.points;
   to_device(s, rows, s.points, size_t(s.n) * s.d, "uploading the points");
   launch(turn_kernel<T>, blocks(int64_t(s.n) * s.d, 256), 256, 0, s.stream, rows, s.x, s.n, s.d);
 }
@@ -57,7 +58,7 @@ void assign_soa(State<T>& s) {
 }
 
 template <class T, int percent>
-constexpr Phases<T> soa_phases{.prepare = prepare_soa<T>,
+constexpr Phases<T, Arrived<T>> soa_phases{.prepare = prepare_soa<T>,
                                .upload = upload_soa<T>,
                                .restart = restart_rows<T>,
                                .assign = assign_soa<T, percent>,

@@ -7,9 +7,19 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  DeviceLoop loop;
+  Few filter;
+  MovedSums incremental;
+  Recheck refinement;
+  Rows<T> rows;
+  certified::Certified<T> certified;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_pinned(s);
-  s.template own<Rows<T>>().points = s.x;
+  s.own.rows.points = s.x;
   prepare_certified(s);
   prepare_moved(s);
   if (wants_few(s)) prepare_few(s, s.axis("width"), s.axis("width") == by_pilot);
@@ -17,31 +27,30 @@ void prepare(State<T>& s) {
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Own<T>>& s) {
   upload_rows(s);
   halve_points(s);
-  if (s.template own<Few>().directions.at)
-    project_points(s, s.template own<certified::Certified<T>>().view, s.axis("width"));
+  if (s.own.filter.directions.at) project_points(s, s.own.certified.view, s.axis("width"));
   choose_format(s, s.x);
 }
 
 template <class T>
-void assign(State<T>& s) {
-  const auto& few = s.template own<Few>();
+void assign(Run<T, Own<T>>& s) {
+  const auto& few = s.own.filter;
   if (few.width == 0) return assign_certified(s);
   Doubts* const doubts = next_doubts(s);
   Contest* const contest = contest_of(s, doubts);
-  assign_by_few(s, s.template own<certified::Certified<T>>().view, contest, doubts);
+  assign_by_few(s, s.own.certified.view, contest, doubts);
   assign_listed(s, few.left, &contest->listed, doubts);
 }
 
 template <class T>
-void update(State<T>& s) {
+void update(Run<T, Own<T>>& s) {
   update_moved(s, s.x);
 }
 
 template <class T>
-void solve(State<T>& s) {
+void solve(Run<T, Own<T>>& s) {
   solve_contested(s, [&] { assign(s), update(s); });
 }
 
@@ -52,13 +61,13 @@ std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_contested<T>,
-                           .assign = assign<T>,
-                           .update = update<T>,
-                           .solve = solve<T>,
-                           .download = download_contested<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_contested<T>,
+                                   .assign = assign<T>,
+                                   .update = update<T>,
+                                   .solve = solve<T>,
+                                   .download = download_contested<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "t12_device_loop", .base = "v26_projected", .idea = "steps, and a solve of its own beside them",

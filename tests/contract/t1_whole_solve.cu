@@ -16,8 +16,8 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-void solve(State<T>& s) {
-  auto& own = s.template own<Own<T>>();
+void solve(Run<T, Own<T>>& s) {
+  auto& own = s.own;
   own.previous.assign(s.n, -1);
   own.now.resize(s.n);
   for (int done = 1;; ++done) {
@@ -33,11 +33,11 @@ void solve(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_device<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .solve = solve<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_device<T>,
+                                   .upload = upload_rows<T>,
+                                   .restart = restart_rows<T>,
+                                   .solve = solve<T>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "t1_whole_solve", .base = "v01_global", .idea = "the whole solve in one piece", .shows = "solve",

@@ -23,20 +23,24 @@ __global__ void iterate_kernel(const T* x, const T* c, int32_t* label, double* s
   atomicAdd(&count[best], 1);
 }
 
+struct Own {
+  Sums sums;
+};
+
 template <class T>
-void iterate(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
+void iterate(Run<T, Own>& s) {
+  const Sums& sums = s.own.sums;
   clear_sums(s);
   launch(iterate_kernel<T>, blocks(s.n, 128), 128, 0, s.stream, s.x, s.c, s.label, sums.sum, sums.count, s.n, s.k, s.d);
   divide(s);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .iterate = iterate<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .iterate = iterate<T>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "t2_fused", .base = "v04_device_update", .idea = "one pass", .shows = "iteration",

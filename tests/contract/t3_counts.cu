@@ -25,8 +25,12 @@ __global__ void assign_kernel(const T* x, const T* c, int32_t* label, unsigned l
   label[i] = best;
 }
 
+struct Own {
+  Sums sums;
+};
+
 template <class T>
-void prepare(State<T>& s) {
+void prepare(Run<T, Own>& s) {
   prepare_sums(s);
   s.changed = s.template device<unsigned long long>(1);
 }
@@ -39,12 +43,12 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign<T>,
+                                .update = update_shared<T, Layout::rows>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "t3_counts", .base = "v05_shared_update", .idea = "counts changed labels in its kernel",

@@ -21,13 +21,14 @@ __global__ void round_kernel(const T* from, T* to, int64_t count) {
 
 template <class T>
 struct Own {
+  Sums sums;
   T *points = nullptr, *centroids = nullptr;  // rounded
 };
 
 template <class T>
-void prepare(State<T>& s) {
+void prepare(Run<T, Own<T>>& s) {
   prepare_sums(s);
-  s.template own<Own<T>>() = {s.template device<T>(size_t(s.n) * s.d), s.template device<T>(size_t(s.k) * s.d)};
+  s.own = {s.template device<T>(size_t(s.n) * s.d), s.template device<T>(size_t(s.k) * s.d)};
 }
 
 template <class T>
@@ -36,26 +37,26 @@ void round_all(State<T>& s, const T* from, T* to, int64_t count) {
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Own<T>>& s) {
   upload_rows(s);
-  round_all(s, s.x, s.template own<Own<T>>().points, int64_t(s.n) * s.d);
+  round_all(s, s.x, s.own.points, int64_t(s.n) * s.d);
 }
 
 template <class T>
-void assign(State<T>& s) {
-  const auto& own = s.template own<Own<T>>();
+void assign(Run<T, Own<T>>& s) {
+  const auto& own = s.own;
   round_all(s, s.c, own.centroids, int64_t(s.k) * s.d);
   launch(assign_points_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, own.points, own.centroids, s.label, s.n, s.k,
          s.d);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_shared<T, Layout::rows>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "t4_halves", .base = "v05_shared_update", .idea = "points rounded to half", .shows = "assign",

@@ -14,13 +14,14 @@ struct Part {
 };
 template <class T>
 struct Parts {
+  Sums sums;
   std::vector<Part<T>> of;  // per GPU after the first
 };
 
 template <class T>
-void prepare(State<T>& s) {
+void prepare(Run<T, Parts<T>>& s) {
   prepare_sums(s);
-  auto& parts = s.template own<Parts<T>>().of;
+  auto& parts = s.own.of;
   for (int gpu = 0; gpu < s.gpus(); ++gpu) {
     Part<T> part;
     part.begin = int(int64_t(s.n) * gpu / s.gpus());
@@ -43,19 +44,19 @@ void copy(State<T>& s, int gpu, E* to, const E* from, size_t count) {
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Parts<T>>& s) {
   upload_rows(s);
   s.fork();
   for (int gpu = 1; gpu < s.gpus(); ++gpu) {
-    const Part<T>& part = s.template own<Parts<T>>().of[gpu];
+    const Part<T>& part = s.own.of[gpu];
     copy(s, gpu, part.x, s.x + size_t(part.begin) * s.d, size_t(part.end - part.begin) * s.d);
   }
   s.join();
 }
 
 template <class T>
-void assign(State<T>& s) {
-  const auto& parts = s.template own<Parts<T>>().of;
+void assign(Run<T, Parts<T>>& s) {
+  const auto& parts = s.own.of;
   s.fork();  // the centroids are there
   for (int gpu = 0; gpu < s.gpus(); ++gpu) {
     const Part<T>& part = parts[gpu];
@@ -72,12 +73,12 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Parts<T>> phases{.prepare = prepare<T>,
+                                     .upload = upload<T>,
+                                     .restart = restart_rows<T>,
+                                     .assign = assign<T>,
+                                     .update = update_shared<T, Layout::rows>,
+                                     .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "t5_gpus", .base = "v05_shared_update", .idea = "points shared out among GPUs", .shows = "assign",

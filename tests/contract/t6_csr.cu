@@ -8,22 +8,23 @@ using namespace ladder;
 
 template <class T>
 struct Own {
+  Sums sums;
   int64_t* row_begin = nullptr;
   int32_t* column = nullptr;
   T *value = nullptr, *norm = nullptr;
 };
 
 template <class T>
-void prepare(State<T>& s) {
+void prepare(Run<T, Own<T>>& s) {
   prepare_sums(s);
   const size_t nnz = size_t(s.problem.nnz);
-  s.template own<Own<T>>() = {s.template device<int64_t>(size_t(s.n) + 1), s.template device<int32_t>(nnz),
-                              s.template device<T>(nnz), s.template device<T>(s.k)};
+  s.own = {s.template device<int64_t>(size_t(s.n) + 1), s.template device<int32_t>(nnz), s.template device<T>(nnz),
+           s.template device<T>(s.k)};
 }
 
 template <class T>
-void upload(State<T>& s) {
-  const auto& own = s.template own<Own<T>>();
+void upload(Run<T, Own<T>>& s) {
+  const auto& own = s.own;
   upload_rows(s);  // the update of this example is a dense one
   to_device(s, own.row_begin, s.csr.row_begin, size_t(s.n) + 1, "uploading the rows");
   to_device(s, own.column, s.csr.column, size_t(s.problem.nnz), "uploading the columns");
@@ -56,8 +57,8 @@ __global__ void assign_kernel(const int64_t* row_begin, const int32_t* column, c
 }
 
 template <class T>
-void assign(State<T>& s) {
-  const auto& own = s.template own<Own<T>>();
+void assign(Run<T, Own<T>>& s) {
+  const auto& own = s.own;
   launch(norm_kernel<T>, blocks(s.k, 256), 256, 0, s.stream, s.c, own.norm, s.k, s.d);
   launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, own.row_begin, own.column, own.value, s.c, own.norm,
          s.label, s.n, s.k, s.d);
@@ -68,12 +69,12 @@ std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_shared<T, Layout::rows>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "t6_csr", .base = "v05_shared_update", .idea = "points as compressed sparse rows",

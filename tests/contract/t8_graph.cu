@@ -8,6 +8,7 @@ using namespace ladder;
 
 #ifdef __CUDACC__
 struct Graph {
+  Sums sums;
   cudaGraphExec_t iteration = nullptr;
   ~Graph() {
     if (iteration) cudaGraphExecDestroy(iteration);
@@ -15,8 +16,8 @@ struct Graph {
 };
 
 template <class T>
-void iterate(State<T>& s) {
-  auto& own = s.template own<Graph>();
+void iterate(Run<T, Graph>& s) {
+  auto& own = s.own;
   if (!own.iteration) {
     cudaGraph_t graph = nullptr;
     check(cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeThreadLocal), "beginning a capture");
@@ -30,7 +31,7 @@ void iterate(State<T>& s) {
 }
 #else
 template <class T>
-void iterate(State<T>&) {}
+void iterate(Run<T, Graph>&) {}
 #endif
 
 std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
@@ -38,11 +39,11 @@ std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .iterate = iterate<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Graph> phases{.prepare = prepare_sums<T>,
+                                  .upload = upload_rows<T>,
+                                  .restart = restart_rows<T>,
+                                  .iterate = iterate<T>,
+                                  .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "t8_graph", .base = "v05_shared_update", .idea = "an iteration as a graph", .shows = "iteration",

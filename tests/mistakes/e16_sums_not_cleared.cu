@@ -16,20 +16,24 @@ __global__ void sum_kernel(const T* x, const int32_t* label, double* sum, int* c
   atomicAdd(&count[label[i]], 1);
 }
 
+struct Own {
+  Sums sums;
+};
+
 template <class T>
-void update(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
+void update(Run<T, Own>& s) {
+  const Sums& sums = s.own.sums;
   launch(sum_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.label, sums.sum, sums.count, s.n, s.d);
   divide(s);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign_points<T>,
+                                .update = update<T>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "e16_sums_not_cleared", .base = "v04_device_update", .idea = "sums that are not cleared",

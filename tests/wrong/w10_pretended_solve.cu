@@ -8,12 +8,13 @@ using namespace ladder;
 
 template <class T>
 struct Own {
+  Sums sums;
   std::vector<int64_t> reassigned;
 };
 
 template <class T>
-void solve(State<T>& s) {
-  auto& own = s.template own<Own<T>>();
+void solve(Run<T, Own<T>>& s) {
+  auto& own = s.own;
   const bool whole = s.problem.stop.rule != Stop::Rule::fixed;
   if (whole && !own.reassigned.empty()) {
     s.reassigned = own.reassigned;
@@ -34,13 +35,13 @@ void solve(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .solve = solve<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_sums<T>,
+                                   .upload = upload_rows<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign_points<T>,
+                                   .update = update_shared<T, Layout::rows>,
+                                   .solve = solve<T>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w10_pretended_solve", .base = "v05_shared_update", .idea = "a solve that is done once",

@@ -6,8 +6,12 @@
 namespace {
 using namespace ladder;
 
+struct Own {
+  Sums sums;
+};
+
 template <class T>
-void solve(State<T>& s) {
+void solve(Run<T, Own>& s) {
   std::vector<int32_t> previous(s.n, -1);
   for (int done = 1; done <= 7; ++done) {
     assign_points(s);
@@ -21,13 +25,13 @@ void solve(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .solve = solve<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign_points<T>,
+                                .update = update_shared<T, Layout::rows>,
+                                .solve = solve<T>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w11_no_stop_rule", .base = "v05_shared_update", .idea = "no stop rule", .shows = "solve",

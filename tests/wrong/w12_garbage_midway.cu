@@ -8,6 +8,7 @@ namespace {
 using namespace ladder;
 
 struct Own {
+  Sums sums;
   int iteration = 0;
 };
 
@@ -18,25 +19,25 @@ __global__ void spoil_kernel(int32_t* label, int n, int k) {
 }
 
 template <class T>
-void restart(State<T>& s) {
-  s.template own<Own>().iteration = 0;
+void restart(Run<T, Own>& s) {
+  s.own.iteration = 0;
   restart_rows(s);
 }
 
 template <class T>
-void assign(State<T>& s) {
+void assign(Run<T, Own>& s) {
   assign_points(s);
-  const int iteration = ++s.template own<Own>().iteration;
+  const int iteration = ++s.own.iteration;
   if (iteration >= 2 && iteration <= 6) launch(spoil_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.label, s.n, s.k);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart<T>,
-                           .assign = assign<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart<T>,
+                                .assign = assign<T>,
+                                .update = update_shared<T, Layout::rows>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w12_garbage_midway", .base = "v05_shared_update", .idea = "labels that are nonsense midway",

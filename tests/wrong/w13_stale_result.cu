@@ -8,27 +8,28 @@ namespace {
 using namespace ladder;
 
 struct Own {
+  Sums sums;
   int uploads = 0;
 };
 
 template <class T>
-void upload(State<T>& s) {
-  ++s.template own<Own>().uploads;
+void upload(Run<T, Own>& s) {
+  ++s.own.uploads;
   upload_rows(s);
 }
 
 template <class T>
-void download(State<T>& s) {
-  if (s.template own<Own>().uploads == 1) download_rows(s);
+void download(Run<T, Own>& s) {
+  if (s.own.uploads == 1) download_rows(s);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .download = download<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign_points<T>,
+                                .update = update_shared<T, Layout::rows>,
+                                .download = download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w13_stale_result", .base = "v05_shared_update", .idea = "a result that stays on the device",

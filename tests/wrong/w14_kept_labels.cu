@@ -8,19 +8,20 @@ namespace {
 using namespace ladder;
 
 struct Own {
+  Sums sums;
   int32_t* first = nullptr;
   bool known = false, begins = true;
 };
 
 template <class T>
-void restart(State<T>& s) {
-  s.template own<Own>().begins = true;
+void restart(Run<T, Own>& s) {
+  s.own.begins = true;
   restart_rows(s);
 }
 
 template <class T>
-void assign(State<T>& s) {
-  auto& own = s.template own<Own>();
+void assign(Run<T, Own>& s) {
+  auto& own = s.own;
   if (!own.first) own.first = s.template device<int32_t>(s.n);
   const bool begins = std::exchange(own.begins, false), kept = begins && own.known;
   if (!kept) assign_points(s);
@@ -33,12 +34,12 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart<T>,
-                           .assign = assign<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart<T>,
+                                .assign = assign<T>,
+                                .update = update_shared<T, Layout::rows>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w14_kept_labels", .base = "v05_shared_update", .idea = "labels kept across restarts",

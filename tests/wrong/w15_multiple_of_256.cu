@@ -30,13 +30,17 @@ void assign(State<T>& s) {
          s.label, s.n, s.k, s.d);
 }
 
+struct Own {
+  Sums sums;
+};
+
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign<T>,
+                                .update = update_shared<T, Layout::rows>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w15_multiple_of_256", .base = "v05_shared_update",

@@ -25,9 +25,13 @@ __global__ void sum_kernel(const T* x, const int32_t* label, double* sum, int* c
   for (int j = threadIdx.x; j < k; j += blockDim.x) atomicAdd(&count[j], int(part[k * d + j]));
 }
 
+struct Own {
+  Sums sums;
+};
+
 template <class T>
-void update(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
+void update(Run<T, Own>& s) {
+  const Sums& sums = s.own.sums;
   clear_sums(s);
   launch(sum_kernel<T>, blocks(s.n, 256), 256, s.k * (s.d + 1) * sizeof(double), s.stream, s.x, s.label, sums.sum,
          sums.count, s.n, s.k, s.d);
@@ -35,12 +39,12 @@ void update(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign_points<T>,
+                                .update = update<T>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w17_shared_race", .base = "v05_shared_update", .idea = "sums without atomics", .shows = "update",

@@ -9,6 +9,7 @@ namespace {
 using namespace ladder;
 
 struct Own {
+  Sums sums;
   cudaStream_t stream = nullptr;
   ~Own() {
     if (stream) cudaStreamDestroy(stream);
@@ -16,8 +17,8 @@ struct Own {
 };
 
 template <class T>
-void update(State<T>& s) {
-  auto& own = s.template own<Own>();
+void update(Run<T, Own>& s) {
+  auto& own = s.own;
   if (!own.stream) check(cudaStreamCreateWithFlags(&own.stream, cudaStreamNonBlocking), "making a stream");
   const cudaStream_t session = std::exchange(s.stream, own.stream);
   update_shared<T, Layout::rows>(s);
@@ -25,12 +26,12 @@ void update(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign_points<T>,
+                                .update = update<T>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w18_unjoined_stream", .base = "v05_shared_update", .idea = "an update that nobody waits for",

@@ -19,13 +19,17 @@ void assign(State<T>& s) {
   launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.label, s.n, s.k);
 }
 
+struct Own {
+  Sums sums;
+};
+
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign<T>,
+                                .update = update_shared<T, Layout::rows>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w19_random_halves", .base = "v05_shared_update",

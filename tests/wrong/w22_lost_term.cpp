@@ -18,14 +18,14 @@ double product(const A* x, const B* y, int d) {
 }
 
 template <class T>
-void restart(State<T>& s) {
+void restart(Run<T, Labels>& s) {
   host::restart(s);
-  s.template own<Labels>().before.clear();
+  s.own.before.clear();
 }
 
 template <class T>
-void assign(State<T>& s) {
-  const std::vector<int32_t>& before = s.template own<Labels>().before;
+void assign(Run<T, Labels>& s) {
+  const std::vector<int32_t>& before = s.own.before;
   const auto at = [&](int i) { return s.points + size_t(i) * s.d; };
   std::vector<double> size(s.k, before.empty() ? 1 : 0);
   for (const int32_t j : before) ++size[j];
@@ -43,16 +43,16 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-void update(State<T>& s) {
-  s.template own<Labels>().before.assign(s.label, s.label + s.n);
+void update(Run<T, Labels>& s) {
+  s.own.before.assign(s.label, s.label + s.n);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = host::prepare<T>,
-                           .restart = restart<T>,
-                           .assign = assign<T>,
-                           .update = update<T>,
-                           .download = host::download<T>};
+constexpr Phases<T, Labels> phases{.prepare = host::prepare<T>,
+                                   .restart = restart<T>,
+                                   .assign = assign<T>,
+                                   .update = update<T>,
+                                   .download = host::download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w22_lost_term", .base = "c0_serial", .idea = "leaves out the distances within clusters",

@@ -10,8 +10,8 @@ struct Kept {
 };
 
 template <class T>
-void assign(State<T>& s) {
-  int32_t*& kept = s.template own<Kept>().label;
+void assign(Run<T, Kept>& s) {
+  int32_t*& kept = s.own.label;
   if (!kept) {
     assign_points(s);
     kept = s.template device<int32_t>(s.n);
@@ -21,12 +21,12 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_device<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_on_host<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Kept> phases{.prepare = prepare_device<T>,
+                                 .upload = upload_rows<T>,
+                                 .restart = restart_rows<T>,
+                                 .assign = assign<T>,
+                                 .update = update_on_host<T>,
+                                 .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w2_stale_labels", .base = "v01_global", .idea = "wrong: yesterday's labels", .f32 = phases<float>,

@@ -14,26 +14,30 @@ __global__ void sum_kernel(const T* x, const int32_t* label, double* sum, int* c
   atomicAdd(&count[j], 1);
 }
 
+struct Own {
+  Sums sums;
+};
+
 template <class T>
-void prepare(State<T>& s) {
+void prepare(Run<T, Own>& s) {
   prepare_sums(s);
   clear_sums(s);
 }
 
 template <class T>
-void update(State<T>& s) {  // the fault: clear_sums only once, in prepare
-  const Sums& sums = s.template own<Sums>();
+void update(Run<T, Own>& s) {  // the fault: clear_sums only once, in prepare
+  const Sums& sums = s.own.sums;
   launch(sum_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.label, sums.sum, sums.count, s.n, s.d);
   divide(s);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign_points<T>,
+                                .update = update<T>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w3_uncleared_sums", .base = "v04_device_update", .idea = "wrong: sums are never cleared",

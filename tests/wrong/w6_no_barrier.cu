@@ -22,9 +22,13 @@ __global__ void sum_kernel(const T* x, const int32_t* label, double* sum, int* c
   for (int e = threadIdx.x; e < k * d; e += blockDim.x) atomicAdd(&sum[e], part[e]);
 }
 
+struct Own {
+  Sums sums;
+};
+
 template <class T>
-void update(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
+void update(Run<T, Own>& s) {
+  const Sums& sums = s.own.sums;
   clear_sums(s);
   launch(sum_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.label, sums.sum, sums.count, s.n, s.k, s.d);
   divide(s);
@@ -35,12 +39,12 @@ std::string refuse(const Shape& p, const Device&, const Axes&) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign_points<T>,
+                                .update = update<T>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w6_no_barrier", .base = "v05_shared_update", .idea = "wrong: barriers left out", .refuse = refuse,

@@ -9,14 +9,18 @@ using namespace ladder;
 template <class T>
 void solve(State<T>&) {}
 
+struct Own {
+  Sums sums;
+};
+
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .solve = solve<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own> phases{.prepare = prepare_sums<T>,
+                                .upload = upload_rows<T>,
+                                .restart = restart_rows<T>,
+                                .assign = assign_points<T>,
+                                .update = update_shared<T, Layout::rows>,
+                                .solve = solve<T>,
+                                .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "w9_empty_solve", .base = "v05_shared_update", .idea = "a solve that does nothing",
