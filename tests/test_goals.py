@@ -8,14 +8,15 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import goals
 import pytest
 import sample_record
-import style
-from goals import Goal, Result
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from record import Record, from_document
+
+from plots import goals_page
+from plots.goals_page import Goal, Result
+from plots.lib import style
+from plots.lib.record import Record, from_document
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "goals.md"
@@ -45,7 +46,7 @@ def goal(**fields: object) -> Goal:
 
 
 def result(wanted: Goal, *found: Record) -> Result:
-    return goals.result_of(found, wanted, Path("nowhere"))
+    return goals_page.result_of(found, wanted, Path("nowhere"))
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A catalogue of the made-up workloads."""
     path = tmp_path / "catalogue.json"
     path.write_text(json.dumps({"workloads": [{"name": w["name"]} for w in (W, OTHER)]}))
-    monkeypatch.setattr(goals, "CATALOGUE", path)
+    monkeypatch.setattr(goals_page, "CATALOGUE", path)
     return path
 
 
@@ -61,11 +62,11 @@ def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_page_says_what_the_committed_records_say(capsys: pytest.CaptureFixture[str]) -> None:
-    assert goals.main(["--check", str(PAGE)]) == 0, capsys.readouterr().err
+    assert goals_page.main(["--check", str(PAGE)]) == 0, capsys.readouterr().err
     text = PAGE.read_text()
     (picture,) = re.findall(r"\]\(([^)]+\.png)\)", text)
     assert (PAGE.parent / picture).stat().st_size > 10_000
-    kept = goals.load_goals(goals.GOALS)
+    kept = goals_page.load_goals(goals_page.GOALS)
     assert len(kept) == 9 and all(f"\n| {entry.goal} | {entry.asked}" in text for entry in kept)
 
 
@@ -74,17 +75,17 @@ def test_a_number_changed_by_hand_is_found(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "goals.png").write_bytes(PAGE.with_suffix(".png").read_bytes())
     (ms,) = re.findall(r"\| at most 16 ms \| ([0-9.]+) ms \|", PAGE.read_text())
     path.write_text(PAGE.read_text().replace(f"| {ms} ms |", "| 15.9 ms |"))
-    assert goals.main(["--check", str(path)]) == 1
+    assert goals_page.main(["--check", str(path)]) == 1
     assert capsys.readouterr().err == f"{path}: is not what the records say; run `plots/goals.py --update {path}`.\n"
 
 
 def test_what_no_record_has_is_in_the_plan_of_the_goals() -> None:
-    parts = tomllib.loads((ROOT / "results" / "nvidia-h200" / goals.PLAN).read_text())["part"]
+    parts = tomllib.loads((ROOT / "results" / "nvidia-h200" / goals_page.PLAN).read_text())["part"]
     planned = {name for part in parts for name in part["workloads"].split(",")}
-    asked = {entry.workload for entry in goals.load_goals(goals.GOALS)}
+    asked = {entry.workload for entry in goals_page.load_goals(goals_page.GOALS)}
     known = {
         workload["name"]
-        for path in goals.usual_records()
+        for path in goals_page.usual_records()
         if path.name != "goals.json"
         for workload in json.loads(path.read_text())["workloads"]
     }
@@ -100,7 +101,7 @@ def test_a_time_is_reached_or_missed_by_the_best_rung_of_all_records(most: float
     second = made("bbb", [solve("v2", "v1", 2.0), solve("p_lib", "", 0.1)])
     found = result(goal(most=most), first, second)
     assert found.verdict == verdict and found.row and found.row.variant == "v2"
-    row = dict(zip(goals.HEAD, goals.cells(found), strict=True))
+    row = dict(zip(goals_page.HEAD, goals_page.cells(found), strict=True))
     assert row["commit"] == "`bbb0000000`" and row["by"] == "`v2`" and row["verdict"] == verdict
     assert row["labels checked, wrong"] == "1,000, 0" and row["clock, MHz"] == "1,980"
     assert row["drawn, W"] == "412 of 700" and row["measured"].startswith("2.0")
@@ -111,7 +112,7 @@ def test_of_a_run_its_median_counts_and_what_an_older_record_lacks_is_said() -> 
     older: dict[str, Any] = dict.fromkeys(("watts", "watt_limit", "settled_mhz", "median_mhz"))
     older["validation"] = {"rows_checked": 800, "labels_wrong": 3}
     found = result(goal(most=20, value="median_ms"), made("aaa", [solve("v1", "v0", 2.0, **older)]))
-    row = dict(zip(goals.HEAD, goals.cells(found), strict=True))
+    row = dict(zip(goals_page.HEAD, goals_page.cells(found), strict=True))
     assert found.verdict == "missed" and row["measured"].startswith("24")
     assert row["drawn, W"] == row["clock, MHz"] == "not recorded" and row["labels checked, wrong"] == "800, 3"
 
@@ -132,17 +133,18 @@ def test_sustained_goals_count_sustained_rows_alone() -> None:
 def test_what_has_no_time_says_why(status: str) -> None:
     record = made("aaa", [solve("v1", "v0", 1.0, status=status, reason="of the moon."), solve("p_lib", "", 0.5)])
     found = result(goal(most=9), record)
-    assert found.verdict == "not measured" and goals.cells(found)[-2:] == ("not measured", goals.NONE)
+    assert found.verdict == "not measured" and goals_page.cells(found)[-2:] == ("not measured", goals_page.NONE)
     assert f"v1 is {status}: of the moon. `build/ladder run --workloads 'grapes_a'" in found.lacks[0]
-    page = goals.markdown([record], [found], [], None)
+    page = goals_page.markdown([record], [found], [], None)
     assert "Of 1 goals 0 reached, 0 missed, 1 not measured." in page and f"v1 is {status}: of the moon." in page
     assert "its arithmetic." in page and "haste: in vain." in page
 
 
 def test_a_plan_that_has_the_workload_is_what_measures_it(tmp_path: Path) -> None:
-    (tmp_path / goals.PLAN).write_text('[[part]]\nworkloads = "other,grapes_*"\nvariants = "v*"\n')
-    found = goals.result_of([made("aaa", [])], goal(most=9), tmp_path)
-    assert f"make_record.py {tmp_path / goals.PLAN} --out {tmp_path / 'goals.json'}` measures it." in found.lacks[0]
+    (tmp_path / goals_page.PLAN).write_text('[[part]]\nworkloads = "other,grapes_*"\nvariants = "v*"\n')
+    found = goals_page.result_of([made("aaa", [])], goal(most=9), tmp_path)
+    plan = tmp_path / goals_page.PLAN
+    assert f"make_record.py {plan} --out {tmp_path / 'goals.json'}` measures it." in found.lacks[0]
 
 
 def test_a_ratio_is_over_the_library_that_is_asked_for(catalogue: Path) -> None:
@@ -180,14 +182,14 @@ def test_kernels_that_take_most_of_the_time_stand_below_a_missed_goal(tmp_path: 
     record = made("aaa", [solve("v0", "v", 3.0), solve("v1", "v0", 2.0)])
     record.sources[0] = type(record.sources[0])(tmp_path / "record.json", record.sources[0].context, 2)
     missed = result(goal(most=1, kernels_of=place), record)
-    page = goals.markdown([record], [missed, missed], [], None)
+    page = goals_page.markdown([record], [missed, missed], [], None)
     assert "those of `v1`, the solve (all iterations) on `grapes_a`, commit `ffffffffff`. The 5 that take" in page
     share = round(100 * 7 / 28)
     assert f"| `k6` | {share}\N{NO-BREAK SPACE}% | 7 | 50\N{NO-BREAK SPACE}% | \N{EN DASH} |" in page
     assert page.count("| `k2` |") == 1 and "| `k1` |" not in page and "long scoreboard, 40" in page
     assert "**Its kernels** are those of the table under “quick”." in page
     gone = result(goal(most=1, kernels_of={"workload": "grapes_b", "scope": "solve"}), record)
-    assert "`build/ladder profile VARIANT --workload grapes_b" in goals.markdown([record], [gone], [], None)
+    assert "`build/ladder profile VARIANT --workload grapes_b" in goals_page.markdown([record], [gone], [], None)
 
 
 @pytest.mark.parametrize(
@@ -212,8 +214,8 @@ def test_a_goal_that_is_none_is_one_sentence(
         entry["least"] = entry.pop("most")
     path = tmp_path / "goals.json"
     path.write_text(json.dumps({"goals": [entry]}))
-    monkeypatch.setattr(goals, "GOALS", path)
-    assert goals.main(["--check", str(PAGE)]) == 1
+    monkeypatch.setattr(goals_page, "GOALS", path)
+    assert goals_page.main(["--check", str(PAGE)]) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"{path}: the goal 'quick' ") and says in said and said.count("\n") == 1
 
@@ -229,7 +231,7 @@ def test_the_page_and_its_picture_are_written(
     ]
     path = tmp_path / "goals.json"
     path.write_text(json.dumps({"goals": [entry | about for entry in asked]}))
-    monkeypatch.setattr(goals, "GOALS", path)
+    monkeypatch.setattr(goals_page, "GOALS", path)
     pages: list[Figure] = []
     save = style.Page.save
     monkeypatch.setattr(style.Page, "save", lambda page, *to: pages.append(page.figure) or save(page, *to))
@@ -241,7 +243,7 @@ def test_the_page_and_its_picture_are_written(
     }
     record = sample_record.write(document, tmp_path / "record.json")
     page = tmp_path / "page.md"
-    assert goals.main([str(record), "--update", str(page)]) == 0, capsys.readouterr().err
+    assert goals_page.main([str(record), "--update", str(page)]) == 0, capsys.readouterr().err
     assert "](page.png)" in page.read_text() and (tmp_path / "page.png").stat().st_size > 10_000
     assert sorted(p.name for p in tmp_path.glob("page.*")) == ["page.md", "page.png"]
     (ax,) = pages[0].axes
@@ -251,6 +253,6 @@ def test_the_page_and_its_picture_are_written(
     words = [text.get_text() for text in ax.findobj(Text)]
     assert any(t.endswith("at most 3 ms: reached") for t in words) and any(t.endswith("1 ms: missed") for t in words)
     assert "not measured, at most 1 ms" in words
-    assert goals.main([str(record), "--check", str(page)]) == 0
+    assert goals_page.main([str(record), "--check", str(page)]) == 0
     (tmp_path / "page.png").unlink()
-    assert goals.main([str(record), "--check", str(page)]) == 1
+    assert goals_page.main([str(record), "--check", str(page)]) == 1

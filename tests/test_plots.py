@@ -23,25 +23,26 @@ from matplotlib.text import Text
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "plots"))
 
-import check
-import convergence
-import draw
-import files
-import ladder
-import photo
-import points
-import roof
 import sample_record
-import scopes
-import shapes
-import style
-import sweep
-import table
-import tree
-import tuning
-from choice import Choice
 from conftest import ROOT
-from record import (
+
+from plots import draw, table
+from plots.figures import (
+    convergence,
+    image,
+    ladder,
+    per_workload,
+    percent_of_peak,
+    points,
+    scopes,
+    shape_map,
+    sweep,
+    tree,
+    tuning,
+)
+from plots.lib import schema, style
+from plots.lib.options import Options
+from plots.lib.record import (
     DAGGER,
     SCHEMA,
     SCOPE_TITLES,
@@ -64,7 +65,7 @@ from record import (
     tree_order,
 )
 
-ITERATION = Choice(scopes=("iteration",))
+ITERATION = Options(scopes=("iteration",))
 ALL_DEVICES = ("cuda", "cpu", "simt")
 
 
@@ -80,7 +81,7 @@ def mixed() -> Record:
 @pytest.fixture(scope="module")
 def tall() -> Record:
     document = sample_record.tall()
-    assert check.violations(document) == []
+    assert schema.violations(document) == []
     return record_of(document)
 
 
@@ -365,8 +366,8 @@ def test_a_simt_time_is_in_no_figure_of_another_device(figures: dict[str, Figure
                 row[key] *= 3
     drawn = []
     for document in (before, after):
-        ladder.draw(newer(document), tmp_path, Choice(devices=ALL_DEVICES, scopes=("iteration",)))
-        sweep.draw(newer(document), tmp_path, Choice(devices=ALL_DEVICES))
+        ladder.draw(newer(document), tmp_path, Options(devices=ALL_DEVICES, scopes=("iteration",)))
+        sweep.draw(newer(document), tmp_path, Options(devices=ALL_DEVICES))
         drawn.append({stem: texts(figure) + lines_of(figure) for stem, figure in figures.items()})
     by = {name: {stem for stem in drawn[0] if f"_{name}_" in stem} for name in ("gpu", "cpu", "simt")}
     assert by["gpu"] == {"ladder_gpu_iteration", "ladder_gpu_iteration_grapes", "sweep_gpu_iteration_grapes"}
@@ -384,11 +385,11 @@ def test_a_simt_time_is_in_no_figure_of_another_device(figures: dict[str, Figure
 def test_times_on_simt_are_drawn_only_when_asked_for(figures: dict[str, Figure], tmp_path: Path) -> None:
     record = record_of(part_of(sample_record.make(gpu=False), FEW, ALL_DEVICES))
     for drawer in draw.FIGURES.values():
-        drawer(record, tmp_path, Choice())
+        drawer(record, tmp_path, Options())
     assert figures
     for stem in figures:
         assert "_simt_" not in stem
-    ladder.draw(record, tmp_path, Choice(devices=("simt",), scopes=("iteration",)))
+    ladder.draw(record, tmp_path, Options(devices=("simt",), scopes=("iteration",)))
     assert "ladder_simt_iteration" in figures
 
 
@@ -434,7 +435,7 @@ def test_the_ladder_over_the_base_says_so_and_names_what_it_is_over_instead(
             strip(row, "refused", "it does not fit.")
             row["dump"] = None
     record = record_of(document)
-    ladder.draw(record, tmp_path, Choice(scopes=("iteration",), over="base"))
+    ladder.draw(record, tmp_path, Options(scopes=("iteration",), over="base"))
     page = texts(figures["ladder_gpu_iteration_over_base"])
     assert "Speedup over the base, on the GPU: one iteration" in page
     assert any(text.startswith("speedup over the variant's own base") for text in page)
@@ -497,7 +498,7 @@ def test_convergence_says_which_variants_differ(mixed: Record) -> None:
 def test_convergence_draws_the_share_and_the_threshold(
     mixed: Record, figures: dict[str, Figure], tmp_path: Path
 ) -> None:
-    convergence.draw(mixed, tmp_path, Choice())
+    convergence.draw(mixed, tmp_path, Options())
     assert {"convergence_grapes", "convergence_embedding", "convergence_cloud"} <= set(figures)
     lines = figures["convergence_embedding"].axes[0].get_lines()
     assert list(lines[0].get_ydata()[:3]) == [1.0, 0.5, 0.25]
@@ -512,7 +513,7 @@ def test_a_sweep_needs_several_k_of_the_same_points(mixed: Record) -> None:
 
 
 def test_a_sweep_draws_no_line_through_a_refusal(mixed: Record, figures: dict[str, Figure], tmp_path: Path) -> None:
-    sweep.draw(mixed, tmp_path, Choice())
+    sweep.draw(mixed, tmp_path, Options())
     lines = figures["sweep_gpu_iteration_grapes"].axes[0].get_lines()
     times = [line.get_ydata() for line in lines if line.get_gid() != "hollow"]
     missing = sorted(tuple(np.flatnonzero(np.isnan(line))) for line in times if np.isnan(line).any())
@@ -525,7 +526,7 @@ def test_a_sweep_draws_no_line_through_a_refusal(mixed: Record, figures: dict[st
 @pytest.fixture(scope="module")
 def swept() -> Record:
     document = sample_record.tuned()
-    assert check.violations(document) == []
+    assert schema.violations(document) == []
     return record_of(document)
 
 
@@ -536,7 +537,7 @@ def marked(figure: Figure, gid: str, panel: int = 0) -> list[Line2D]:
 def test_time_over_an_axis_has_a_line_per_workload_and_its_marks(
     swept: Record, figures: dict[str, Figure], tmp_path: Path
 ) -> None:
-    drawn, _ = tuning.draw(swept, tmp_path, Choice())
+    drawn, _ = tuning.draw(swept, tmp_path, Options())
     assert [stem for stem, _ in drawn] == ["tuning_gpu_assign_points", "tuning_gpu_assign_block"]
     figure = figures["tuning_gpu_assign_block"]
     assert len(marked(figure, "line")) == 4
@@ -559,7 +560,7 @@ def test_time_over_an_axis_has_a_line_per_workload_and_its_marks(
 def test_a_line_that_does_not_lead_through_the_best_point_has_no_star(
     swept: Record, figures: dict[str, Figure], tmp_path: Path
 ) -> None:
-    tuning.draw(swept, tmp_path, Choice(workloads=("embedding",)))
+    tuning.draw(swept, tmp_path, Options(workloads=("embedding",)))
     figure = figures["tuning_gpu_assign_points"]
     assert len(marked(figure, "best")) == 2, "of the two whose block size is the standard one"
     assert any(name.startswith("embedding (block 128): best at points 2, block 192") for name in texts(figure, "name"))
@@ -576,7 +577,7 @@ def test_a_long_curve_is_drawn_rather_than_two_points_through_the_best(
     rows = document["rows"]
     (point,) = [r for r in rows if r["workload"] == "embedding" and r["axes"] == {"points": 2, "block": 192}]
     rows.append(copy.deepcopy(point) | {"axes": {"points": 1, "block": 192}})
-    tuning.draw(record_of(document), tmp_path, Choice())
+    tuning.draw(record_of(document), tmp_path, Options())
     figure = figures["tuning_gpu_assign_block"]
     (line,) = marked(figure, "line")
     assert list(line.get_xdata()) == list(range(32, 1025, 32)) and not marked(figure, "best")
@@ -597,14 +598,14 @@ def test_sessions_in_turns_are_no_points_of_the_curve(figures: dict[str, Figure]
     document = sample_record.tuned()
     extra = copy.deepcopy(document["rows"][0])
     document["rows"].insert(0, extra | {"session": 0, "median_ms": 1e6, "key": "another"})
-    tuning.draw(record_of(document), tmp_path, Choice())
+    tuning.draw(record_of(document), tmp_path, Options())
     assert all(
         max(y for y in line.get_ydata() if y == y) < 1e6 for line in marked(figures["tuning_gpu_assign_block"], "line")
     )
 
 
 def test_a_record_without_a_sweep_has_no_such_page(mixed: Record, tmp_path: Path) -> None:
-    drawn, left_out = tuning.draw(mixed, tmp_path, Choice())
+    drawn, left_out = tuning.draw(mixed, tmp_path, Options())
     assert not drawn and "`ladder tune` does" in left_out[0]
 
 
@@ -644,7 +645,7 @@ def pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_photo_is_rebuilt_from_labels_and_centroids(
     pictures: Path, figures: dict[str, Figure], tmp_path: Path
 ) -> None:
-    drawn, left_out = photo.draw(check.load(pictures), tmp_path, Choice())
+    drawn, left_out = image.draw(schema.load(pictures), tmp_path, Options())
     assert [stem for stem, _ in drawn] == ["photo_snapshot"]
     assert left_out == []
     images = [ax.get_images()[0].get_array() for ax in figures["photo_snapshot"].axes]
@@ -661,11 +662,11 @@ def test_a_photo_without_dump_or_data_is_left_out_with_its_reason(
     pictures: Path, figures: dict[str, Figure], tmp_path: Path
 ) -> None:
     (tmp_path / "dump/g1_plain/snapshot_k3/labels.npy").unlink()
-    _, left_out = photo.draw(check.load(pictures), tmp_path, Choice())
+    _, left_out = image.draw(schema.load(pictures), tmp_path, Options())
     assert left_out == ["photo (snapshot_k3): no row has a dump beside the record, run with --dump"]
     assert len(figures["photo_snapshot"].axes) == 2
     (tmp_path / "cache/snapshot.npy").unlink()
-    drawn, left_out = photo.draw(check.load(pictures), tmp_path, Choice())
+    drawn, left_out = image.draw(schema.load(pictures), tmp_path, Options())
     assert drawn == []
     assert "snapshot.npy is missing" in left_out[0]
 
@@ -745,7 +746,7 @@ def test_records_of_one_kind_of_machine_are_one(tmp_path: Path, capsys: pytest.C
     paths = [
         sample_record.write(document, tmp_path / name) for document, name in ((first, "one.json"), (second, "two.json"))
     ]
-    (record,) = together([check.load(path) for path in paths])
+    (record,) = together([schema.load(path) for path in paths])
     assert set(record.workloads) == family | rest
     assert record.skipped == len([row for row in second["rows"] if row["workload"] == "grapes_k16"])
     assert "2026-11-20 23:00:00 UTC, 2026-11-21 08:00:00 UTC" in record.footer()
@@ -862,7 +863,7 @@ def test_text_is_broken_where_it_ends() -> None:
 
 def test_the_roof_has_a_cell_per_rung_and_workload(figures: dict[str, Figure], tmp_path: Path) -> None:
     record = roofed()
-    drawn, left_out = roof.draw(record, tmp_path, Choice())
+    drawn, left_out = percent_of_peak.draw(record, tmp_path, Options())
     assert [stem for stem, _ in drawn] == ["roof_gpu_iteration"]
     assert left_out == ["roof (cpu, iteration): no row states its percent of roof"]
     figure = figures["roof_gpu_iteration"]
@@ -876,15 +877,15 @@ def test_the_roof_has_a_cell_per_rung_and_workload(figures: dict[str, Figure], t
     )
     assert "embedding\n(bytes)" in page
     assert any(text.startswith("refused [") for text in texts(figure, "gap"))
-    colours = {roof.shade(value)[0] for value in (0.05, 0.3, 8, 100)}
+    colours = {percent_of_peak.shade(value)[0] for value in (0.05, 0.3, 8, 100)}
     assert len(colours) == 4
-    assert roof.shade(0)[0] == roof.shade(0.1)[0]
+    assert percent_of_peak.shade(0)[0] == percent_of_peak.shade(0.1)[0]
 
 
 def test_the_tree_has_an_edge_per_base_with_the_gain_over_it(
     mixed: Record, figures: dict[str, Figure], tmp_path: Path
 ) -> None:
-    drawn, _ = tree.draw(mixed.only(["grapes_k300"]), tmp_path, Choice(workloads=("grapes_k300",)))
+    drawn, _ = tree.draw(mixed.only(["grapes_k300"]), tmp_path, Options(workloads=("grapes_k300",)))
     assert [stem for stem, _ in drawn] == ["tree_gpu_iteration_grapes_k300", "tree_cpu_iteration_grapes_k300"]
     figure = figures["tree_gpu_iteration_grapes_k300"]
     edges = {line.get_gid() for line in figure.axes[0].get_lines() if (line.get_gid() or "").startswith("edge")}
@@ -925,7 +926,7 @@ def with_zeros(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_time_per_file_has_a_line_per_variant_in_the_order_of_zeros(figures: dict[str, Figure], tmp_path: Path) -> None:
     record = newer(with_zeros(sample_record.make()))
-    drawn, _ = files.draw(record, tmp_path, Choice())
+    drawn, _ = per_workload.draw(record, tmp_path, Options())
     assert [stem for stem, _ in drawn] == ["files_gpu_iteration_cloud", "files_cpu_iteration_cloud"]
     ax = figures["files_gpu_iteration_cloud"].axes[0]
     lines = {line.get_gid(): line.get_ydata() for line in ax.get_lines() if (line.get_gid() or "").startswith("line")}
@@ -963,7 +964,7 @@ def test_convergence_shows_the_time_of_each_iteration_and_what_was_counted(
     figures: dict[str, Figure], tmp_path: Path
 ) -> None:
     record = timed_iterations()
-    drawn, left_out = convergence.draw(record, tmp_path, Choice())
+    drawn, left_out = convergence.draw(record, tmp_path, Options())
     stems = {stem for stem, _ in drawn if stem.startswith("convergence_gpu_")}
     # A page per workload, one for the whole family of many.
     assert stems == {f"convergence_gpu_{w.name}" for w in record.workloads.values() if w.family != "cloud"} | {
@@ -985,7 +986,7 @@ def test_a_variant_that_counts_is_never_one_of_the_grey_lines(figures: dict[str,
     slow = "v01_an_idea_with_a_long_name"
     for row in document["rows"]:
         row["counters"] = {"distances": [6497 * 16, 3000]} if row["variant"] == slow and row["median_ms"] else {}
-    convergence.draw(record_of(document), tmp_path, Choice())
+    convergence.draw(record_of(document), tmp_path, Options())
     (legend,) = figures["convergence_gpu_grapes_k16"].legends
     names = [text.get_text() for text in legend.get_texts()]
     assert slow in names and any(name.endswith(" others") for name in names)
@@ -1022,7 +1023,7 @@ def test_points_in_the_plane_are_drawn_by_label_with_centroids(
     n: int, k: int, figures: dict[str, Figure], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LADDER_CACHE", str(tmp_path / "nothing"))
-    drawn, left_out = points.draw(check.load(plane(tmp_path, n, k)), tmp_path, Choice())
+    drawn, left_out = points.draw(schema.load(plane(tmp_path, n, k)), tmp_path, Options())
     assert (left_out, [stem for stem, _ in drawn]) == ([], ["points_mine"])
     figure = figures["points_mine"]
     ax = figure.axes[0]
@@ -1056,7 +1057,7 @@ def test_what_is_kept_of_a_plane_is_drawn_without_its_dump(
     assert capsys.readouterr().out == f"{kept}\n" and kept.stat().st_size < 200_000
     shutil.rmtree(tmp_path / "dump")
     (tmp_path / "mine.npy").unlink()
-    drawn, left_out = points.draw(check.load(path), tmp_path, Choice())
+    drawn, left_out = points.draw(schema.load(path), tmp_path, Options())
     assert (left_out, len(drawn)) == ([], 1)
     ax, beside = figures["points_mine"].axes[:2]
     (scatter,) = [c for c in ax.collections if c.get_gid() == "points"]
@@ -1070,7 +1071,7 @@ def test_what_is_kept_of_a_plane_is_drawn_without_its_dump(
     with np.load(kept) as file:
         np.savez(kept, **(dict(file) | {"sizes": sizes[:4]}))
     with pytest.raises(RecordError, match="is not of mine"):
-        points.draw(check.load(path), tmp_path, Choice())
+        points.draw(schema.load(path), tmp_path, Options())
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -1089,18 +1090,18 @@ def test_points_are_found_by_hand_or_left_out_with_the_reason(
     figures: dict[str, Figure], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LADDER_CACHE", str(tmp_path / "nothing"))
-    record = check.load(plane(tmp_path, 60, 4))
+    record = schema.load(plane(tmp_path, 60, 4))
     elsewhere = tmp_path / "elsewhere.npy"
     (tmp_path / "mine.npy").rename(elsewhere)
-    _, left_out = points.draw(record, tmp_path, Choice())
+    _, left_out = points.draw(record, tmp_path, Options())
     assert left_out == ["points (mine): its points were not found, name their file by --points"]
-    drawn, _ = points.draw(record, tmp_path, Choice(points=elsewhere))
+    drawn, _ = points.draw(record, tmp_path, Options(points=elsewhere))
     assert len(drawn) == 1
     np.save(elsewhere, np.zeros((61, 2)))
     with pytest.raises(RecordError, match=r"its shape \(61, 2\) is not that of mine \(60, 2\)"):
-        points.draw(record, tmp_path, Choice(points=elsewhere))
+        points.draw(record, tmp_path, Options(points=elsewhere))
     (tmp_path / "dump" / "labels.npy").unlink()
-    _, left_out = points.draw(record, tmp_path, Choice())
+    _, left_out = points.draw(record, tmp_path, Options())
     assert left_out == ["points (mine): no row has a dump beside the record, run with --dump"]
 
 
@@ -1148,15 +1149,15 @@ def test_pages_are_legible(
             record = record.only(["grapes_k100", "grapes_k1500", "embedding", "cloud"])
         for name in ("ladder", "tree", "scopes", "sweep", "files", "convergence"):
             draw.FIGURES[name](record, tmp_path, ITERATION)
-        ladder.draw(record, tmp_path, Choice(scopes=("iteration",), over="base"))
+        ladder.draw(record, tmp_path, Options(scopes=("iteration",), over="base"))
     elif which == "roofed":
-        roof.draw(roofed(), tmp_path, Choice())
+        percent_of_peak.draw(roofed(), tmp_path, Options())
     elif which == "swept":
-        tuning.draw(request.getfixturevalue(which), tmp_path, Choice())
+        tuning.draw(request.getfixturevalue(which), tmp_path, Options())
     elif which == "mapped":
-        shapes.draw(record_of(with_gaps(sample_record.grid())), tmp_path, Choice())
+        shape_map.draw(record_of(with_gaps(sample_record.grid())), tmp_path, Options())
     else:
-        convergence.draw(timed_iterations(), tmp_path, Choice())
+        convergence.draw(timed_iterations(), tmp_path, Options())
     assert len(figures) > {"roofed": 0, "swept": 1, "mapped": 1}.get(which, 5)
     found = {stem: overlaps(figure)[:5] for stem, figure in figures.items()}
     assert {stem: overlapping for stem, overlapping in found.items() if overlapping} == {}
@@ -1186,8 +1187,8 @@ def with_gaps(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_map_has_the_best_rung_over_the_best_peer_of_each_shape(figures: dict[str, Figure], tmp_path: Path) -> None:
     document = sample_record.grid()
-    assert check.violations(document) == []
-    drawn, left_out = shapes.draw(record_of(document), tmp_path, Choice(devices=("cuda",)))
+    assert schema.violations(document) == []
+    drawn, left_out = shape_map.draw(record_of(document), tmp_path, Options(devices=("cuda",)))
     assert [stem for stem, _ in drawn] == ["map_gpu_iteration", "map_gpu_solve"] and left_out == []
     page = figures["map_gpu_iteration"]
     # D = 32: four times faster than p_one; D = 2048: slower than it. p_two has no iteration.
@@ -1207,7 +1208,7 @@ def test_the_map_has_the_best_rung_over_the_best_peer_of_each_shape(figures: dic
 
 
 def test_ahead_is_blue_and_behind_is_orange(figures: dict[str, Figure], tmp_path: Path) -> None:
-    shapes.draw(record_of(sample_record.grid()), tmp_path, ITERATION)
+    shape_map.draw(record_of(sample_record.grid()), tmp_path, ITERATION)
     seen = set()
     for ax in figures["map_gpu_iteration"].axes:
         for square, text in zip(ax.patches, [t for t in ax.texts if t.get_gid() == "value"], strict=True):
@@ -1218,7 +1219,7 @@ def test_ahead_is_blue_and_behind_is_orange(figures: dict[str, Figure], tmp_path
 
 
 def test_the_map_says_where_there_is_no_peer_or_no_rung(figures: dict[str, Figure], tmp_path: Path) -> None:
-    shapes.draw(record_of(with_gaps(sample_record.grid())), tmp_path, ITERATION)
+    shape_map.draw(record_of(with_gaps(sample_record.grid())), tmp_path, ITERATION)
     page = figures["map_gpu_iteration"]
     assert sorted(texts(page, "gap")) == ["no peer [2]", "no rung [1]"]
     assert "[1] v1_few_threads is failed: ended by signal 9." in texts(page)
@@ -1233,14 +1234,14 @@ def test_without_peers_or_without_shapes_there_is_no_map(mixed: Record, tmp_path
     document["rows"] = [row for row in document["rows"] if row["base"]]
     why = "no family with several D and K at the same N, and times of a rung and of a peer"
     for record in (record_of(document), mixed):
-        drawn, left_out = shapes.draw(record, tmp_path, Choice(devices=("cuda",), scopes=("iteration",)))
+        drawn, left_out = shape_map.draw(record, tmp_path, Options(devices=("cuda",), scopes=("iteration",)))
         assert drawn == [] and left_out == [f"map (gpu, iteration): {why}"]
 
 
 def test_names_are_short_only_where_that_tells_them_apart() -> None:
-    assert shapes.short_names(["v1_one", "v2_two"], 9) == {"v1_one": "v1_one", "v2_two": "v2_two"}
-    assert shapes.short_names(["v1_one", "v2_two"], 0.5) == {"v1_one": "v1", "v2_two": "v2"}
-    assert shapes.short_names(["p_one", "p_two"], 0.1) == {"p_one": "p_one", "p_two": "p_two"}
+    assert shape_map.short_names(["v1_one", "v2_two"], 9) == {"v1_one": "v1_one", "v2_two": "v2_two"}
+    assert shape_map.short_names(["v1_one", "v2_two"], 0.5) == {"v1_one": "v1", "v2_two": "v2"}
+    assert shape_map.short_names(["p_one", "p_two"], 0.1) == {"p_one": "p_one", "p_two": "p_two"}
 
 
 # -------------------------------------------------------------------------------------------------------- the table

@@ -9,28 +9,20 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import cards
-import check
-import counters
-import curves
-import draw
-import files
-import gain
 import numpy as np
-import overview
 import pytest
-import record as records
 import sample_record
-import seeds
-import sources
-import story
-import style
-from choice import Choice
 from conftest import Ladder
-from gain import Gain
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from record import Gap, Record, RecordError, Rung, from_document
+
+from plots import draw, ladder_page, seeds_page
+from plots.figures import counters, curves, overview, per_workload
+from plots.lib import cards, claims, schema, sources, speedup, style
+from plots.lib import record as records
+from plots.lib.options import Options
+from plots.lib.record import Gap, Record, RecordError, Rung, from_document
+from plots.lib.speedup import Gain
 
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = json.loads((ROOT / "datasets" / "catalogue.json").read_text())
@@ -127,10 +119,10 @@ class Drawn:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(style.Page, "save", keep)
-            self.figures = seeds.draw_all(self.record, self.out, FOUND, own=())
+            self.figures = seeds_page.draw_all(self.record, self.out, FOUND, own=())
             one = self.record.only([next(iter(self.record.workloads))])
-            section = draw.draw_record(one, self.out, ".", list(draw.MAIN_FIGURES), Choice(devices=(GPU,)))
-            self.ladder = seeds.own_page(one, section, self.out)
+            section = draw.draw_record(one, self.out, ".", list(draw.MAIN_FIGURES), Options(devices=(GPU,)))
+            self.ladder = seeds_page.own_page(one, section, self.out)
 
     def words(self, stem: str) -> str:
         return " ".join(text.get_text() for text in self.pages[stem].findobj(Text))
@@ -169,7 +161,7 @@ def test_a_source_stands_beside_ours_with_its_own_numbers(drawn: Drawn) -> None:
         page = (drawn.out / f"{source.seed}.html").read_text()
         for own in source.tables:
             assert own["hardware"] in page and own["place"] in page
-        assert all(seeds.escaped(c.stated) in page for c in source.claims)
+        assert all(seeds_page.escaped(c.stated) in page for c in source.claims)
         own_figures = [f for f in drawn.figures if f.stem.startswith(source.seed)]
         assert page.count("data:image/svg+xml;base64,") == sum(f.drawn for f in own_figures)
         assert ' src="http' not in page
@@ -189,15 +181,15 @@ def test_what_a_partial_record_lacks_is_said_with_the_command_that_measures_it(t
     document["rows"] = [row for row in document["rows"] if row["variant"] == solo]
     record = from_document(document, tmp_path / "record.json")
     spec = FOUND[-1].figures[1]
-    figure = seeds.draw_figure(record, FOUND[-1], spec, tmp_path)
+    figure = seeds_page.draw_figure(record, FOUND[-1], spec, tmp_path)
     assert not figure.drawn and not list(tmp_path.iterdir())
-    text = seeds.lacks_text(figure.lacks)
+    text = seeds_page.lacks_text(figure.lacks)
     assert spec.methods[1].rung in text and f"--scopes {spec.scope}" in text and solo not in text
 
 
 def test_pictures_are_written_and_not_empty(drawn: Drawn, tmp_path: Path) -> None:
     source, spec = next((s, f) for s, f in ALL if f.kind == "curves")
-    figure = seeds.draw_figure(drawn.record, source, spec, tmp_path)
+    figure = seeds_page.draw_figure(drawn.record, source, spec, tmp_path)
     for kind in ("png", "svg"):
         assert (tmp_path / f"{figure.stem}.{kind}").stat().st_size > 10_000
 
@@ -259,7 +251,7 @@ def claim(ratio: float | None, faster: bool = True) -> sources.Claim:
 def test_a_verdict_follows_from_the_claim_and_the_interval(
     ratio: float | None, faster: bool, ours: tuple[float, float, float], expected: str
 ) -> None:
-    assert story.verdict_of(claim(ratio, faster), Gain(*ours, "how", False, ("w",))) == expected
+    assert claims.verdict_of(claim(ratio, faster), Gain(*ours, "how", False, ("w",))) == expected
 
 
 def pair(comparisons: list[dict[str, Any]]) -> Record:
@@ -270,17 +262,17 @@ def pair(comparisons: list[dict[str, Any]]) -> Record:
 
 
 def test_sessions_in_turns_are_believed_before_single_ones() -> None:
-    apart = gain.between(pair([]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
-    assert isinstance(apart, Gain) and apart.value == pytest.approx(2, rel=0.02) and apart.how == gain.APART
+    apart = speedup.between(pair([]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
+    assert isinstance(apart, Gain) and apart.value == pytest.approx(2, rel=0.02) and apart.how == speedup.APART
     assert apart.low < 2 / 1.03 and apart.high > 2 * 1.02
     compared = {
         "base": "b", "candidate": "r", "workload": "grapes", "device": GPU, "scope": "assign",
         "ratio": 0.8, "low": 0.75, "high": 0.9, "base_ms": 4.0, "candidate_ms": 3.2,
     }  # fmt: skip
-    turns = gain.between(pair([compared]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
-    assert isinstance(turns, Gain) and turns.how == gain.INTERLEAVED
+    turns = speedup.between(pair([compared]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
+    assert isinstance(turns, Gain) and turns.how == speedup.INTERLEAVED
     assert (turns.value, turns.low, turns.high) == pytest.approx((1.25, 1 / 0.9, 1 / 0.75))
-    assert isinstance(gain.between(pair([]), Rung("b", GPU), Rung("x", GPU), "grapes", "assign"), Gap)
+    assert isinstance(speedup.between(pair([]), Rung("b", GPU), Rung("x", GPU), "grapes", "assign"), Gap)
 
 
 def test_why_is_said_of_measured_claims_alone() -> None:
@@ -288,7 +280,7 @@ def test_why_is_said_of_measured_claims_alone() -> None:
         for told in source.claims:
             assert set(told.why) <= {"holds", "weaker", "gone"}
             empty = Record(pair([]).sources, {}, [])
-            assert story.cells(story.judged(empty, told))[-2:] == ("not measured", "")
+            assert claims.cells(claims.judged(empty, told))[-2:] == ("not measured", "")
 
 
 # ---------------------------------------------------------------------------------------------------- docs/ladder.md
@@ -296,7 +288,7 @@ def test_why_is_said_of_measured_claims_alone() -> None:
 
 def test_the_page_of_the_ladder_says_what_the_committed_records_say(capsys: pytest.CaptureFixture[str]) -> None:
     path = ROOT / "docs" / "ladder.md"
-    assert story.main(["--check", str(path)]) == 0, capsys.readouterr().err
+    assert ladder_page.main(["--check", str(path)]) == 0, capsys.readouterr().err
     text = path.read_text()
     assert all(f"### `{name}`" in text for name in cards.load())
     pictures = re.findall(r"\]\((ladder/[^)]+)\)", text)
@@ -312,7 +304,7 @@ def test_pictures_that_a_page_shows_are_there(page: Path) -> None:
 def test_a_number_typed_by_hand_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "ladder.md"
     path.write_text((ROOT / "docs" / "ladder.md").read_text().replace("1", "2", 1))
-    assert story.main(["--check", str(path)]) == 1
+    assert ladder_page.main(["--check", str(path)]) == 1
     assert "plots/story.py" in capsys.readouterr().err
 
 
@@ -320,14 +312,14 @@ def test_the_counter_that_a_card_names_is_stated(drawn: Drawn) -> None:
     profile = counters.beside(drawn.record)
     known = cards.load()
     shown = [replace(known[name], counter="registers") for name in drawn.variants if known[name].shows == "assign"]
-    said = [text for card in shown if (text := story.counter_text(profile, card))]
+    said = [text for card in shown if (text := ladder_page.counter_text(profile, card))]
     assert said and all(
         text.startswith("`registers` on `points2d_k_100`: ") and "what registers teaches" in text for text in said
     )
-    assert {story.counter_text(profile, replace(card, counter="")) for card in shown} == {""}
-    assert story.counter_text(None, shown[0]) == ""
+    assert {ladder_page.counter_text(profile, replace(card, counter="")) for card in shown} == {""}
+    assert ladder_page.counter_text(None, shown[0]) == ""
     with pytest.raises(RecordError, match=r"\.counter is warmth, which .* has not: name one of "):
-        story.counter_text(profile, replace(shown[0], counter="warmth"))
+        ladder_page.counter_text(profile, replace(shown[0], counter="warmth"))
 
 
 @pytest.mark.parametrize(
@@ -336,7 +328,7 @@ def test_the_counter_that_a_card_names_is_stated(drawn: Drawn) -> None:
      (6_250_000, "", "6.25 million"), (0, "byte", "0 byte")],
 )  # fmt: skip
 def test_large_counts_are_said_short(value: float, unit: str, text: str) -> None:
-    assert story.counted(value, unit) == text
+    assert ladder_page.counted(value, unit) == text
 
 
 def test_libraries_from_a_record_of_their_own_join_the_figures_of_001(
@@ -361,11 +353,13 @@ def test_libraries_from_a_record_of_their_own_join_the_figures_of_001(
         sample_record.write(every | {"workloads": kept, "rows": of}, tmp_path / name)
         for name, of in (("record.json", ours), ("record_peers.json", peers))
     ]
-    (record,) = records.together([check.load(path) for path in paths])
+    (record,) = records.together([schema.load(path) for path in paths])
     pages: dict[str, Figure] = {}
     monkeypatch.setattr(style.Page, "save", lambda page, _, stem: pages.update({stem: page.figure}))
     done = {
-        s.id: seeds.draw_figure(record, source, s, tmp_path) for s in source.figures if s.id in ("files", "averages")
+        s.id: seeds_page.draw_figure(record, source, s, tmp_path)
+        for s in source.figures
+        if s.id in ("files", "averages")
     }
     assert all(figure.drawn and figure.lacks == [] for figure in done.values())
     assert all(record.row(Rung(row["variant"], row["device"]), row["workload"], "solve").timed for row in peers)
@@ -409,7 +403,7 @@ def test_without_a_gpu_the_committed_ladder_comes_first_and_simt_is_right_in_gre
 
 def test_committed_records_are_sound_and_found() -> None:
     found = records.committed()
-    assert found and all(check.load(path).rows for path in found)
+    assert found and all(schema.load(path).rows for path in found)
     assert not {"latest", "local"} & {path.parent.name for path in found}
 
 
@@ -430,6 +424,6 @@ def test_files_without_a_time_leave_no_gap(tmp_path: Path, monkeypatch: pytest.M
     curves.draw(from_document(document, Path("record.json")), spec, "files", [], tmp_path, "files")
     (panel,) = pages["files"].axes
     names = [text.get_text().split("\n")[0] for text in panel.get_xticklabels()]
-    assert sorted(names) == [name.removeprefix(files.common_beginning(timed)) for name in timed]
+    assert sorted(names) == [name.removeprefix(per_workload.common_beginning(timed)) for name in timed]
     for line in (line for line in panel.get_lines() if str(line.get_gid()).startswith("line")):
         assert list(line.get_xdata()) == list(panel.get_xticks())
