@@ -3,7 +3,8 @@
 `python -m plots.table RECORD [RECORD...] --markdown` prints it: variants by workloads; median of an iteration, speedup
 over the root, percent of roof; and beside each variant what it gained over its base. With `--over base` the speedups in
 the cells are those. `--update README.md` puts it between the marks <!-- ladder:table --> and <!-- /ladder:table -->;
-`--check README.md` exits 1 where the file says anything else. `--whole-run WORKLOAD` puts a sentence before it: the fastest run from host memory to host memory.
+`--check README.md` exits 1 where the file says anything else. `--whole-run WORKLOAD` puts a sentence before it:
+the fastest run from host memory to host memory.
 """
 
 from __future__ import annotations

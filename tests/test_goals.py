@@ -76,7 +76,8 @@ def test_a_number_changed_by_hand_is_found(tmp_path: Path, capsys: pytest.Captur
     (ms,) = re.findall(r"\| at most 16 ms \| ([0-9.]+) ms \|", PAGE.read_text())
     path.write_text(PAGE.read_text().replace(f"| {ms} ms |", "| 15.9 ms |"))
     assert goals_page.main(["--check", str(path)]) == 1
-    assert capsys.readouterr().err == f"{path}: is not what the records say; run `plots/goals.py --update {path}`.\n"
+    command = f"python -m plots.goals_page --update {path}"
+    assert capsys.readouterr().err == f"{path}: is not what the records say; run `{command}`.\n"
 
 
 def test_what_no_record_has_is_in_the_plan_of_the_goals() -> None:

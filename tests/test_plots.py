@@ -649,7 +649,7 @@ def test_the_photo_is_rebuilt_from_labels_and_centroids(
     assert [stem for stem, _ in drawn] == ["photo_snapshot"]
     assert left_out == []
     images = [ax.get_images()[0].get_array() for ax in figures["photo_snapshot"].axes]
-    assert [image.shape for image in images] == [(4, 6, 3)] * 3
+    assert [picture.shape for picture in images] == [(4, 6, 3)] * 3
     assert images[0][0, 5, 0] == pytest.approx(50 / 255)
     assert images[1][0, 1].tolist() == pytest.approx([1, 0, 0.2])
     assert images[2][0, 2].tolist() == pytest.approx([0, 1, 0])
@@ -1166,7 +1166,7 @@ def test_pages_are_legible(
         found_texts = figure.findobj(lambda artist: isinstance(artist, Text))
         assert min(text.get_fontsize() for text in found_texts if text.get_text()) >= NARROW_SMALLEST, stem
         page = texts(figure)
-        assert any(text.startswith("drawn by plots/draw.py record.json --only ") for text in page), stem
+        assert any(text.startswith("drawn by python -m plots.draw record.json --only ") for text in page), stem
         assert any("git 0123456789" in text for text in page), stem
 
 

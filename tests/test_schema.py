@@ -1,4 +1,4 @@
-"""The record's schema and plots/check.py: a sound record passes, and each way to break one is told apart."""
+"""The record's schema and plots.check: a sound record passes, and each way to break one is told apart."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "plots"))
-
 import sample_record
 
 from plots.lib import schema
@@ -206,8 +203,8 @@ def test_nan_is_not_json(tmp_path: Path) -> None:
 
 
 def run_check(*paths: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(HERE.parent / "plots" / "check.py"), *map(str, paths)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "plots.check", *map(str, paths)]
+    return subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, check=False)
 
 
 def test_the_program_says_which_record_is_broken(small: dict[str, Any], tmp_path: Path) -> None:

@@ -305,7 +305,7 @@ def test_a_number_typed_by_hand_is_found(tmp_path: Path, capsys: pytest.CaptureF
     path = tmp_path / "ladder.md"
     path.write_text((ROOT / "docs" / "ladder.md").read_text().replace("1", "2", 1))
     assert ladder_page.main(["--check", str(path)]) == 1
-    assert "plots/story.py" in capsys.readouterr().err
+    assert "python -m plots.ladder_page" in capsys.readouterr().err
 
 
 def test_the_counter_that_a_card_names_is_stated(drawn: Drawn) -> None:

@@ -393,8 +393,8 @@ def test_check_tells_what_is_wrong_with_tuned_values(pretended: Pretended) -> No
     document = json.loads(file.read_text())
     document["entries"] *= 2
     file.write_text(json.dumps(document))
-    command = [sys.executable, str(ROOT / "plots" / "check.py"), str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "plots.check", str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "is there twice" in done.stderr
     document["entries"] = [document["entries"][0] | {"axes": {"block": "large"}}]
     assert '"large" is not of type "integer"' in schema.violations(document)[0]
