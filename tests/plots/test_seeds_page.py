@@ -24,7 +24,7 @@ from plots.lib.options import Options
 from plots.lib.record import Gap, Record, RecordError, Rung, from_document
 from plots.lib.speedup import Gain
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = json.loads((ROOT / "datasets" / "catalogue.json").read_text())
 FOUND = sources.load_all()
 GPU, CPU = "cuda", "cpu"

@@ -18,7 +18,7 @@ from plots.goals_page import Goal, Result
 from plots.lib import style
 from plots.lib.record import Record, from_document
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "goals.md"
 GPU = "cuda"
 W, OTHER = (sample_record.workload(name, "grapes", 1000, 4, 16, "fixed:12") for name in ("grapes_a", "grapes_b"))
