@@ -11,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import check
 import pytest
 from conftest import ROOT, Ladder
 from pretended import END, GPUS, Pretended, doing, session
 from pretended_ncu import PretendedNcu
+
+from plots.lib import schema
 
 Profile = dict[str, Any]
 PERMISSION = (
@@ -49,7 +50,7 @@ class Bench:
 
     def profiles(self) -> dict[tuple[str, str, str], Profile]:
         document = json.loads(self.file.read_text())
-        assert check.violations(document) == []
+        assert schema.violations(document) == []
         return {(p["variant"], p["workload"], p["scope"]): p for p in document["profiles"]}
 
     def make(self, *words: str, status: int = 0, **environment: str) -> dict[tuple[str, str, str], Profile]:
@@ -332,13 +333,13 @@ def test_each_way_to_break_a_profile_is_told(bench: Bench) -> None:
     for name, (breaking, word) in BROKEN.items():
         document = copy.deepcopy(sound)
         breaking(document)
-        found = check.violations(document)
+        found = schema.violations(document)
         assert found and word in " ".join(found), name
 
 
 def test_committed_profiles_are_sound() -> None:
     for file in (ROOT / "results").glob("*/profile.json"):
-        assert check.violations(json.loads(file.read_text())) == [], file
+        assert schema.violations(json.loads(file.read_text())) == [], file
 
 
 def test_the_documentation_says_what_each_metric_tells(bench: Bench) -> None:

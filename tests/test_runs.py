@@ -10,12 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import check
 import numpy as np
 import pytest
 import sample_record
 from conftest import ROOT, Ladder
 from pretended import END, GPUS, SCOPES, Pretended, doing, result, session, timed
+
+from plots.lib import schema
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def by_scope(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def sound(record: dict[str, Any]) -> dict[str, Any]:
-    assert check.violations(record) == []
+    assert schema.violations(record) == []
     return record
 
 
@@ -525,7 +526,7 @@ def join(ladder: Ladder, *pieces: dict[str, Any]) -> dict[str, Any]:
     done = try_join(ladder, *pieces)
     assert done.returncode == 0, done.stderr
     record = json.loads((ladder.folder / "joined" / "all.json").read_text())
-    assert check.violations(record) == []
+    assert schema.violations(record) == []
     return record
 
 
@@ -606,7 +607,7 @@ def test_a_joined_record_may_keep_some_samples_of_many(ladder: Ladder) -> None:
     names = [sample_record.write(document, ladder.folder / f"{i}.json") for i, document in enumerate([many, few])]
     assert ladder("join", ladder.folder / "all.json", *names, "--samples", 50).returncode == 0
     record = json.loads((ladder.folder / "all.json").read_text())
-    assert check.violations(record) == []
+    assert schema.violations(record) == []
     (of_many, of_few) = record["rows"]
     assert of_few == few["rows"][0]
     assert of_many["samples_taken"] == 1001 and len(of_many["samples_ms"]) == 50
@@ -617,9 +618,9 @@ def test_a_joined_record_may_keep_some_samples_of_many(ladder: Ladder) -> None:
     assert of_many["sm_mhz"] == [1000 + ms for ms in of_many["samples_ms"]]
 
     of_many["median_ms"] += 0.4
-    assert "but the 50 that are kept have it between" in " ".join(check.violations(record))
+    assert "but the 50 that are kept have it between" in " ".join(schema.violations(record))
     of_many |= {"median_ms": of_many["median_ms"] - 0.4, "samples_taken": 20}
-    assert "samples_taken is 20, but 50 are kept" in " ".join(check.violations(record))
+    assert "samples_taken is 20, but 50 are kept" in " ".join(schema.violations(record))
 
 
 def test_a_dump_is_found_from_the_joined_record(ladder: Ladder) -> None:
