@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -21,6 +23,7 @@ PLAIN_TOOLS = (
 )
 
 CMAKE = """#!/bin/bash
+echo "$@" >>"$PWD/cmake-calls"
 case $1 in
   --version) echo "cmake version 3.28.3" ;;
   --preset) echo "-- Build files have been written to: $PWD/build" ;;
@@ -93,7 +96,9 @@ def test_help_names_every_step(checkout: Path) -> None:
         assert f"\n  {step} " in answer.stdout
 
 
-@pytest.mark.parametrize("arguments", [["launch"], ["--jobs", "0"], ["--workloads"], ["run", "--colour"]])
+@pytest.mark.parametrize(
+    "arguments", [["launch"], ["--jobs", "0"], ["--workloads"], ["run", "--colour"], ["test", "--all", "--ci"]]
+)
 def test_bad_usage_is_2_and_does_nothing(checkout: Path, arguments: list[str]) -> None:
     answer = run_all(checkout, *arguments)
     assert answer.returncode == 2 and arguments[-1] in answer.stderr
@@ -190,6 +195,26 @@ def test_a_variant_that_does_not_compile_is_named_and_its_old_module_not_run(che
     assert answer.returncode == 1 and "variants/v7_bad.cu does not compile" in answer.stderr
     assert [path.name for path in modules.iterdir()] == ["v6_good.so"]
     assert drawn(checkout)
+
+
+@pytest.mark.parametrize(
+    ("option", "presets"),
+    [([], ["default", "asan"]), (["--ci"], ["ci", "asan-ci"]), (["--all"], ["default", "asan-all"])],
+)
+def test_the_tests_are_built_by_presets(checkout: Path, option: list[str], presets: list[str]) -> None:
+    python = checkout / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    for program in (python, checkout / "tools" / "ctest"):
+        put(program, "#!/bin/bash\n")
+    stamp = hashlib.sha256((checkout / "requirements.txt").read_bytes()).hexdigest()
+    (python.parent.parent / "ready").write_text(f"{checkout} {stamp}  -\n")
+    answer = run_all(checkout, "test", "--no-install", *option)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    calls = [line.split() for line in (checkout / "cmake-calls").read_text().splitlines()]
+    assert [words[1] for words in calls if words[0] == "--preset"] == presets
+    assert [words[2] for words in calls if words[0] == "--build"] == presets
+    known = {preset["name"] for preset in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
+    assert set(presets) <= known
 
 
 def test_the_shell_scripts_are_clean() -> None:
