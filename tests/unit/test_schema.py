@@ -10,11 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import check
 import pytest
 import sample_record
 from conftest import FIXTURES, ROOT
-from record import RecordError
+
+from plots.lib import schema
+from plots.lib.record import RecordError
 
 VERSION_1 = FIXTURES / "records" / "version1.json"
 
@@ -202,8 +203,8 @@ def test_nan_is_not_json(tmp_path: Path) -> None:
 
 
 def run_check(*paths: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "plots" / "schema.py"), *map(str, paths)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "plots.check", *map(str, paths)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_the_program_says_which_record_is_broken(small: dict[str, Any], tmp_path: Path) -> None:
