@@ -140,7 +140,7 @@ def session(ms: float = 1.0) -> list[Event]:
 
 
 class Pretended:
-    """A build with the variants x1, x2 (cuda, and cpu where asked for) and a catalogue of small generated workloads."""
+    """A build with the variants x1, x2 (cuda, and cpu where asked for) and a workloads.json of small generated ones."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -155,7 +155,7 @@ class Pretended:
         self.sources = [self.source("grapes"), self.source("plums", d=4)]
         self.workloads = [self.workload("grapes"), self.workload("plums")]
         self.environment = {
-            "LADDER_CATALOGUE": str(folder / "catalogue.json"),
+            "LADDER_WORKLOADS_FILE": str(folder / "workloads.json"),
             "LADDER_CACHE": str(folder / "cache"),
             "LADDER_CEILINGS": str(folder / "ceilings"),
             "LADDER_GIT_SHA": "0" * 40,
@@ -208,8 +208,8 @@ class Pretended:
         self.plan["sessions"].setdefault(variant, session())
 
     def start(self, *words: str | Path, **environment: str) -> subprocess.Popen[str]:
-        catalogue = {"workloads": self.workloads, "sources": self.sources}
-        for name, document in (("plan", self.plan), ("catalogue", catalogue)):
+        workloads = {"workloads": self.workloads, "sources": self.sources}
+        for name, document in (("plan", self.plan), ("workloads", workloads)):
             part = self.folder / f"{name}.part"
             part.write_text(json.dumps(document))
             part.replace(self.folder / f"{name}.json")  # another run may be reading it

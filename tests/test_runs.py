@@ -189,7 +189,7 @@ def test_a_time_below_the_floor_is_invalid(pretended: Pretended, scope: str, ms:
     assert row["reason"].startswith("faster than this device can be") and words in row["reason"]
 
 
-def test_the_floor_is_no_judge_of_a_cpu(pretended: Pretended) -> None:
+def test_the_floor_does_not_reject_times_of_a_cpu(pretended: Pretended) -> None:
     pretended.add("x1", "cpu")
     pretended.plan["sessions"]["x1"] = [timed("assign", 1e-7), result(), END]
     row = sound(pretended.run("--device", "cpu", "--scopes", "assign"))["rows"][0]

@@ -1,5 +1,5 @@
 // Wrong on purpose: labels are right in the first iteration and after the sixth, and nonsense between.
-// sanitized: the judge looks at labels that are no labels
+// sanitized: validation reads labels that are no labels
 // rejected: checked labels are wrong in iteration 2
 #include "../../variants/parts/assign_rows.cuh"
 #include "../../variants/parts/update_shared.cuh"
