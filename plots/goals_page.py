@@ -44,7 +44,7 @@ from plots.lib.style import COLOURS, GREY, SMALL, WIDTH, Page, linear_ticks, tex
 
 DEVICE = "cuda"
 GOALS = ROOT / "docs" / "goals.json"
-CATALOGUE = ROOT / "datasets" / "catalogue.json"
+WORKLOADS_FILE = ROOT / "datasets" / "workloads.json"
 NAMES = (
     "grid.json",
     "grid_peers.json",
@@ -134,20 +134,20 @@ def goal_of(entry: dict[str, Any], known: Sequence[str], path: Path) -> Goal:
         raise RecordError(f"{name} has kernels_of {goal.kernels_of}, which must be a workload, a scope, maybe a note.")
     for pattern in (goal.map or goal.workload, *([goal.kernels_of["workload"]] if goal.kernels_of else [])):
         if not any(fnmatchcase(workload, pattern) for workload in known):
-            raise RecordError(f"{name} asks for workload {pattern}, which datasets/catalogue.json has not.")
+            raise RecordError(f"{name} asks for workload {pattern}, which datasets/workloads.json has not.")
     return goal
 
 
 def load_goals(path: Path) -> list[Goal]:
-    known = catalogued()
+    known = workload_names()
     found = read_json(path).get("goals")
     if not isinstance(found, list):
         raise RecordError(f"{path}: has no list of goals.")
     return [goal_of(entry, known, path) for entry in found]
 
 
-def catalogued() -> list[str]:
-    return [workload["name"] for workload in read_json(CATALOGUE)["workloads"]]
+def workload_names() -> list[str]:
+    return [workload["name"] for workload in read_json(WORKLOADS_FILE)["workloads"]]
 
 
 def usual_records() -> list[Path]:
@@ -214,7 +214,7 @@ def timed_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
 
 def ratio_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
     """Of a goal over libraries: the worst of its workloads."""
-    names = goal.workloads(catalogued())
+    names = goal.workloads(workload_names())
     counted = [counting(record, goal) for record in records if set(names) & set(record.workloads)]
     peers: dict[str, None] = {}
     found: dict[str, Place | Gap] = dict.fromkeys(names, Gap("not run", "no rung has run there."))

@@ -12,8 +12,8 @@
 #include "base/parallel.hpp"
 #include "contract/contract.hpp"
 #include "protocol/request.hpp"
+#include "worker/device_helpers.hpp"
 #include "worker/memory_watch.hpp"
-#include "worker/stock.hpp"
 
 namespace ladder {
 
@@ -146,7 +146,7 @@ class Driver {
     if (host_memory())
       std::fill_n(s_->label, s_->n, -1);
     else
-      stock::poison_labels(s_->label, s_->n, stream_);
+      device_helpers::poison_labels(s_->label, s_->n, stream_);
   }
   void poison_result() {
     synchronize();
@@ -200,7 +200,7 @@ class Driver {
     if (host_memory())
       std::fill_n(s_->chosen, s_->k, -1);
     else
-      stock::poison_labels(s_->chosen, s_->k, stream_);
+      device_helpers::poison_labels(s_->chosen, s_->k, stream_);
   }
   void initialise(uint64_t seed) {
     ready_to_draw(seed);
@@ -216,7 +216,7 @@ class Driver {
     if (host_memory())
       std::fill_n(previous_, s_->n, -1);
     else
-      stock::poison_labels(previous_, s_->n, stream_);
+      device_helpers::poison_labels(previous_, s_->n, stream_);
   }
   /// Back to where a solve begins.
   void restart(int at_offset) {
@@ -240,7 +240,7 @@ class Driver {
     }
     const unsigned long long* count = s_->changed;
     if (!count) {
-      stock::count_changed(s_->label, previous_, s_->n, changed_, stream_);
+      device_helpers::count_changed(s_->label, previous_, s_->n, changed_, stream_);
       count = &changed_->result;
     }
     check(cudaMemcpyAsync(changed_now_, count, sizeof *changed_now_, cudaMemcpyDeviceToHost, stream_),
@@ -293,7 +293,7 @@ class Driver {
   std::optional<MemoryWatch> memory_;
   cudaStream_t stream_ = nullptr;
   int32_t* previous_ = nullptr;  // labels at the last count; on the device, or previous_host_
-  stock::Changed* changed_ = nullptr;
+  device_helpers::Changed* changed_ = nullptr;
   unsigned long long* changed_now_ = nullptr;  // page-locked: what the stop rule looks at in each iteration
   double prepare_seconds_ = 0;
 };

@@ -135,7 +135,7 @@ def test_all_takes_every_variant_on_its_lesson_and_resume_what_is_left(bench: Be
     bench.build.plan["sessions"]["x2"] = [{"event": "refused", "reason": "has seen enough grapes"}, END]
     bench.build.add("x3", kind="cpu")
     made = bench.make("--all", status=1)
-    assert {key[:2] for key in made} == {("x1", "grapes")}, "the first workload of the catalogue that it takes"
+    assert {key[:2] for key in made} == {("x1", "grapes")}, "the first workload of workloads.json that it takes"
     assert [request["workload"] for request in bench.build.asked()] == ["grapes", "grapes", "plums"]
     bench.build.plan["sessions"]["x2"] = session()
     made = bench.make("--all", "--resume")
@@ -146,10 +146,10 @@ def test_all_takes_every_variant_on_its_lesson_and_resume_what_is_left(bench: Be
     assert [request["variant"] for request in bench.build.asked()[4:]] == ["x1"], "of another build it is not"
 
 
-def test_the_catalogue_names_the_lessons_that_come_first() -> None:
-    catalogue = json.loads((ROOT / "datasets" / "catalogue.json").read_text())
-    assert catalogue["lessons"][0] == "kmcuda"
-    assert set(catalogue["lessons"]) <= {workload["name"] for workload in catalogue["workloads"]}
+def test_workloads_json_names_the_lessons_that_come_first() -> None:
+    document = json.loads((ROOT / "datasets" / "workloads.json").read_text())
+    assert document["lessons"][0] == "kmcuda"
+    assert set(document["lessons"]) <= {workload["name"] for workload in document["workloads"]}
 
 
 def test_a_scope_without_kernels_says_so(bench: Bench) -> None:

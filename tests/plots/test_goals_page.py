@@ -50,11 +50,11 @@ def result(wanted: Goal, *found: Record) -> Result:
 
 
 @pytest.fixture
-def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A catalogue of the made-up workloads."""
-    path = tmp_path / "catalogue.json"
+def workloads_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workloads.json of the made-up workloads."""
+    path = tmp_path / "workloads.json"
     path.write_text(json.dumps({"workloads": [{"name": w["name"]} for w in (W, OTHER)]}))
-    monkeypatch.setattr(goals_page, "CATALOGUE", path)
+    monkeypatch.setattr(goals_page, "WORKLOADS_FILE", path)
     return path
 
 
@@ -148,7 +148,7 @@ def test_a_plan_that_has_the_workload_is_what_measures_it(tmp_path: Path) -> Non
     assert f"make_record.py {plan} --out {tmp_path / 'goals.json'}` measures it." in found.lacks[0]
 
 
-def test_a_ratio_is_over_the_library_that_is_asked_for(catalogue: Path) -> None:
+def test_a_ratio_is_over_the_library_that_is_asked_for(workloads_file: Path) -> None:
     rungs = made("aaa", [solve("v1", "v0", 1.0)])
     peers = made("bbb", [solve("p_slow", "", 30.0), solve("p_fast", "", 5.0)])
     over = {name: result(goal(least=20, over=name), rungs, peers) for name in ("p_slow", "p_fast", "p_none")}
@@ -157,7 +157,7 @@ def test_a_ratio_is_over_the_library_that_is_asked_for(catalogue: Path) -> None:
     assert over["p_fast"].share == pytest.approx(4, rel=0.05) and "over `p_fast`" in over["p_fast"].measured
 
 
-def test_a_map_is_as_good_as_its_worst_shape(catalogue: Path) -> None:
+def test_a_map_is_as_good_as_its_worst_shape(workloads_file: Path) -> None:
     wanted = goal(workload="", map="grapes_*", least=1)
     rows = [solve("v1", "v0", 1.0), solve("p_lib", "", 3.0), solve("v1", "v0", 1.0, OTHER)]
     part = result(wanted, made("aaa", rows))
@@ -196,7 +196,7 @@ def test_kernels_that_take_most_of_the_time_stand_below_a_missed_goal(tmp_path: 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"workload": "pears"}, "asks for workload pears, which datasets/catalogue.json has not."),
+        ({"workload": "pears"}, "asks for workload pears, which datasets/workloads.json has not."),
         ({"kernels_of": {"workload": "pears", "scope": "solve"}}, "asks for workload pears, which"),
         ({"workload": "", "map": "pears_*"}, "asks for workload pears_*, which"),
         ({"mots": 3}, "has mots, which means nothing."),
@@ -207,7 +207,7 @@ def test_kernels_that_take_most_of_the_time_stand_below_a_missed_goal(tmp_path: 
     ],
 )
 def test_a_goal_that_is_none_is_one_sentence(
-    catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    workloads_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     change: dict[str, Any], says: str,
 ) -> None:  # fmt: skip
     entry = {"goal": "quick", "workload": W["name"], "scope": "solve", "most": 3, "limiter": "l", "tried": []} | change
@@ -222,7 +222,7 @@ def test_a_goal_that_is_none_is_one_sentence(
 
 
 def test_the_page_and_its_picture_are_written(
-    catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    workloads_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     about = {"scope": "solve", "limiter": "its arithmetic.", "tried": []}
     asked = [

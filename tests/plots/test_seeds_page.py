@@ -25,7 +25,7 @@ from plots.lib.record import Gap, Record, RecordError, Rung, from_document
 from plots.lib.speedup import Gain
 
 ROOT = Path(__file__).resolve().parents[2]
-CATALOGUE = json.loads((ROOT / "datasets" / "catalogue.json").read_text())
+WORKLOADS = json.loads((ROOT / "datasets" / "workloads.json").read_text())
 FOUND = sources.load_all()
 GPU, CPU = "cuda", "cpu"
 
@@ -44,10 +44,10 @@ def kept_workloads() -> list[dict[str, Any]]:
     """Of each family that a figure asks for a few."""
     specs = [f for s in FOUND for f in s.figures]
     globs = {g for f in specs for g in (*f.workloads, *(g for p in f.panels for g in p.get("workloads", ())))} - {"*"}
-    from_sources = {s["name"]: s for s in CATALOGUE["sources"]}
+    from_sources = {s["name"]: s for s in WORKLOADS["sources"]}
     made = []
     per_family: dict[str, int] = {}
-    for entry in CATALOGUE["workloads"]:
+    for entry in WORKLOADS["workloads"]:
         name, family = entry["name"], entry["family"]
         if name.endswith("_tiny") or not any(fnmatchcase(name, g) for g in globs) or per_family.get(family, 0) == 3:
             continue
@@ -198,7 +198,7 @@ def test_the_sources_name_only_rungs_and_workloads_that_exist() -> None:
     known = cards.load()
     assert {m.rung for _, f in ALL for m in f.methods if m.rung} <= set(known)
     assert {name for s in FOUND for c in s.claims for name in (c.rung, c.over)} <= set(known)
-    names = [w["name"] for w in CATALOGUE["workloads"]]
+    names = [w["name"] for w in WORKLOADS["workloads"]]
     for source in FOUND:
         for claim in source.claims:
             for pattern in (*claim.workloads, *claim.elsewhere):

@@ -181,7 +181,7 @@ def test_a_time_below_the_floor_is_invalid(fake: FakeBuild, scope: str, ms: floa
     assert row["reason"].startswith("faster than this device can be") and words in row["reason"]
 
 
-def test_the_floor_is_no_judge_of_a_cpu(fake: FakeBuild) -> None:
+def test_the_floor_does_not_reject_times_of_a_cpu(fake: FakeBuild) -> None:
     fake.add("x1", "cpu")
     fake.plan["sessions"]["x1"] = [timed("assign", 1e-7), result(), END]
     row = sound(fake.run("--device", "cpu", "--scopes", "assign"))["rows"][0]
