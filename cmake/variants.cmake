@@ -1,4 +1,4 @@
-# add_variants(FOLDER OUT [LINE]): every FOLDER/*.cu and *.cpp becomes a loadable module of its own, with its card
+# add_variants(FOLDER OUT [LINE]): every *.cu and *.cpp in FOLDER and in its chapters (FOLDER/*/, but FOLDER/common) becomes a loadable module of its own, with its card
 # beside it as JSON: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is there), OUT/cpu/ID.so. A new file needs no edit
 # anywhere; one that does not compile takes nothing else with it (build with --keep-going). A line `// link: NAME` in a
 # file links it; `// link on HOME: NAME` does so in the module for that home alone, which other homes do without. A line
@@ -139,7 +139,8 @@ function(devices_of_peer file result)
 endfunction()
 
 function(add_variants folder out)
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cu ${folder}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cu ${folder}/*.cpp ${folder}/*/*.cu ${folder}/*/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/common/")
   set(expected "")
   foreach(file IN LISTS sources)
     cmake_path(GET file STEM id)
@@ -172,7 +173,7 @@ function(add_variants folder out)
       endif()
     endforeach()
   endforeach()
-  file(GLOB peers CONFIGURE_DEPENDS ${folder}/*.py)
+  file(GLOB peers CONFIGURE_DEPENDS ${folder}/*.py ${folder}/*/*.py)
   foreach(file IN LISTS peers)
     file(STRINGS ${file} card REGEX "^CARD[ :=]" LIMIT_COUNT 1)
     if(NOT card)

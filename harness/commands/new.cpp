@@ -52,7 +52,7 @@ void set_card(std::vector<std::string>& lines, const std::string& base, const st
   }
 }
 
-/// The first comment names the revision by what stands before the first _ in its id: "// v06: ...".
+/// The first comment names the revision by what stands before the first _ in its id: "// v05: ...".
 void set_heading(std::string& first, const std::string& base, const std::string& id) {
   const auto stem = [](const std::string& name) { return name.substr(0, name.find('_')); };
   for (const std::string mark : {"// ", "# ", "\"\"\""}) {

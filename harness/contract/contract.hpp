@@ -196,21 +196,21 @@ struct State : Resources {
 struct Stateless {};
 
 /// A run of a variant that keeps state of its own: one struct, composed of the structs of the parts that it uses. A
-/// part that needs a struct of type X names the member it expects: s.own.sums.
-template <class T, class Own>
+/// part that needs a struct of type X names the member it expects: s.ws.sums.
+template <class T, class Workspace>
 struct Run : State<T> {
   using State<T>::State;
-  Own own;
+  Workspace ws;
 };
 
-/// One entry of a variant's table: a function of State<T>, or of the variant's Run<T, Own>.
-template <class T, class Own>
+/// One entry of a variant's table: a function of State<T>, or of the variant's Run<T, Workspace>.
+template <class T, class Workspace>
 struct PhaseEntry {
   void (*plain)(State<T>&) = nullptr;
-  void (*with_own)(Run<T, Own>&) = nullptr;
+  void (*with_workspace)(Run<T, Workspace>&) = nullptr;
   constexpr PhaseEntry(std::nullptr_t = nullptr) {}
   constexpr PhaseEntry(void (*f)(State<T>&)) : plain(f) {}
-  constexpr PhaseEntry(void (*f)(Run<T, Own>&)) : with_own(f) {}
+  constexpr PhaseEntry(void (*f)(Run<T, Workspace>&)) : with_workspace(f) {}
 };
 
 /// One function per phase; a null phase is one the variant does not have. In the order of their calls:
@@ -226,9 +226,9 @@ struct PhaseEntry {
 ///             that belong to the centroids before its last update, and fills s.reassigned. It may have its steps
 ///             beside it: the harness follows and times these, and has whole runs done by solve
 ///   download  labels (row order) and centroids (row-major) to s.result
-template <class T, class Own = Stateless>
+template <class T, class Workspace = Stateless>
 struct Phases {
-  PhaseEntry<T, Own> prepare, upload, restart, initialise, assign, update, iterate, solve, download;
+  PhaseEntry<T, Workspace> prepare, upload, restart, initialise, assign, update, iterate, solve, download;
 };
 
 /// A phase as the harness calls it, whatever state the variant keeps.
@@ -243,8 +243,8 @@ class Phase {
     function_ = reinterpret_cast<void (*)()>(function);
     call_ = [](void (*f)(), State<T>& s) { reinterpret_cast<void (*)(S&)>(f)(static_cast<S&>(s)); };
   }
-  template <class Own>
-  Phase(const PhaseEntry<T, Own>& entry) : Phase(entry.plain ? Phase(entry.plain) : Phase(entry.with_own)) {}
+  template <class Workspace>
+  Phase(const PhaseEntry<T, Workspace>& entry) : Phase(entry.plain ? Phase(entry.plain) : Phase(entry.with_workspace)) {}
   explicit operator bool() const { return function_ != nullptr; }
   void operator()(State<T>& s) const { call_(function_, s); }
 
@@ -260,8 +260,8 @@ struct PhaseTable {
   std::unique_ptr<State<T>> (*make)(const Problem<T>&, const Device&) = nullptr;
 
   PhaseTable() = default;
-  template <class Own>
-  PhaseTable(const Phases<T, Own>& p)
+  template <class Workspace>
+  PhaseTable(const Phases<T, Workspace>& p)
       : prepare(p.prepare),
         upload(p.upload),
         restart(p.restart),
@@ -272,7 +272,7 @@ struct PhaseTable {
         solve(p.solve),
         download(p.download),
         make([](const Problem<T>& problem, const Device& device) -> std::unique_ptr<State<T>> {
-          return std::make_unique<Run<T, Own>>(problem, device);
+          return std::make_unique<Run<T, Workspace>>(problem, device);
         }) {}
   explicit operator bool() const { return assign || iterate || solve || initialise; }
 };

@@ -200,12 +200,12 @@ json rule_of(const Stop& stop) {
 
 template <class T>
 json request(const char* call, PeerRun<T>& s) {
-  return {{"call", call}, {"run", s.own.id}, {"stop", rule_of(s.problem.stop)}, {"seed", s.problem.seed}};
+  return {{"call", call}, {"run", s.ws.id}, {"stop", rule_of(s.problem.stop)}, {"seed", s.problem.seed}};
 }
 
 template <class T>
 void ask(const char* call, PeerRun<T>& s) {
-  const json reply = s.own.peer->ask(request(call, s));
+  const json reply = s.ws.peer->ask(request(call, s));
   for (const json& count : reply.at("reassigned")) s.reassigned.push_back(count);
   for (const auto& [name, counts] : reply.at("counters").items()) {
     std::vector<int64_t>& all = s.counters[name];
@@ -215,7 +215,7 @@ void ask(const char* call, PeerRun<T>& s) {
 
 template <class T>
 void prepare(PeerRun<T>& s) {
-  auto& run = s.own;
+  auto& run = s.ws;
   run.peer = current;
   run.id = current->next_run();
 
@@ -256,7 +256,7 @@ void prepare(PeerRun<T>& s) {
 
 template <class T>
 void restart(PeerRun<T>& s) {
-  std::memcpy(s.own.centroids, s.problem.centroids, size_t(s.k) * s.d * sizeof(T));
+  std::memcpy(s.ws.centroids, s.problem.centroids, size_t(s.k) * s.d * sizeof(T));
   ask("restart", s);
 }
 

@@ -367,10 +367,10 @@ def test_a_row_without_a_direction_is_refused_with_its_number(ladder: Ladder, tm
 def test_what_no_variant_takes_is_an_error(ladder: Ladder, tmp_path: Path) -> None:
     write_points(tmp_path / "wide.npy", n=40, d=3000)
     words = ["run", "--data", tmp_path / "wide.npy", "--device", "simt", "--k", "30", "--out", tmp_path / "r.json"]
-    done = ladder(*words, "--variants", "v02_constant", *QUICK)
+    done = ladder(*words, "--variants", "v01a_constant", *QUICK)
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
-    assert "none of the chosen variants takes wide (40 x 3000, K = 30): v02_constant " in last and "65536" in last, last
+    assert "none of the chosen variants takes wide (40 x 3000, K = 30): v01a_constant " in last and "65536" in last, last
     assert {row["status"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]} == {"refused"}
 
 
@@ -402,7 +402,7 @@ def test_sparse_rows_are_the_points_that_they_stand_for(ladder: Ladder, tmp_path
     assert all((found[name] == right[name]).all() for name in ("labels", "centroids", "initial_centroids"))
     assert found["record"]["data_hash"] == right["record"]["data_hash"]
     assert found["record"]["nonzeros"] == len(at) and found["record"]["type"] == ("f64" if kind else "f32")
-    words = ["--variants", "v14_csr,v01_global", "--scopes", "upload", "--data", rows, "--init", init, *kind]
+    words = ["--variants", "v04a_csr,v01_global", "--scopes", "upload", "--data", rows, "--init", init, *kind]
     assert {row["status"] for row in ladder.run("--device", "simt", *words)["rows"]} == {"ok"}
 
 

@@ -1,4 +1,4 @@
-// Products of short rows by warpgroups, and the contest of v26b_warpgroups, on a GPU of compute capability 9.0: whole
+// Products of short rows by warpgroups, and the contest of v27_projection_filter, on a GPU of compute capability 9.0: whole
 // numbers, so that one value in a wrong place shows. Built where there is a GPU: cmake --build build --target cuda_test
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "../../variants/parts/warpgroup_contest.cuh"
+#include "../../variants/common/pruning/filter_sm90.cuh"
 #include "../simt/on_device.cuh"
 
 namespace {
@@ -31,7 +31,7 @@ void finish(const char* what) { check(cudaDeviceSynchronize(), what); }
 struct Problem {
   int n, k;
   std::vector<__half> x;        // n x width
-  std::vector<__half> c;        // NarrowGroups<width>::place(), whole tiles
+  std::vector<__half> c;        // NarrowMainloopSm90<width>::place(), whole tiles
   std::vector<float> products;  // n x k
   std::vector<int> order;       // of the points, any
 };
@@ -39,7 +39,7 @@ struct Problem {
 /// `beyond`: the halves of those centroids that fill the last tile.
 template <int width>
 Problem problem(int n, int k, float beyond) {
-  using Tile = NarrowGroups<width>;
+  using Tile = NarrowMainloopSm90<width>;
   std::mt19937 random(n * 31 + k);
   std::vector<int> x(size_t(n) * width), c(size_t(k) * width);
   for (auto* values : {&x, &c})
@@ -105,18 +105,18 @@ void for_widths(const Body& body) {
 // ------------------------------------------------------------------------------------------------------------ products
 
 template <int width>
-__global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGroups<width>::block, 1)
+__global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(NarrowMainloopSm90<width>::block, 1)
     matrix_kernel(const uint4* x, const unsigned char* c, const int* order, float* out, int* strangers, int n, int k) {
-  using Tile = NarrowGroups<width>;
-  const int thread = threadIdx.x % group_threads;
+  using Tile = NarrowMainloopSm90<width>;
+  const int thread = threadIdx.x % warpgroup_threads;
   int64_t own = -1;
   Tile::multiply(
       x, nullptr, c, n, k, [&](int i) { return order[i]; }, [&](int64_t first) { own = first; },
       [&](int first, typename Tile::Products& product) {
 #pragma unroll
         for (int e = 0; e < Tile::part_columns / 2; ++e) {
-          const int j = first + held_column(thread, e);
-          const int64_t i = own + held_row(thread, e);
+          const int j = first + accumulator_column(thread, e);
+          const int64_t i = own + accumulator_row(thread, e);
           if (i < n && j < k) out[int64_t(order[i]) * k + j] += product[e];
         }
       },
@@ -127,7 +127,7 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(NarrowGrou
 
 TEST_F(Contests, AllProductsAreThere) {
   for_widths([&]<int width>() {
-    using Tile = NarrowGroups<width>;
+    using Tile = NarrowMainloopSm90<width>;
     for_shapes<width>(far_above, [&](const Problem& p, int grid) {
       const Uploaded device(p);
       const OnDevice<float> out(p.products.size());  // zeros: what is written twice shows
@@ -148,13 +148,13 @@ TEST_F(Contests, AllProductsAreThere) {
 }
 
 TEST_F(Contests, ColumnsOfAThreadAreThoseOfItsProducts) {
-  using Tile = NarrowGroups<48>;
-  for (int thread = 0; thread < group_threads; ++thread)
+  using Tile = NarrowMainloopSm90<48>;
+  for (int thread = 0; thread < warpgroup_threads; ++thread)
     for (int own = 0; own < Tile::own_columns; ++own)
       for (int r = 0; r < 2; ++r) {
         const int e = Tile::element(own) + 2 * r;
-        ASSERT_EQ(Tile::column(thread, unsigned(own)), held_column(thread, e));
-        ASSERT_EQ(held_row(thread, 2 * r), held_row(thread, e));
+        ASSERT_EQ(Tile::column(thread, unsigned(own)), accumulator_column(thread, e));
+        ASSERT_EQ(accumulator_row(thread, 2 * r), accumulator_row(thread, e));
       }
 }
 
@@ -162,12 +162,12 @@ TEST_F(Contests, ColumnsOfAThreadAreThoseOfItsProducts) {
 
 TEST_F(Contests, TheGuessHasTheGreatestBound) {
   for_widths([&]<int width>() {
-    using Tile = NarrowGroups<width>;
+    using Tile = NarrowMainloopSm90<width>;
     for_shapes<width>(0, [&](const Problem& p, int grid) {
       const Uploaded device(p);
       const OnDevice<int> guess(std::vector<int>(p.n, -1)), count(p.k);
-      launch(guess_in_groups_kernel<width>, grid, Tile::block, Tile::Ring::bytes, nullptr, device.x(), device.c(),
-             guess_bits, guess, Order{count, nullptr, nullptr}, p.n, p.k);
+      launch(max_bound_sm90_kernel<width>, grid, Tile::block, Tile::Ring::bytes, nullptr, device.x(), device.c(),
+             guess_bits, guess, RowOrder{count, nullptr, nullptr}, p.n, p.k);
       finish("guessing");
       const auto found = guess.values();
       std::vector<int> of_each(p.k);
@@ -187,7 +187,7 @@ TEST_F(Contests, TheGuessHasTheGreatestBound) {
 
 TEST_F(Contests, WhoMayBeAsNearIsFoundAndNobodyElse) {
   for_widths([&]<int width>() {
-    using Tile = NarrowGroups<width>;
+    using Tile = NarrowMainloopSm90<width>;
     for_shapes<width>(far_above, [&](const Problem& p, int grid) {
       // Of row i, so many of its greatest products are not below 0, and its guess is among them, but for every fifth
       // row.
@@ -210,19 +210,19 @@ TEST_F(Contests, WhoMayBeAsNearIsFoundAndNobodyElse) {
       const Uploaded device(p);
       const OnDevice<uint32_t> thresholds(threshold_of);
       const OnDevice<int> guesses(guess), list(std::vector<int>(size_t(p.n) * most_candidates, -1)), found(p.n);
-      const OnDevice<int> contested(p.n), left(p.n), label(std::vector<int>(p.n, -1));
-      const OnDevice<Contest> contest(1);
-      launch(contest_in_groups_kernel<width, AllOfThem>, grid, Tile::block, ByWarpgroups<width>::contest_bytes, nullptr,
-             device.x(), device.c(), thresholds, Candidates{guesses, list, found}, device.rows, contested, left,
-             contest, label, p.n, p.k, AllOfThem{});
+      const OnDevice<int> candidate_rows(p.n), left(p.n), label(std::vector<int>(p.n, -1));
+      const OnDevice<FilterCounters> contest(1);
+      launch(filter_sm90_kernel<width, WholeProblem>, grid, Tile::block, FilterSm90<width>::contest_bytes, nullptr,
+             device.x(), device.c(), thresholds, Candidates{guesses, list, found}, device.rows, candidate_rows, left,
+             contest, label, p.n, p.k, WholeProblem{});
       finish("contesting");
 
-      const Contest told = contest.values()[0];
+      const FilterCounters told = contest.values()[0];
       const auto rows = [](const OnDevice<int>& of, int count) {
         const auto all = of.values();
         return std::multiset<int>(all.begin(), all.begin() + std::clamp(count, 0, int(all.size())));
       };
-      const auto few = rows(contested, told.contested), many = rows(left, told.left);
+      const auto few = rows(candidate_rows, told.candidate_rows), many = rows(left, told.left);
       const auto lists = list.values(), numbers = found.values(), labels = label.values();
       int candidates = 0;
       for (int i = 0; i < p.n; ++i) {

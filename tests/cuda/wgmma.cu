@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <vector>
 
-#include "../../variants/parts/bulk_ring.cuh"
-#include "../../variants/parts/probe_wgmma.cuh"
-#include "../../variants/parts/warpgroup_tiles.cuh"
+#include "../../variants/common/gemm/tma_pipeline.cuh"
+#include "../../variants/common/certified/accumulator_probe_sm90.cuh"
+#include "../../variants/common/gemm/mainloop_sm90.cuh"
 #include "../simt/on_device.cuh"
 
 namespace {
@@ -36,19 +36,19 @@ void finish(const char* what) { check(cudaDeviceSynchronize(), what); }
 std::vector<__half> points_in_order(int n, int64_t padded, int steps, int d) {
   std::vector<__half> halves(padded * steps * mma_depth, __float2half(0.0f));
   for (int i = 0; i < n; ++i)
-    for (int f = 0; f < d; ++f) halves[point_place(i, f / 2, steps) * 2 + f % 2] = __float2half(float(of_point(i, f)));
+    for (int f = 0; f < d; ++f) halves[a_fragment_offset(i, f / 2, steps) * 2 + f % 2] = __float2half(float(of_point(i, f)));
   return halves;
 }
 
 /// k centroids, tile by tile, and behind each tile its facts, where it has any: their squares are their numbers.
-template <int columns, class Facts = CertainCentroid>
+template <int columns, class Facts = CentroidBound>
 std::vector<unsigned char> tiles_of(int k, int steps, int d) {
-  using Tile = WarpgroupTile<columns, Facts>;
+  using Tile = MainloopSm90<columns, Facts>;
   std::vector<unsigned char> bytes(Tile::padded_columns(k) / columns * Tile::tile_bytes(steps));
   for (int j = 0; j < Tile::padded_columns(k); ++j) {
     unsigned char* const tile = bytes.data() + j / columns * Tile::tile_bytes(steps);
     for (int f = 0; f < d && j < k; ++f)
-      reinterpret_cast<__half*>(tile)[centroid_place<columns>(j % columns, f / 2) * 2 + f % 2] =
+      reinterpret_cast<__half*>(tile)[b_smem_offset<columns>(j % columns, f / 2) * 2 + f % 2] =
           __float2half(float(of_centroid(j, f)));
     if constexpr (Tile::with_facts)
       reinterpret_cast<Facts*>(tile + steps * step_bytes<columns>)[j % columns] = {1, 0, float(j), 0};
@@ -82,35 +82,35 @@ void expect_products(const std::vector<float>& found, int n, int k, int d) {
 // ------------------------------------------------------------------------------------------------------- one warpgroup
 
 template <int columns>
-__global__ void __launch_bounds__(group_threads)
+__global__ void __launch_bounds__(warpgroup_threads)
     product_kernel(const uint4* x, const unsigned char* c, float* out, int steps) {
   unsigned char* const b = dynamic_shared<unsigned char>();
-  for (int e = threadIdx.x; e < steps * step_bytes<columns>; e += group_threads) b[e] = c[e];
-  share_with_copies();
+  for (int e = threadIdx.x; e < steps * step_bytes<columns>; e += warpgroup_threads) b[e] = c[e];
+  fence_async_proxy();
   __syncthreads();
   float d[columns / 2] = {};
   for (int step = 0; step < steps; ++step) {
-    const uint4 words = x[step * group_threads + threadIdx.x];
-    fence_products();
-    multiply_group<columns>(d, {words.x, words.y, words.z, words.w},
+    const uint4 words = x[step * warpgroup_threads + threadIdx.x];
+    warpgroup_arrive();
+    wgmma<columns>(d, {words.x, words.y, words.z, words.w},
                             descriptor<columns>(shared_address(b)) + step * behind(step_bytes<columns>), step > 0);
-    close_products();
-    finish_products(d);
+    warpgroup_commit();
+    warpgroup_wait_for(d);
   }
 #pragma unroll
-  for (int e = 0; e < columns / 2; ++e) out[held_row(threadIdx.x, e) * columns + held_column(threadIdx.x, e)] = d[e];
+  for (int e = 0; e < columns / 2; ++e) out[accumulator_row(threadIdx.x, e) * columns + accumulator_column(threadIdx.x, e)] = d[e];
 }
 
 template <int columns>
 void multiply_whole_numbers() {
   constexpr int steps = 5, d = steps * mma_depth - 3;
-  const OnDevice<__half> x(points_in_order(group_rows, group_rows, steps, d));
+  const OnDevice<__half> x(points_in_order(warpgroup_rows, warpgroup_rows, steps, d));
   const OnDevice<unsigned char> c(tiles_of<columns>(columns, steps, d));
-  const OnDevice<float> out(group_rows * columns);
-  launch(product_kernel<columns>, 1, group_threads, steps * step_bytes<columns>, nullptr,
+  const OnDevice<float> out(warpgroup_rows * columns);
+  launch(product_kernel<columns>, 1, warpgroup_threads, steps * step_bytes<columns>, nullptr,
          reinterpret_cast<const uint4*>(static_cast<__half*>(x)), c, out, steps);
   finish("multiplying");
-  expect_products(out.values(), group_rows, columns, d);
+  expect_products(out.values(), warpgroup_rows, columns, d);
 }
 
 TEST_F(Wgmma, ProductsOfWholeNumbersAreExact) {
@@ -131,16 +131,16 @@ TEST_F(Wgmma, TheProbeFindsWhatTheCertificateAllows) {
 // ------------------------------------------------------------------------------------------------------------ the ring
 
 constexpr int ring_slots = 3, ring_bytes = 512, ring_readers = 2;
-using SmallRing = BulkRing<ring_slots, ring_bytes, ring_readers>;
+using SmallRing = TmaPipeline<ring_slots, ring_bytes, ring_readers>;
 
 /// Of every third piece only a half is copied, as of a tile's last.
 __host__ __device__ int piece_bytes(int piece) { return piece % 3 == 2 ? ring_bytes / 2 : ring_bytes; }
 
-/// sum: of the words of each piece, ring_blocks x readers x pieces.
-__global__ void __cluster_dims__(ring_blocks, 1, 1) ring_kernel(const unsigned char* from, int* sum, int pieces) {
+/// sum: of the words of each piece, cluster_size x readers x pieces.
+__global__ void __cluster_dims__(cluster_size, 1, 1) ring_kernel(const unsigned char* from, int* sum, int pieces) {
   const SmallRing ring(dynamic_shared<unsigned char>());
   ring.begin();
-  RingPlace at;
+  PipelineState at;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (warp == ring_readers) {
     if (lane == 0) {
@@ -166,15 +166,15 @@ TEST_F(BulkRings, EveryPieceReachesBothBlocks) {
   constexpr int pieces = 1000;
   std::vector<int> words(pieces * ring_bytes / 4);
   for (size_t e = 0; e < words.size(); ++e) words[e] = int(e * 2654435761u >> 12);
-  const OnDevice<int> from(words), sum(ring_blocks * ring_readers * pieces);
-  launch(ring_kernel, ring_blocks, (ring_readers + 1) * 32, SmallRing::bytes, nullptr,
+  const OnDevice<int> from(words), sum(cluster_size * ring_readers * pieces);
+  launch(ring_kernel, cluster_size, (ring_readers + 1) * 32, SmallRing::bytes, nullptr,
          reinterpret_cast<const unsigned char*>(static_cast<int*>(from)), sum, pieces);
   finish("going round");
   const auto found = sum.values();
   for (int piece = 0; piece < pieces; ++piece) {
     int exact = 0;
     for (int e = 0; e < piece_bytes(piece) / 4; ++e) exact += words[piece * ring_bytes / 4 + e];
-    for (int reader = 0; reader < ring_blocks * ring_readers; ++reader)
+    for (int reader = 0; reader < cluster_size * ring_readers; ++reader)
       ASSERT_EQ(found[reader * pieces + piece], exact) << "piece " << piece << ", reader " << reader;
   }
 }
@@ -197,20 +197,20 @@ TEST_F(BulkRings, WhoWaitsForEverIsAnError) {
 
 // ------------------------------------------------------------------------------------------------------------ together
 
-template <class Facts, int columns, int window, bool streamed>
-__global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupTile<columns, Facts>::block, 1)
+template <class Facts, int columns, int k_block, bool streamed>
+__global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(MainloopSm90<columns, Facts>::block, 1)
     matrix_kernel(const uint4* x, const unsigned char* c, float* out, int* strangers, int n, int k, int steps) {
-  using Tile = WarpgroupTile<columns, Facts>;
+  using Tile = MainloopSm90<columns, Facts>;
   int64_t own = 0;
-  Tile::template multiply<window, streamed>(
+  Tile::template multiply<k_block, streamed>(
       x, c, n, k, steps, [&](int64_t row) { own = row; },
       [&](int first, const auto& facts, float(&product)[columns / 2]) {
 #pragma unroll
         for (int e = 0; e < columns / 2; ++e) {
-          const int thread = threadIdx.x % group_threads, j = first + held_column(thread, e);
-          const int64_t i = own + held_row(thread, e);
+          const int thread = threadIdx.x % warpgroup_threads, j = first + accumulator_column(thread, e);
+          const int64_t i = own + accumulator_row(thread, e);
           if constexpr (Tile::with_facts) {
-            if (facts[held_column(thread, e)].square != float(j)) atomicAdd(strangers, 1);
+            if (facts[accumulator_column(thread, e)].square != float(j)) atomicAdd(strangers, 1);
           }
           if (i < n && j < k) out[i * k + j] += product[e];
         }
@@ -220,17 +220,17 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
       });
 }
 
-template <int columns, int window, bool streamed, class Facts = CertainCentroid>
+template <int columns, int k_block, bool streamed, class Facts = CentroidBound>
 void matrix(int n, int k, int d, int grid) {
-  SCOPED_TRACE("tiles of " + std::to_string(columns) + ", windows of " + std::to_string(window) +
+  SCOPED_TRACE("tiles of " + std::to_string(columns) + ", windows of " + std::to_string(k_block) +
                ", N = " + std::to_string(n) + ", K = " + std::to_string(k) + ", D = " + std::to_string(d));
-  using Tile = WarpgroupTile<columns, Facts>;
-  const int pitch = window * stage_depth, steps = (d + pitch - 1) / pitch * pitch / mma_depth;
+  using Tile = MainloopSm90<columns, Facts>;
+  const int pitch = k_block * stage_depth, steps = (d + pitch - 1) / pitch * pitch / mma_depth;
   const OnDevice<__half> x(points_in_order(n, Tile::padded_rows(n), steps, d));
   const OnDevice<unsigned char> c(tiles_of<columns, Facts>(k, steps, d));
   const OnDevice<float> out(size_t(n) * k);  // zeros: what is written twice shows
   const OnDevice<int> strangers(1);
-  launch(matrix_kernel<Facts, columns, window, streamed>, grid, Tile::block, Tile::Ring::bytes, nullptr,
+  launch(matrix_kernel<Facts, columns, k_block, streamed>, grid, Tile::block, Tile::Ring::bytes, nullptr,
          reinterpret_cast<const uint4*>(static_cast<__half*>(x)), c, out, strangers, n, k, steps);
   finish("multiplying");
   EXPECT_EQ(strangers.values()[0], 0) << "facts of other centroids, or rows that begin and end otherwise";

@@ -11,7 +11,7 @@ import pytest
 from conftest import Ladder
 from test_certified import ADVERSARIAL, Data, faulty_copy, run
 
-PROJECTED = "v26_projected"
+PROJECTED = "v27_projection_filter_sm80"
 
 
 def near_few_directions() -> Data:
@@ -78,7 +78,7 @@ def test_the_record_says_which_way_rows_went(ladder: Ladder) -> None:
     assert counted(base, "rows of all features") == 500
 
 
-@pytest.mark.parametrize("variant", [PROJECTED, "v27_row_bounds", "v30_first_under_upload"])
+@pytest.mark.parametrize("variant", [PROJECTED, "v28_distance_bounds", "v31_first_under_upload"])
 @pytest.mark.parametrize("workload", ["kmcuda_tiny", "points2d_tiny"])
 def test_whole_solves_are_exact_with_what_is_known_from_before(ladder: Ladder, workload: str, variant: str) -> None:
     chosen = ["--workloads", workload, "--variants", variant, "--device", "simt", "--check"]
@@ -89,7 +89,7 @@ def test_whole_solves_are_exact_with_what_is_known_from_before(ladder: Ladder, w
 
 # One width and one type are enough for a fault, and sooner compiled.
 LESS = [
-    ("parts/contest.cuh", "dispatch<32, 48, 64, 96, 128>", "dispatch<32>"),
+    ("pruning/filter.cuh", "dispatch<32, 48, 64, 96, 128>", "dispatch<32>"),
     ("faulty.cu", ".f64 = phases<double>", ".f64 = {}"),
 ]
 
@@ -98,9 +98,9 @@ LESS = [
     ("file", "right", "wrong"),
     [
         pytest.param(
-            "parts/projected.cuh", "last[2] = half_up(parted.rest);", "last[2] = half_up(0);", id="a_rest_left_out"
+            "pruning/projection_bound.cuh", "last[2] = half_up(parted.rest);", "last[2] = half_up(0);", id="a_rest_left_out"
         ),
-        pytest.param("parts/candidates.cuh", "at < *count;", "at < *count - 1;", id="a_row_that_is_not_compared"),
+        pytest.param("certified/candidates.cuh", "at < *count;", "at < *count - 1;", id="a_row_that_is_not_compared"),
     ],
 )
 def test_a_fault_is_found(ladder: Ladder, tmp_path: Path, file: str, right: str, wrong: str) -> None:

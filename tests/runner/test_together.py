@@ -70,7 +70,7 @@ def fake(ladder: Ladder, tmp_path: Path) -> FakeBuild:
 
 
 def test_a_check_has_a_process_for_each_workload_and_a_timed_run_one_for_each_session(counted: Counted) -> None:
-    words = ["--variants", "v01_global,v02_constant,v03_pinned,c0_serial", "--scopes", "assign,solve"]
+    words = ["--variants", "v01_global,v01a_constant,v02_pinned,c0_serial", "--scopes", "assign,solve"]
     words += ["--workloads", "kmcuda_tiny,tiles_tiny"]
     rows, _, processes = counted.run(*words, "--check")
     assert [row["status"] for row in rows] == ["checked"] * 16

@@ -47,7 +47,7 @@ template <class T>
 struct Both {
   Rung<T> rung, base;
   Both(const std::vector<T>& points, int d)
-      : rung("v32_changed_contest", 32, points, k, d), base("v31_changed_only", 32, points, k, d) {}
+      : rung("v30_active_set", 32, points, k, d), base("v30_clean_clusters", 32, points, k, d) {}
   template <class Act>
   void each(const Act& act) {
     for (Rung<T>* const one : {&rung, &base}) act(**one);
@@ -76,11 +76,11 @@ struct Both {
   }
 };
 
-class ChangedContest : public testing::Test {
+class ActiveSet : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-    const Rung<float> tried("v32_changed_contest", 32, loose<float>(36, 1), k, 36);
+    const Rung<float> tried("v30_active_set", 32, loose<float>(36, 1), k, 36);
     if (!tried.refused.empty()) GTEST_SKIP() << tried.refused;
   }
 };
@@ -113,12 +113,12 @@ void expect_less(const std::vector<T>& points, int d, int times) {
   }
 }
 
-TEST_F(ChangedContest, IsTheBasesAndLess) {
+TEST_F(ActiveSet, IsTheBasesAndLess) {
   expect_less(loose<float>(36, 2), 36, restarts);
   if (on_gpu) expect_less(loose<double>(36, 3), 36, 1);  // for the CPU device that would be much of the same
 }
 
-TEST_F(ChangedContest, FindsWhoHasComeNearer) {
+TEST_F(ActiveSet, FindsWhoHasComeNearer) {
   for (int backwards = 0; backwards < directions; ++backwards) {
     SCOPED_TRACE(backwards);
     const int times = on_gpu ? 120 : 1;
@@ -133,16 +133,16 @@ TEST_F(ChangedContest, FindsWhoHasComeNearer) {
 }
 
 // Whole numbers: many points are equal, and many centroids, and as near as others.
-TEST_F(ChangedContest, GivesTiesToTheLowestIndex) {
+TEST_F(ActiveSet, GivesTiesToTheLowestIndex) {
   auto points = loose<float>(4, 4);
   for (float& value : points) value = std::round(value);
   Both<float> both(points, 4);
   both.expect_same();
 }
 
-TEST_F(ChangedContest, IsTheSameInALoopOnTheDevice) {
+TEST_F(ActiveSet, IsTheSameInALoopOnTheDevice) {
   const auto points = dominoes(false, on_gpu ? 120 : 1);
-  Rung<float> rung("v32_changed_contest", 32, points, k, 4);
+  Rung<float> rung("v30_active_set", 32, points, k, 4);
   (*rung).restart(0);  // what is found ahead is its first restart's alone
   (*rung).restart(0);
   for (int iteration = 0; iteration < iterations; ++iteration) (*rung).step();

@@ -37,7 +37,7 @@ template <class T>
 struct Both {
   Rung<T> rung, base;
   Both(int width, const std::vector<T>& points, int d = narrow)
-      : rung("v30_first_under_upload", width, points, k, d), base("v29_device_loop", width, points, k, d) {}
+      : rung("v31_first_under_upload", width, points, k, d), base("v32_graph_loop", width, points, k, d) {}
   void upload(const std::vector<T>& points) { rung.upload(points), base.upload(points); }
   void restart(int offset = 0) { (*rung).restart(offset), (*base).restart(offset); }
 
@@ -64,11 +64,11 @@ struct Both {
   }
 };
 
-class FirstAhead : public testing::Test {
+class EagerAssignment : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-    const Rung<float> tried("v30_first_under_upload", 32, near_directions<float>(64, narrow, 2), k, narrow);
+    const Rung<float> tried("v31_first_under_upload", 32, near_directions<float>(64, narrow, 2), k, narrow);
     if (!tried.refused.empty()) GTEST_SKIP() << tried.refused;
     late_.emplace();
   }
@@ -91,18 +91,18 @@ Counters expect_taken_once(int n, double noise = 0.05, int d = narrow) {
   return counted;
 }
 
-TEST_F(FirstAhead, IsTheBasesAndTakenOnce) {
+TEST_F(EagerAssignment, IsTheBasesAndTakenOnce) {
   for (const int n : {many, 100}) expect_taken_once<float>(n);
   expect_taken_once<double>(many);
 }
 
-TEST_F(FirstAhead, HasTheRowsThatAreLeft) {
+TEST_F(EagerAssignment, HasTheRowsThatAreLeft) {
   Counters counted = expect_taken_once<float>(many, 2.5, wide);
   EXPECT_GT(counted["rows of all features"][0], many / 10);
   EXPECT_GT(counted["rows compared"][0], many / 10);
 }
 
-TEST_F(FirstAhead, IsOfTheseCentroidsAlone) {
+TEST_F(EagerAssignment, IsOfTheseCentroidsAlone) {
   Both<float> both(32, near_directions<float>(many, narrow, 4));
   both.restart(7);
   both.expect_same(0);
@@ -113,7 +113,7 @@ TEST_F(FirstAhead, IsOfTheseCentroidsAlone) {
   both.expect_same(many);
 }
 
-TEST_F(FirstAhead, IsOfTheLastUpload) {
+TEST_F(EagerAssignment, IsOfTheLastUpload) {
   const auto points = near_directions<float>(many, narrow, 5),
              others = near_directions<float>(many, narrow, 6, {.noise = 0.5});
   Both<float> both(32, points);
@@ -127,7 +127,7 @@ TEST_F(FirstAhead, IsOfTheLastUpload) {
   both.expect_same(many);
 }
 
-TEST_F(FirstAhead, IsNotBelievedWhereAPointLeavesTheUnit) {
+TEST_F(EagerAssignment, IsNotBelievedWhereAPointLeavesTheUnit) {
   auto points = near_directions<float>(beyond_sample, narrow, 7);
   const auto near = points;
   points[unsampled * narrow + 3] = 1e3f;
@@ -140,13 +140,13 @@ TEST_F(FirstAhead, IsNotBelievedWhereAPointLeavesTheUnit) {
   both.expect_same(beyond_sample);
 }
 
-TEST_F(FirstAhead, IsLeftOutWhereAllFeaturesAreTaken) {
+TEST_F(EagerAssignment, IsLeftOutWhereAllFeaturesAreTaken) {
   Both<float> both(0, near_directions<float>(many, narrow, 8));
   both.restart();
   both.expect_same(0);
 }
 
-TEST_F(FirstAhead, OutlivesPointsThatAreNotFinite) {
+TEST_F(EagerAssignment, OutlivesPointsThatAreNotFinite) {
   const auto points = near_directions<float>(many, narrow, 9);
   Both<float> both(32, points);
   for (const float value : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
@@ -160,7 +160,7 @@ TEST_F(FirstAhead, OutlivesPointsThatAreNotFinite) {
   }
 }
 
-TEST_F(FirstAhead, IsTheFirstIterationOfASolve) {
+TEST_F(EagerAssignment, IsTheFirstIterationOfASolve) {
   const auto points = near_directions<float>(many, narrow, 10);
   Both<float> both(32, points);
   for (const int iterations : {1, 4}) {

@@ -221,7 +221,7 @@ TEST_F(SimtRaces, AScalarThatIsClearedWithoutABarrier) {
   expect_parts(fault_of(scalar_kernel, 1, 64, 0, fresh<int>(64), 0), {"'count'", "an atomic at"});
 }
 
-// As in v05, with a barrier left out: before the sums, between them, or not at all.
+// As in v04, with a barrier left out: before the sums, between them, or not at all.
 __global__ void block_sums_kernel(const int* x, int* sums, int left_out) {
   int* part = ladder::dynamic_shared<int>();
   if (threadIdx.x < 8) part[threadIdx.x] = 0;

@@ -1,5 +1,5 @@
-// Iterations that do what has changed: the parts that v31_changed_only is made of, beside the same iterations without
-// them, as v27b_neighbour_sums has them. Labels and centroids are the same in all bits, and what was kept is still
+// Iterations that do what has changed: the parts that v30_clean_clusters is made of, beside the same iterations without
+// them, as v29_segmented_sums has them. Labels and centroids are the same in all bits, and what was kept is still
 // right.
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <memory>
 
-#include "../../../variants/parts/ordered.cuh"
+#include "../../../variants/common/pruning/ordered_pipeline.cuh"
 #include "../../fixtures/low_rank.hpp"
 #include "../on_device.cuh"
 
@@ -20,22 +20,22 @@ constexpr int width = 32;
 
 constexpr ladder::test::LowRank loose{.rank = 3, .offset = 0, .groups = 3};
 
-/// How v31_changed_only differs; else v27b_neighbour_sums.
-struct Kept {
-  bool touched = true;
+/// How v30_clean_clusters differs; else v29_segmented_sums.
+struct RowSlot {
+  bool dirty = true;
   int stands = 8;
 };
 
 template <class T>
-struct ChangedState : Contested<T> {
-  RowBounds bounds;
-  Ordered order;
+struct ChangedState : FilteredState<T> {
+  DistanceBounds bounds;
+  ClusterOrder order;
 };
 
 template <class T>
 class Iterations {
  public:
-  Iterations(const std::vector<T>& points, const std::vector<T>& centroids, int d, int of_row, const Kept* kept) {
+  Iterations(const std::vector<T>& points, const std::vector<T>& centroids, int d, int of_row, const RowSlot* kept) {
     problem_.n = int(points.size()) / d, problem_.k = int(centroids.size()) / d, problem_.d = d;
     problem_.points = points.data(), problem_.centroids = centroids.data();
     device_.kind = DeviceKind::simt;
@@ -43,16 +43,16 @@ class Iterations {
     state_ = std::make_unique<Run<T, ChangedState<T>>>(problem_, device_);
     state_->axes.value = {{"width", of_row}, {"loose", 10}, {"share", 4}};
     prepare_ordered(*state_);
-    if (kept && kept->touched) sums().touched = take_touched(*state_, state_->k);
-    if (kept) state_->own.order.standing.share = kept->stands;
-    upload_contested(*state_);
+    if (kept && kept->dirty) sums().dirty = allocate_dirty(*state_, state_->k);
+    if (kept) state_->ws.order.standing.share = kept->stands;
+    upload_filtered(*state_);
     restart();
   }
   ~Iterations() { cudaDeviceSynchronize(); }
 
   Run<T, ChangedState<T>>& state() { return *state_; }
-  MovedSums& sums() { return state_->own.incremental; }
-  Few& few() { return state_->own.filter; }
+  IncrementalSums& sums() { return state_->ws.incremental; }
+  ProjectionFilter& few() { return state_->ws.filter; }
   /// Labels are what the harness leaves of them: none.
   void restart() {
     check(cudaMemsetAsync(state_->label, -1, state_->n * sizeof(int32_t), state_->stream), "poisoning the labels");
@@ -75,7 +75,7 @@ class Iterations {
   std::vector<uint32_t> thresholds() { return at(few().threshold, state_->n); }
   /// Short rows of centroids, and of those of the last tile that are none.
   std::vector<unsigned> short_rows() {
-    const size_t words = Contestants<width>::padded_columns(state_->k) * width / 2;
+    const size_t words = DeviceFilter<width>::padded_columns(state_->k) * width / 2;
     return at(reinterpret_cast<const unsigned*>(few().c), words);
   }
   /// No product of a row with a centroid that is as near as its guess may be below 0.
@@ -139,7 +139,7 @@ TYPED_TEST(ChangedOnly, GivesTheSameBitsIterationByIteration) {
   const auto points = near_directions<TypeParam>(n, d, 3, loose);
   const auto first = initial(points);
   for (const int of_row : {width, 0})
-    for (const Kept& kept : {Kept{}, Kept{true, 2}, Kept{false, 64}}) {
+    for (const RowSlot& kept : {RowSlot{}, RowSlot{true, 2}, RowSlot{false, 64}}) {
       SCOPED_TRACE("width " + std::to_string(of_row) + ", stands " + std::to_string(kept.stands));
       Iterations<TypeParam> base(points, first, d, of_row, nullptr), changed(points, first, d, of_row, &kept);
       int standing = 0;
@@ -179,8 +179,8 @@ TYPED_TEST(ChangedOnly, GivesTheSameBitsIterationByIteration) {
 TYPED_TEST(ChangedOnly, DoesNotTouchWhatHasNotChanged) {
   const auto points = near_directions<TypeParam>(n, d, 4, loose);
   const auto first = initial(points);
-  for (const bool touched : {true, false}) {
-    const Kept kept{touched};
+  for (const bool dirty : {true, false}) {
+    const RowSlot kept{dirty};
     Iterations<TypeParam> it(points, first, d, width, &kept);
     std::vector<int32_t> before;
     do {
@@ -195,9 +195,9 @@ TYPED_TEST(ChangedOnly, DoesNotTouchWhatHasNotChanged) {
     to_device(it.state(), it.few().threshold, low.data(), n, "spoiling thresholds");
     to_device(it.state(), reinterpret_cast<unsigned*>(it.few().c), none.data(), none.size(), "spoiling short rows");
     it.assign(), it.update();
-    EXPECT_EQ(it.thresholds() == low, touched);
+    EXPECT_EQ(it.thresholds() == low, dirty);
     const auto rows = it.short_rows();
-    EXPECT_EQ(std::equal(rows.begin(), rows.begin() + 32 * width / 2, none.begin()), touched);
+    EXPECT_EQ(std::equal(rows.begin(), rows.begin() + 32 * width / 2, none.begin()), dirty);
     EXPECT_EQ(it.labels(), before);
     EXPECT_EQ(it.order(), order);
   }
@@ -206,7 +206,7 @@ TYPED_TEST(ChangedOnly, DoesNotTouchWhatHasNotChanged) {
 // One point moves: two clusters are touched, and all others stay as they are.
 TYPED_TEST(ChangedOnly, TouchesTheClustersThatAPointLeavesAndJoins) {
   const auto points = near_directions<TypeParam>(n, d, 5, loose);
-  const Kept kept;
+  const RowSlot kept;
   Iterations<TypeParam> it(points, initial(points), d, width, &kept);
   it.assign(), it.update();
   it.assign();
@@ -214,13 +214,13 @@ TYPED_TEST(ChangedOnly, TouchesTheClustersThatAPointLeavesAndJoins) {
   const int from = label[0], to = (from + 1) % (k - 1);
   it.update();
   it.assign();
-  label = it.at(it.sums().holds, n);
+  label = it.at(it.sums().previous_label, n);
   const auto centroids = it.centroids();
   label[0] = label[0] == to ? from : to;
-  const int left = it.at(it.sums().holds, n)[0];
+  const int left = it.at(it.sums().previous_label, n)[0];
   to_device(it.state(), it.state().label, label.data(), n, "moving a point");
   it.update();
-  const auto at = it.at(it.sums().touched.at, k + 1);
+  const auto at = it.at(it.sums().dirty.at, k + 1);
   const auto now = it.centroids();
   for (int j = 0; j < k; ++j) {
     const bool is = j == left || j == label[0];

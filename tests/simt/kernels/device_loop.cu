@@ -2,7 +2,7 @@
 // its rule, its changes, its histories. The CPU device has no graphs: session/device_loop.cpp tries them on a GPU.
 #include <gtest/gtest.h>
 
-#include "../../../variants/parts/device_loop.cuh"
+#include "../../../variants/common/overlap/graph_loop.cuh"
 #include "../on_device.cuh"
 
 namespace {
@@ -31,7 +31,7 @@ struct Done {
 };
 
 struct Looping {
-  DeviceLoop loop;
+  GraphLoop loop;
 };
 
 Done solve(const Stop& stop) {
@@ -53,7 +53,7 @@ Done solve(const Stop& stop) {
   const auto history = [](auto* first, int words) {
     return History{reinterpret_cast<unsigned*>(first), words, places};
   };
-  const Looped looped{{history(static_cast<Count*>(counts), 2), history(static_cast<unsigned long long*>(changed), 2)},
+  const LoopBody looped{{history(static_cast<Count*>(counts), 2), history(static_cast<unsigned long long*>(changed), 2)},
                       changed + (places - 1),
                       {}};
   solve_on_device(s, looped, iterate, [&](int now) { done = now; });
@@ -81,7 +81,7 @@ void expect_right(const Stop& stop) {
   }
 }
 
-TEST(DeviceLoop, EndsByTheRuleAndKeepsWhatIterationsCounted) {
+TEST(GraphLoop, EndsByTheRuleAndKeepsWhatIterationsCounted) {
   using Rule = Stop::Rule;
   for (const int most : {1, 2, 3, 4, 5, 6, 7, 300}) {
     expect_right({.rule = Rule::exact, .max_iterations = most});
@@ -92,7 +92,7 @@ TEST(DeviceLoop, EndsByTheRuleAndKeepsWhatIterationsCounted) {
   }
 }
 
-TEST(DeviceLoop, GoesOnWhereTheChangesOfMoreIterationsHaveNoPlace) {
+TEST(GraphLoop, GoesOnWhereTheChangesOfMoreIterationsHaveNoPlace) {
   for (const int iterations : {-1, 0, 1, kept_changes, kept_changes + 1})
     expect_right(
         {.rule = Stop::Rule::fixed, .iterations = kept_changes + iterations, .max_iterations = 5 * kept_changes});

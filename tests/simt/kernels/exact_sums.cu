@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "../../../variants/parts/neighbour_sums.cuh"
+#include "../../../variants/common/update/segmented.cuh"
 #include "../on_device.cuh"
 
 namespace {
@@ -166,7 +166,7 @@ float ending_at(int top, std::mt19937& random) {
 std::vector<unsigned long long> words_of_run(const std::vector<float>& values, const FixedPoint& format) {
   std::vector<unsigned long long> words(FixedPoint::most_words);
   with_sum_pieces<float>(format, [&]<int pieces>() {
-    OwnSum<float, pieces> sum(format);
+    RunSum<float, pieces> sum(format);
     for (const float value : values) sum.add(value);
     sum.give([&](int w, unsigned long long word) { words.at(size_t(w)) += word; });
   });
@@ -187,7 +187,7 @@ std::vector<float> at_the_ends(int count, const FixedPoint& format, std::mt19937
 // What docs/certificate.md says of a run, some points of which have left since: its words up to any one of them hold no
 // more than as many values would. Bits that no number of points has are tried, too, but for the widest: 128 bits hold
 // the sums here.
-TEST(OwnSum, WordsOfARunHoldNoMoreThanItsPointsCould) {
+TEST(RunSum, WordsOfARunHoldNoMoreThanItsPointsCould) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 20000; ++trial) {
     FixedPoint format;
@@ -214,7 +214,7 @@ TEST(OwnSum, WordsOfARunHoldNoMoreThanItsPointsCould) {
 }
 
 // As many points as leave no bit to spare: added up in runs, then one after the other leaves and another one comes.
-TEST(OwnSum, MeansAreRightWhileAllPointsLeaveAndOthersCome) {
+TEST(RunSum, MeansAreRightWhileAllPointsLeaveAndOthersCome) {
   constexpr int all = 1 << 10;
   std::mt19937 random(6);
   for (int trial = 0; trial < 40; ++trial) {
@@ -280,12 +280,12 @@ struct Updated {
 
 /// Points that are added up anew are put in order first.
 struct Neighbours {
-  int share = 2;   // MovedSums::share
+  int share = 2;   // IncrementalSums::share
   int stands = 0;  // Standing::share
 };
 
 /// All points, in the order of these labels.
-void expect_order(const Order& order, const std::vector<int32_t>& label) {
+void expect_order(const RowOrder& order, const std::vector<int32_t>& label) {
   std::vector<int> rows(label.size());
   check(cudaMemcpy(rows.data(), order.row, rows.size() * sizeof(int), cudaMemcpyDeviceToHost), "downloading an order");
   for (size_t at = 1; at < rows.size(); ++at) ASSERT_LE(label[rows[at - 1]], label[rows[at]]);
@@ -294,7 +294,7 @@ void expect_order(const Order& order, const std::vector<int32_t>& label) {
 }
 
 struct Summed {
-  MovedSums incremental;
+  IncrementalSums incremental;
 };
 
 /// So many points are in each cluster.
@@ -302,7 +302,7 @@ template <class T>
 void expect_counts(Run<T, Summed>& s, const std::vector<int32_t>& label) {
   std::vector<int> count(k), expected(k);
   for (const int32_t j : label) ++expected[j];
-  check(cudaMemcpy(count.data(), s.own.incremental.count, k * sizeof(int), cudaMemcpyDeviceToHost),
+  check(cudaMemcpy(count.data(), s.ws.incremental.count, k * sizeof(int), cudaMemcpyDeviceToHost),
         "downloading counts");
   EXPECT_EQ(count, expected);
 }
@@ -310,7 +310,7 @@ void expect_counts(Run<T, Summed>& s, const std::vector<int32_t>& label) {
 /// Updates by one list of labels after the other.
 template <class T>
 Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
-                   const std::vector<std::vector<int32_t>>& labels, const Neighbours* neighbours = nullptr) {
+                   const std::vector<std::vector<int32_t>>& labels, const Neighbours* run_points = nullptr) {
   Problem<T> problem;
   problem.n = int(rows.size()) / d, problem.k = k, problem.d = d;
   problem.points = rows.data(), problem.centroids = centroids.data();
@@ -319,38 +319,38 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
   device.multiprocessors = 2;
   Run<T, Summed> s(problem, device);
   prepare_pinned(s);
-  prepare_moved(s);
+  prepare_incremental(s);
   upload_rows(s);
   choose_format(s, s.x);
   restart_rows(s);
-  restart_moved(s);
-  const Order order = take_order(s, s.n, s.k);
-  Standing standing{neighbours ? neighbours->stands : 0, s.template device<Standing::State>(1)};
+  restart_incremental(s);
+  const RowOrder order = allocate_order(s, s.n, s.k);
+  SortState standing{run_points ? run_points->stands : 0, s.template device<SortState::State>(1)};
   check(cudaMemsetAsync(standing.state, 0, sizeof *standing.state, s.stream), "clearing an order");
   const std::vector<int32_t>* ordered = nullptr;  // by which labels the points are
   int64_t left = 0;                               // points that left their place since
   for (const auto& label : labels) {
     for (int i = 0; i < s.n; ++i) left += &label == &labels[0] || label[i] != (&label)[-1][i];
     to_device(s, s.label, label.data(), label.size(), "uploading labels");
-    if (neighbours) {
-      s.own.incremental.share = neighbours->share;
-      move_neighbours(s, s.x, order, standing, list_moved(s));
-      if (neighbours->stands * left >= s.n) ordered = &label, left = 0;
-      if (neighbours->stands > 0) expect_order(order, *ordered);
-      const auto& m = s.own.incremental;
+    if (run_points) {
+      s.ws.incremental.share = run_points->share;
+      sum_segments(s, s.x, order, standing, list_moved(s));
+      if (run_points->stands * left >= s.n) ordered = &label, left = 0;
+      if (run_points->stands > 0) expect_order(order, *ordered);
+      const auto& m = s.ws.incremental;
       launch(exact_means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, m.sum, m.count, s.c, m.format,
              s.k, s.d);
     } else {
-      update_moved(s, s.x);
+      update_incremental(s, s.x);
     }
     cudaStreamSynchronize(s.stream);
     expect_counts(s, label);
   }
-  fetch_moves(s);
+  fetch_move_counters(s);
   download_rows(s);
-  tell_moves(s);
+  report_moves(s);
   const T* const c = s.result.centroids;
-  return {{c, c + k * d}, s.counters, s.own.incremental.format.words};
+  return {{c, c + k * d}, s.counters, s.ws.incremental.format.words};
 }
 
 template <class T>
@@ -407,7 +407,7 @@ TYPED_TEST(MovedSumsOf, AreTheSameByNeighbours) {
     const auto straight = updated(points.rows, points.centroids, points.labels);
     // share 1: all one by one; 1000: all anew, each time.
     // Orders that never stand; that stand for one update, until the moves of two are too many, or for two.
-    for (const Neighbours& how : {Neighbours{2}, Neighbours{2, Standing::not_at_all}, Neighbours{2, 4},
+    for (const Neighbours& how : {Neighbours{2}, Neighbours{2, SortState::not_at_all}, Neighbours{2, 4},
                                   Neighbours{1, 3}, Neighbours{1, 2}, Neighbours{1000}}) {
       const auto found = updated(points.rows, points.centroids, points.labels, &how);
       EXPECT_TRUE(same_bits(straight.centroids, found.centroids)) << how.share << ", " << how.stands;

@@ -1,4 +1,4 @@
-// Bounds from a few directions: the parts that v26_projected is made of, tried by themselves.
+// Bounds from a few directions: the parts that v27_projection_filter_sm80 is made of, tried by themselves.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 #include <limits>
 #include <random>
 
-#include "../../../variants/parts/narrow_tiles.cuh"
-#include "../../../variants/parts/order.cuh"
-#include "../../../variants/parts/pilot.cuh"
-#include "../../../variants/parts/warpgroup_narrow.cuh"
+#include "../../../variants/common/gemm/narrow_mainloop_sm80.cuh"
+#include "../../../variants/common/device/counting_sort.cuh"
+#include "../../../variants/common/pruning/rank_selection.cuh"
+#include "../../../variants/common/gemm/narrow_mainloop_sm90.cuh"
 #include "../on_device.cuh"
 
 namespace {
@@ -48,8 +48,8 @@ Found directions_of(const std::vector<float>& points, int d) {
   const int n = int(points.size()) / d;
   OnDevice<float> x(points), centre(d), sample(points.size()), covariance(size_t(d) * d);
   OnDevice<int> top(std::vector<int>{-1});
-  OnDevice<double> at(size_t(d) * sought), vectors(size_t(d) * sought), products(sought * sought), defect(1);
-  const View<float> view{centre, top};
+  OnDevice<double> at(size_t(d) * max_directions), vectors(size_t(d) * max_directions), products(max_directions * max_directions), defect(1);
+  const Frame<float> view{centre, top};
   const Subspace subspace{sample, covariance, vectors, products, n};
   find_directions<float>(nullptr, x, view, subspace, {at, defect}, n, d);
   return {at.values(), defect.values()[0]};
@@ -60,10 +60,10 @@ TEST(Directions, AreThoseInWhichPointsDifferAndOrthonormal) {
   const auto points = near_directions(100, d, rank, 0.01f, 3);
   const Found found = directions_of(points, d);
   double farthest = 0;  // from orthonormal
-  for (int a = 0; a < sought; ++a)
-    for (int b = 0; b < sought; ++b) {
+  for (int a = 0; a < max_directions; ++a)
+    for (int b = 0; b < max_directions; ++b) {
       double product = 0;
-      for (int f = 0; f < d; ++f) product += found.at[f * sought + a] * found.at[f * sought + b];
+      for (int f = 0; f < d; ++f) product += found.at[f * max_directions + a] * found.at[f * max_directions + b];
       farthest = std::max(farthest, std::fabs(product - (a == b && product != 0)));
     }
   EXPECT_LE(farthest, found.defect);
@@ -73,7 +73,7 @@ TEST(Directions, AreThoseInWhichPointsDifferAndOrthonormal) {
     for (int f = 0; f < d; ++f) whole += std::pow(points[i * d + f], 2);
     for (int k = 0; k < rank; ++k) {
       double coordinate = 0;
-      for (int f = 0; f < d; ++f) coordinate += points[i * d + f] * found.at[f * sought + k];
+      for (int f = 0; f < d; ++f) coordinate += points[i * d + f] * found.at[f * max_directions + k];
       seen += coordinate * coordinate;
     }
   }
@@ -85,22 +85,22 @@ TEST(Directions, OfFewerThanAreSoughtTheOthersAreZero) {
   const Found found = directions_of(line, 20);
   EXPECT_LT(found.defect, 1e-6);
   int zeros = 0;
-  for (int k = 0; k < sought; ++k) {
+  for (int k = 0; k < max_directions; ++k) {
     double square = 0;
-    for (int f = 0; f < 20; ++f) square += std::pow(found.at[f * sought + k], 2);
+    for (int f = 0; f < 20; ++f) square += std::pow(found.at[f * max_directions + k], 2);
     zeros += square == 0;
   }
-  EXPECT_GE(zeros, sought - 20);
-  EXPECT_LT(zeros, sought) << "the line itself is one";
+  EXPECT_GE(zeros, max_directions - 20);
+  EXPECT_LT(zeros, max_directions) << "the line itself is one";
   const Found none = directions_of(std::vector<float>(100 * 20, 0), 20);
-  EXPECT_EQ(std::count(none.at.begin(), none.at.end(), 0.0), 20 * sought) << "points that are all the same have none";
+  EXPECT_EQ(std::count(none.at.begin(), none.at.end(), 0.0), 20 * max_directions) << "points that are all the same have none";
 }
 
 TEST(Directions, TheDefectIsMeasured) {
-  std::vector<double> products(sought * sought, 0);
-  for (int k = 0; k < 40; ++k) products[k * sought + k] = 1;
-  products[3 * sought + 5] = products[5 * sought + 3] = 0.25;
-  products[7 * sought + 7] = 1.5;
+  std::vector<double> products(max_directions * max_directions, 0);
+  for (int k = 0; k < 40; ++k) products[k * max_directions + k] = 1;
+  products[3 * max_directions + 5] = products[5 * max_directions + 3] = 0.25;
+  products[7 * max_directions + 7] = 1.5;
   OnDevice<double> given(products), defect(1);
   launch(defect_kernel, 1, 256, 0, nullptr, given, defect);
   EXPECT_GE(defect.values()[0], std::sqrt(2 * 0.25 * 0.25 + 0.25));
@@ -109,12 +109,12 @@ TEST(Directions, TheDefectIsMeasured) {
 
 // -------------------------------------------------------------------------------------------------------------- bounds
 
-constexpr int width = 32, n = NarrowTile<width>::rows, k = NarrowTile<width>::columns, d = 40;
+constexpr int width = 32, n = NarrowMainloopSm80<width>::rows, k = NarrowMainloopSm80<width>::columns, d = 40;
 
 __global__ void products_kernel(const uint4* x, const uint32_t* thresholds, const uint4* c, float* products) {
-  const NarrowTile<width> tile;
+  const NarrowMainloopSm80<width> tile;
   tile.multiply([](int row) { return row; }, x, thresholds, c, k,
-                [&](int first, NarrowTile<width>::Products& product) {
+                [&](int first, NarrowMainloopSm80<width>::Products& product) {
                   for (int f = 0; f < tile.column_fragments; ++f)
                     for (int e = 0; e < 2; ++e)
                       for (int r = 0; r < tile.own_rows; ++r)
@@ -136,18 +136,18 @@ struct Case {
 std::vector<double> basis() {
   const int count = width - bound_columns;
   const auto along = normal(size_t(count) * d, 1);
-  std::vector<double> at(size_t(d) * sought, 0);
+  std::vector<double> at(size_t(d) * max_directions, 0);
   for (int k = 0; k < count; ++k) {
     std::vector<double> own(along.begin() + k * d, along.begin() + (k + 1) * d);
     for (int pass = 0; pass < 2; ++pass)
       for (int before = 0; before < k; ++before) {
         double product = 0;
-        for (int f = 0; f < d; ++f) product += own[f] * at[f * sought + before];
-        for (int f = 0; f < d; ++f) own[f] -= product * at[f * sought + before];
+        for (int f = 0; f < d; ++f) product += own[f] * at[f * max_directions + before];
+        for (int f = 0; f < d; ++f) own[f] -= product * at[f * max_directions + before];
       }
     double square = 0;
     for (const double value : own) square += value * value;
-    for (int f = 0; f < d; ++f) at[f * sought + k] = own[f] / std::sqrt(square);
+    for (int f = 0; f < d; ++f) at[f * max_directions + k] = own[f] / std::sqrt(square);
   }
   return at;
 }
@@ -164,8 +164,8 @@ template <class Spoil>
 int missed(const Case& given, const Spoil& spoil) {
   OnDevice<float> x(given.points), c(given.centroids), centre(std::vector<float>(d, given.middle));
   OnDevice<int> top(std::vector<int>{-2000});
-  const View<float> view{centre, top};
-  launch(top_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
+  const Frame<float> view{centre, top};
+  launch(max_exponent_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
   std::vector<double> at = basis();
   for (double& value : at) value *= given.stretch;
   // P P^T is stretch^2 times the identity.
@@ -175,9 +175,9 @@ int missed(const Case& given, const Spoil& spoil) {
   const Directions directions{used, told};
   OnDevice<uint4> rows(std::vector<uint4>(n * width / 8, {~0u, ~0u, ~0u, ~0u})), columns(k * width / 8);
   project<width>(nullptr, static_cast<const float*>(x), view, directions, {.count = n}, n, d,
-                 KeepPoints<width>{rows, square, told, n, n, d});
+                 WritePoints<width>{rows, square, told, n, n, d});
   project<width>(nullptr, static_cast<const float*>(c), view, directions, {.count = k}, k, d,
-                 KeepCentroids<width>{columns, told, k, k, d, centroid_square});
+                 WriteCentroids<width>{columns, told, k, k, d, centroid_square});
   Halves left(n * width), right(k * width);
   check(cudaMemcpy(left.data(), rows, left.size() * 2, cudaMemcpyDeviceToHost), "downloading");
   check(cudaMemcpy(right.data(), columns, right.size() * 2, cudaMemcpyDeviceToHost), "downloading");
@@ -207,7 +207,7 @@ int missed(const Case& given, const Spoil& spoil) {
   }
   OnDevice<uint32_t> thresholds(threshold_of);
   OnDevice<float> found(n * k);
-  launch(products_kernel, 1, NarrowTile<width>::block, NarrowTile<width>::bytes, nullptr, rows, thresholds, columns,
+  launch(products_kernel, 1, NarrowMainloopSm80<width>::block, NarrowMainloopSm80<width>::bytes, nullptr, rows, thresholds, columns,
          found);
   const auto product = found.values();
   const auto centroid_squares = centroid_square.values();
@@ -268,8 +268,8 @@ TEST(Projected, ThresholdsAreNeverBelowWhatIsAskedForAndHardlyAbove) {
 TEST(Projected, AThresholdOfAllLetsTheFarthestReachIt) {
   // The longest point, and centroids on the other side of the middle, up to far away.
   constexpr int features = 4;
-  std::vector<double> at(features * sought, 0);
-  for (int f = 0; f < features; ++f) at[f * sought + f] = 1;
+  std::vector<double> at(features * max_directions, 0);
+  for (int f = 0; f < features; ++f) at[f * max_directions + f] = 1;
   OnDevice<double> used(at), told(std::vector<double>{1e-9}), square(n);
   std::vector<float> point(n * features, 1 - 0x1p-24f), centroid(k * features);
   for (int j = 0; j < k; ++j)
@@ -277,14 +277,14 @@ TEST(Projected, AThresholdOfAllLetsTheFarthestReachIt) {
   OnDevice<float> x(point), c(centroid), centre(features), found(n * k);
   OnDevice<int> top(std::vector<int>{-1});
   OnDevice<uint4> rows(n * width / 8), columns(k * width / 8);
-  const View<float> view{centre, top};
+  const Frame<float> view{centre, top};
   project<width>(nullptr, static_cast<const float*>(x), view, {used, told}, {.count = n}, n, features,
-                 KeepPoints<width>{rows, square, told, n, n, features});
+                 WritePoints<width>{rows, square, told, n, n, features});
   project<width>(nullptr, static_cast<const float*>(c), view, {used, told}, {.count = k}, k, features,
-                 KeepCentroids<width>{columns, told, k, k, features});
+                 WriteCentroids<width>{columns, told, k, k, features});
   const std::vector<uint32_t> all(n, threshold(square.values()[0], 1e300, width));
   OnDevice<uint32_t> thresholds(all);
-  launch(products_kernel, 1, NarrowTile<width>::block, NarrowTile<width>::bytes, nullptr, rows, thresholds, columns,
+  launch(products_kernel, 1, NarrowMainloopSm80<width>::block, NarrowMainloopSm80<width>::bytes, nullptr, rows, thresholds, columns,
          found);
   const auto product = found.values();
   EXPECT_GT(*std::min_element(product.begin(), product.end()), 0);
@@ -292,7 +292,7 @@ TEST(Projected, AThresholdOfAllLetsTheFarthestReachIt) {
 }
 
 TEST(Projected, TilesOfCentroidsHoldTheSameRows) {
-  using Tile = NarrowGroups<width>;
+  using Tile = NarrowMainloopSm90<width>;
   const int64_t padded = Tile::padded_columns(k);
   const Case given = low_rank();
   OnDevice<float> c(given.centroids), centre(d);
@@ -300,11 +300,11 @@ TEST(Projected, TilesOfCentroidsHoldTheSameRows) {
   OnDevice<double> used(basis()), told(std::vector<double>{1e-9});
   OnDevice<uint4> rows(padded * width / 8), tiles(padded * width / 8);
   const auto keep = [&](const auto& how) {
-    project<width>(nullptr, static_cast<const float*>(c), View<float>{centre, top}, {used, told}, {.count = k}, padded,
+    project<width>(nullptr, static_cast<const float*>(c), Frame<float>{centre, top}, {used, told}, {.count = k}, padded,
                    d, how);
   };
-  keep(KeepCentroids<width>{rows, told, k, padded, d});
-  keep(KeepCentroidTiles<width>{reinterpret_cast<unsigned char*>(static_cast<uint4*>(tiles)), told, k, padded, d});
+  keep(WriteCentroids<width>{rows, told, k, padded, d});
+  keep(WriteCentroidTiles<width>{reinterpret_cast<unsigned char*>(static_cast<uint4*>(tiles)), told, k, padded, d});
   Halves row(padded * width), tile(row.size());
   check(cudaMemcpy(row.data(), rows, row.size() * 2, cudaMemcpyDeviceToHost), "downloading");
   check(cudaMemcpy(tile.data(), tiles, tile.size() * 2, cudaMemcpyDeviceToHost), "downloading");
@@ -380,11 +380,11 @@ int chosen_width(const std::vector<float>& points, int features, int clusters) {
   Resources s(device);
   OnDevice<float> x(points), centre(features);
   OnDevice<int> top(std::vector<int>{-2000});
-  const View<float> view{centre, top};
-  launch(top_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(points.size()), features);
-  const Directions directions = take_directions(s, features);
-  find_directions<float>(nullptr, x, view, take_subspace(s, count, features), directions, count, features);
-  return choose_width(s, static_cast<const float*>(x), view, directions, take_pilot(s), count, count, clusters,
+  const Frame<float> view{centre, top};
+  launch(max_exponent_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(points.size()), features);
+  const Directions directions = allocate_directions(s, features);
+  find_directions<float>(nullptr, x, view, allocate_subspace(s, count, features), directions, count, features);
+  return choose_width(s, static_cast<const float*>(x), view, directions, allocate_pilot(s), count, count, clusters,
                       features);
 }
 
@@ -399,24 +399,24 @@ TEST(Pilot, TakesFewDirectionsWherePointsLieInFewAndNoneWhereTheyFillAll) {
 
 // --------------------------------------------------------------------------------------------------------------- order
 
-__global__ void count_kernel(const int* number, Order order, int n) {
-  for (int i = threadIdx.x; i < n; i += blockDim.x) count_in(order, number[i]);
+__global__ void count_kernel(const int* number, RowOrder order, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) count_row(order, number[i]);
 }
-__global__ void put_kernel(const int* number, Order order, int n) {
-  for (int i = threadIdx.x; i < n; i += blockDim.x) put_in(order, i, number[i]);
+__global__ void put_kernel(const int* number, RowOrder order, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) scatter(order, i, number[i]);
 }
 
-TEST(Order, HasEachRowOnceByItsNumberTimeAfterTime) {
+TEST(RowOrder, HasEachRowOnceByItsNumberTimeAfterTime) {
   for (const auto& [rows, numbers] : std::vector<std::pair<int, int>>{{1, 1}, {700, 40}, {3000, 2500}, {5, 1025}}) {
     OnDevice<int> count(numbers), place(numbers), row(rows);
-    const Order order{count, place, row};
+    const RowOrder order{count, place, row};
     for (const unsigned seed : {1u, 2u}) {
       std::mt19937 random(seed);
       std::vector<int> number(rows);
       for (int& one : number) one = int(random() % unsigned(numbers));
       OnDevice<int> given(number);
       launch(count_kernel, 1, 256, 0, nullptr, given, order, rows);
-      launch(places_kernel, 1, places_block, 0, nullptr, order, numbers);
+      launch(prefix_sum_kernel, 1, places_block, 0, nullptr, order, numbers);
       launch(put_kernel, 1, 256, 0, nullptr, given, order, rows);
       auto found = row.values();
       EXPECT_TRUE(std::is_sorted(found.begin(), found.end(), [&](int a, int b) { return number[a] < number[b]; }));
@@ -437,8 +437,8 @@ TEST(Candidates, TheNearestIsFoundAndOfEquallyNearOnesTheLowest) {
     OnDevice<float> x(point), c(centroids);
     OnDevice<int> list(others), guesses(std::vector<int>{guess}), counts(std::vector<int>{found}), rows(1), label(1);
     OnDevice<int> one(std::vector<int>{1});
-    launch(compare_kernel<float, KeepLabel>, 1, 256, 0, nullptr, x, c, Candidates{guesses, list, counts}, rows, one,
-           KeepLabel{label}, 2);
+    launch(compare_kernel<float, StoreLabel>, 1, 256, 0, nullptr, x, c, Candidates{guesses, list, counts}, rows, one,
+           StoreLabel{label}, 2);
     return label.values()[0];
   };
   EXPECT_EQ(nearest(0, {3}), 3);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "../../../variants/parts/recheck.cuh"
+#include "../../../variants/common/certified/refine.cuh"
 #include "../on_device.cuh"
 
 namespace {
@@ -36,18 +36,18 @@ std::vector<int> nearest_of(const std::vector<T>& points, const std::vector<T>& 
 
 /// The labels of the last `scans` of the points, -1 for the others, looked for twice by a grid of `blocks` blocks.
 template <class T>
-std::vector<int> scanned(const std::vector<T>& points, const std::vector<T>& centroids, int d, int scans, int blocks) {
+std::vector<int> scanned(const std::vector<T>& points, const std::vector<T>& centroids, int d, int brute_force, int blocks) {
   const int n = int(points.size()) / d, k = int(centroids.size()) / d;
   OnDevice<T> x(points), c(centroids);
-  std::vector<Doubtful> list(n);
+  std::vector<UndecidedPair> list(n);
   for (int i = 0; i < n; ++i) list[i] = {i, 0, 0};
-  OnDevice<Doubtful> doubtful(list);
-  OnDevice<Doubts> doubts(std::vector<Doubts>{{0, scans, 0}});
-  OnDevice<PartNearest> found(size_t(blocks) * scan_rows);
+  OnDevice<UndecidedPair> undecided_pairs(list);
+  OnDevice<RefineCounters> refine_counters(std::vector<RefineCounters>{{0, brute_force, 0}});
+  OnDevice<PartialNearest> found(size_t(blocks) * brute_force_rows);
   OnDevice<int> ended(blocks), label(std::vector<int>(n, -1));
   std::vector<int> first;
   for (int launched = 0; launched < 2; ++launched) {
-    launch(recheck_kernel<T>, blocks, scan_block, 0, nullptr, x, c, label, doubtful, doubts, ScanParts{found, ended}, n,
+    launch(refine_kernel<T>, blocks, brute_force_block, 0, nullptr, x, c, label, undecided_pairs, refine_counters, BruteForceParts{found, ended}, n,
            k, d);
     if (launched == 0) first = label.values();
   }
@@ -57,10 +57,10 @@ std::vector<int> scanned(const std::vector<T>& points, const std::vector<T>& cen
 }
 
 struct Case {
-  int scans, k, d, blocks;
+  int brute_force, k, d, blocks;
 };
 
-TEST(Recheck, RowsFindTheNearestOfAllCentroids) {
+TEST(Refinement, RowsFindTheNearestOfAllCentroids) {
   const std::vector<Case> cases{
       {1, 1, 1, 4},                                        // as little as can be
       {1, 500, 20, 40},                                    // one row, all centroids shared out
@@ -68,13 +68,13 @@ TEST(Recheck, RowsFindTheNearestOfAllCentroids) {
       {20, 900, 11, 12}, {8, 33, 64, 2}, {9, 64, 129, 5},  // two groups, the second hardly begun
       {100, 90, 5, 3},                                     // more rows than the grid has
   };
-  for (const auto& [scans, k, d, blocks] : cases) {
+  for (const auto& [brute_force, k, d, blocks] : cases) {
     for (const int most : {2, 1000}) {  // ties everywhere, or hardly any
-      const auto points = whole_numbers(size_t(scans + 5) * d, most, 1), c = whole_numbers(size_t(k) * d, most, 2);
+      const auto points = whole_numbers(size_t(brute_force + 5) * d, most, 1), c = whole_numbers(size_t(k) * d, most, 2);
       auto right = nearest_of(points, c, d);
       std::fill(right.begin(), right.begin() + 5, -1);
-      EXPECT_EQ(scanned(points, c, d, scans, blocks), right)
-          << scans << " rows, " << k << " centroids, " << d << " features, " << blocks << " blocks";
+      EXPECT_EQ(scanned(points, c, d, brute_force, blocks), right)
+          << brute_force << " rows, " << k << " centroids, " << d << " features, " << blocks << " blocks";
     }
   }
 }
@@ -88,18 +88,18 @@ void look_at_all_ends() {
   for (const int k : {1, 31, 33, 64, 97}) {
     for (const int d : {31, 32, 33, 64, 65, 129}) {
       for (int e = 0; e < 2; ++e, ++turn) {
-        const int scans = scanned_rows[turn % 3], blocks = grids[turn / 3 % 3];
-        const auto points = whole_numbers<T>(size_t(scans) * d, 3, 1), c = whole_numbers<T>(size_t(k) * d, 3, 2);
-        EXPECT_EQ(scanned(points, c, d, scans, blocks), nearest_of(points, c, d))
-            << scans << " rows, " << k << " centroids, " << d << " features, " << blocks << " blocks";
+        const int brute_force = scanned_rows[turn % 3], blocks = grids[turn / 3 % 3];
+        const auto points = whole_numbers<T>(size_t(brute_force) * d, 3, 1), c = whole_numbers<T>(size_t(k) * d, 3, 2);
+        EXPECT_EQ(scanned(points, c, d, brute_force, blocks), nearest_of(points, c, d))
+            << brute_force << " rows, " << k << " centroids, " << d << " features, " << blocks << " blocks";
       }
     }
   }
 }
-TEST(Recheck, GroupsTilesAndStepsEndAnywhere) { look_at_all_ends<float>(); }
-TEST(Recheck, GroupsTilesAndStepsOfDoublesEndAnywhere) { look_at_all_ends<double>(); }
+TEST(Refinement, GroupsTilesAndStepsEndAnywhere) { look_at_all_ends<float>(); }
+TEST(Refinement, GroupsTilesAndStepsOfDoublesEndAnywhere) { look_at_all_ends<double>(); }
 
-TEST(Recheck, CentroidsThatDoubleCannotTellApartAreToldApartWhereverTheyAre) {
+TEST(Refinement, CentroidsThatDoubleCannotTellApartAreToldApartWhereverTheyAre) {
   constexpr int k = 200, d = 3;
   const std::vector<float> point{0, 0, 0};
   std::vector<float> centroids(k * d, 7);
@@ -113,12 +113,12 @@ TEST(Recheck, CentroidsThatDoubleCannotTellApartAreToldApartWhereverTheyAre) {
   }
 }
 
-TEST(Recheck, CentroidsAreSharedOutAsFarAsThereAreBlocksAndTiles) {
-  EXPECT_EQ(scan_parts(1, 5000, 528), 157) << "a tile each";
-  EXPECT_EQ(scan_parts(23, 5000, 528), 22);
-  EXPECT_EQ(scan_parts(300, 5000, 528), 1);
-  EXPECT_EQ(scan_parts(600, 5000, 528), 1) << "more groups than blocks";
-  EXPECT_EQ(scan_parts(1, 5, 528), 1);
+TEST(Refinement, CentroidsAreSharedOutAsFarAsThereAreBlocksAndTiles) {
+  EXPECT_EQ(brute_force_parts(1, 5000, 528), 157) << "a tile each";
+  EXPECT_EQ(brute_force_parts(23, 5000, 528), 22);
+  EXPECT_EQ(brute_force_parts(300, 5000, 528), 1);
+  EXPECT_EQ(brute_force_parts(600, 5000, 528), 1) << "more groups than blocks";
+  EXPECT_EQ(brute_force_parts(1, 5, 528), 1);
 }
 
 }  // namespace

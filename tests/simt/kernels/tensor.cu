@@ -7,10 +7,10 @@
 #include <limits>
 #include <random>
 
-#include "../../../variants/parts/centre.cuh"
-#include "../../../variants/parts/gathered_rows.cuh"
-#include "../../../variants/parts/probe.cuh"
-#include "../../../variants/parts/tensor_tiles.cuh"
+#include "../../../variants/common/certified/frame.cuh"
+#include "../../../variants/common/certified/gathered_rows.cuh"
+#include "../../../variants/common/certified/accumulator_probe.cuh"
+#include "../../../variants/common/gemm/mainloop_sm80.cuh"
 #include "../on_device.cuh"
 
 namespace {
@@ -24,8 +24,8 @@ __global__ void mma_kernel(const uint32_t* a, const uint32_t* b, float* d) {
   const int lane = threadIdx.x;
   for (int e = lane; e < 16 * 8; e += 32) {
     const int row = e / 8, chunk = e % 8 / 4, word = e % 4;
-    points[tile_place(row, chunk) + word] = a[row * 8 + e % 8];
-    centroids[tile_place(row, chunk) + word] = b[row % 8 * 8 + e % 8];
+    points[smem_offset(row, chunk) + word] = a[row * 8 + e % 8];
+    centroids[smem_offset(row, chunk) + word] = b[row % 8 * 8 + e % 8];
   }
   __syncwarp();
   FragmentB columns[2];
@@ -138,25 +138,25 @@ TEST(SimtTensor, TheProbeComesNearToWhatIsAllowed) {
 
 constexpr int n = 128, k = 256, d = 40;
 
-__global__ void certify_kernel(const float* x, const float* c, View<float> view, HalfRows rows, HalfRows columns,
-                               CertainPoint* point, CertainCentroid* centroid) {
+__global__ void certify_kernel(const float* x, const float* c, Frame<float> view, Fp16Rows rows, Fp16Rows columns,
+                               PointBound* point, CentroidBound* centroid) {
   const int i = int(blockIdx.x * blockDim.x + threadIdx.x) / 32;
   if (i < n) {
-    const Rounded row = halve_row<1>(rows, i, d, [&](int f) { return view(x, i, f, d); });
-    if (threadIdx.x % 32 == 0) point[i] = certain_point(row, d);
+    const QuantizationError row = quantize_row<1>(rows, i, d, [&](int f) { return view(x, i, f, d); });
+    if (threadIdx.x % 32 == 0) point[i] = point_bound(row, d);
   }
-  const Rounded row = halve_row<1>(columns, i, d, [&](int f) { return view(c, i, f, d); });
-  if (threadIdx.x % 32 == 0) centroid[i] = certain_centroid(row, d);
+  const QuantizationError row = quantize_row<1>(columns, i, d, [&](int f) { return view(c, i, f, d); });
+  if (threadIdx.x % 32 == 0) centroid[i] = centroid_bound(row, d);
 }
 
 struct Bounds {
   float lower, upper, product;
 };
 
-__global__ void bounds_kernel(HalfRows x, HalfRows c, const CertainPoint* point, const CertainCentroid* centroid,
+__global__ void bounds_kernel(Fp16Rows x, Fp16Rows c, const PointBound* point, const CentroidBound* centroid,
                               Bounds* bounds) {
-  const TensorTile<1> tile;
-  tile.multiply(x, c, n, k, d, [&](int first, TensorTile<1>::Products& product) {
+  const MainloopSm80<1> tile;
+  tile.multiply(x, c, n, k, d, [&](int first, MainloopSm80<1>::Products& product) {
     for (int f = 0; f < tile.column_fragments; ++f)
       for (int e = 0; e < 2; ++e)
         for (int r = 0; r < tile.own_rows; ++r) {
@@ -172,12 +172,12 @@ __global__ void bounds_kernel(HalfRows x, HalfRows c, const CertainPoint* point,
 struct Seen {
   OnDevice<float> x, c, centre;
   OnDevice<int> top{std::vector<int>{-2000}};
-  View<float> view;
+  Frame<float> view;
   int exponent;
   std::vector<long double> scores, products;  // n x k, in the unit of the view
   Seen(const std::vector<float>& points, const std::vector<float>& centroids, float middle)
       : x(points), c(centroids), centre(std::vector<float>(d, middle)), view{centre, top} {
-    launch(top_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
+    launch(max_exponent_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
     exponent = std::max(top.values()[0], -1000);
     const auto seen = [&](float value) {
       return std::ldexp(static_cast<long double>(value) - static_cast<long double>(middle), -1 - exponent);
@@ -208,15 +208,15 @@ void expect_bounds(const Seen& seen, const std::vector<Bounds>& bounds, int scal
 
 /// The largest share of its allowance, weight x slack, that a product used up; fails where a bound does not hold.
 double used_up_beside(const Seen& seen) {
-  HalfRows rows, columns;
-  rows.pitch = columns.pitch = half_pitch(d);
+  Fp16Rows rows, columns;
+  rows.pitch = columns.pitch = fp16_pitch(d);
   OnDevice<uint4> left(size_t(n) * rows.pitch), right(size_t(k) * rows.pitch);
   rows.part[0] = left, columns.part[0] = right;
-  OnDevice<CertainPoint> point(n);
-  OnDevice<CertainCentroid> centroid(k);
+  OnDevice<PointBound> point(n);
+  OnDevice<CentroidBound> centroid(k);
   OnDevice<Bounds> bounds(size_t(n) * k);
   launch(certify_kernel, k * 32 / 256, 256, 0, nullptr, seen.x, seen.c, seen.view, rows, columns, point, centroid);
-  launch(bounds_kernel, 1, TensorTile<1>::block, TensorTile<1>::bytes, nullptr, rows, columns, point, centroid, bounds);
+  launch(bounds_kernel, 1, MainloopSm80<1>::block, MainloopSm80<1>::bytes, nullptr, rows, columns, point, centroid, bounds);
   const auto found = bounds.values();
   const auto of_points = point.values();
   const auto of_centroids = centroid.values();
@@ -234,22 +234,22 @@ double used_up_beside(const Seen& seen) {
 /// The same where the bounds are columns of the rows, and a tile has more columns than there are centroids.
 double used_up_within(const Seen& seen) {
   constexpr int columns = 168, steps = (d + wide_columns + stage_depth - 1) / stage_depth * stage_steps;
-  using Tile = WarpgroupTile<columns, NoFacts>;
+  using Tile = MainloopSm90<columns, NoFacts>;
   const int64_t padded_rows = Tile::padded_rows(n), padded = Tile::padded_columns(k);
   const OnDevice<uint4> left(padded_rows * steps * mma_depth / 8);
   const OnDevice<unsigned char> right(padded / columns * Tile::tile_bytes(steps));
   const OnDevice<int> length(std::vector<int>{1});
-  launch(widen_points_kernel<float>, int(padded_rows / 8), 256, 0, nullptr, seen.x, seen.view, left, n, padded_rows,
+  launch(bound_column_points_kernel<float>, int(padded_rows / 8), 256, 0, nullptr, seen.x, seen.view, left, n, padded_rows,
          steps, d);
-  launch(widen_centroids_kernel<float, columns>, int(padded / 8), 256, 0, nullptr, seen.c, seen.view, right, length, k,
+  launch(bound_column_centroids_kernel<float, columns>, int(padded / 8), 256, 0, nullptr, seen.c, seen.view, right, length, k,
          padded, steps, d);
   const auto x = left.values();
   const auto c = right.values();
   const auto* const of_points = reinterpret_cast<const __half*>(x.data());
-  const auto row = [&](int i, int f) { return of_points[point_place(i, f / 2, steps) * 2 + f % 2]; };
+  const auto row = [&](int i, int f) { return of_points[a_fragment_offset(i, f / 2, steps) * 2 + f % 2]; };
   const auto column = [&](int64_t j, int f) {
     const auto* const tile = reinterpret_cast<const __half*>(c.data() + j / columns * Tile::tile_bytes(steps));
-    return tile[centroid_place<columns>(int(j % columns), f / 2) * 2 + f % 2];
+    return tile[b_smem_offset<columns>(int(j % columns), f / 2) * 2 + f % 2];
   };
   const float k_of_sums = float(accumulation(steps * mma_depth));
   const auto product = [&](int i, int64_t j) {
@@ -354,7 +354,7 @@ TEST(Certificate, ACentroidAtTheCentreIsNotFarAway) {
 }
 
 TEST(Certificate, LeadersKnowWhenARowIsProven) {
-  Leaders row;
+  Top3 row;
   const auto see = [&](float upper, int j, float lower) {
     row.see(upper, j);
     row.least = std::max(row.least, lower);
@@ -366,8 +366,8 @@ TEST(Certificate, LeadersKnowWhenARowIsProven) {
   see(-2.5f, 7, -3.5f);
   EXPECT_FALSE(row.proven());
   EXPECT_TRUE(row.pair());
-  EXPECT_EQ(row.first_at + row.second_at, 8);
-  Leaders other;
+  EXPECT_EQ(row.first_index + row.second_index, 8);
+  Top3 other;
   other.see(-3, 2);
   other.least = -4;
   row.merge(other);  // an upper bound that equals the lower one: it may be as near
@@ -379,12 +379,12 @@ TEST(Certificate, ABoundHoldsThoughANumberIsInItsLastBits) {
   for (int trial = 0; trial < 100000; ++trial) {
     const float size = std::ldexp(1.0f + float(random() % (1 << 23)) * 0x1p-23f, int(random() % 200) - 100);
     const float bound = trial % 2 ? size : -size;
-    const unsigned number = random() % (number_mask + 1);
-    const float both = numbered(bound, number, ~number_mask);
-    EXPECT_EQ(number_of(both), int(number));
-    EXPECT_GE(not_below(both), bound);
-    EXPECT_LE(not_above(both), bound);
-    EXPECT_LE(not_below(both) - not_above(both), std::abs(bound) * 0x1p-14f) << "a bound is hardly any wider";
+    const unsigned number = random() % (index_mask + 1);
+    const float both = pack_index(bound, number, ~index_mask);
+    EXPECT_EQ(unpack_index(both), int(number));
+    EXPECT_GE(upper_of(both), bound);
+    EXPECT_LE(lower_of(both), bound);
+    EXPECT_LE(upper_of(both) - lower_of(both), std::abs(bound) * 0x1p-14f) << "a bound is hardly any wider";
   }
 }
 
@@ -393,7 +393,7 @@ TEST(Certificate, TheTwoGreatestAreFoundTileByTile) {
   for (int trial = 0; trial < 2000; ++trial) {
     const int tiles = 1 + trial % 7;
     std::vector<std::pair<float, int>> all;  // with the tile that each is of
-    TwoGreatest seen;
+    Top2 seen;
     for (int tile = 0; tile < tiles; ++tile) {
       std::vector<float> own(5);
       for (float& bound : own) bound = float(int(random() % 50) - 25), all.push_back({bound, 100 + tile});
@@ -404,11 +404,11 @@ TEST(Certificate, TheTwoGreatestAreFoundTileByTile) {
     EXPECT_EQ(seen.first, all[0].first);
     EXPECT_EQ(seen.second, all[1].first);
     const auto has = [&](float bound, int tile) { return std::ranges::count(all, std::pair(bound, tile)); };
-    const bool both = seen.first == seen.second && seen.first_at == seen.second_at;
-    EXPECT_GE(has(seen.first, seen.first_at), both ? 2 : 1);
-    EXPECT_GE(has(seen.second, seen.second_at), 1);
+    const bool both = seen.first == seen.second && seen.first_index == seen.second_index;
+    EXPECT_GE(has(seen.first, seen.first_index), both ? 2 : 1);
+    EXPECT_GE(has(seen.second, seen.second_index), 1);
     EXPECT_GE(seen.others(), all[2].first);  // each tile has two at least
-    EXPECT_TRUE(seen.first_at == seen.second_at || seen.others() <= all[1].first);
+    EXPECT_TRUE(seen.first_index == seen.second_index || seen.others() <= all[1].first);
   }
 }
 
@@ -417,10 +417,10 @@ TEST(Certificate, TheTwoGreatestAreFoundTileByTile) {
 __global__ void nearer_kernel(const float* x, const float* c, int* first_wins, int features) {
   const auto exact = [&](int j) { return Exact{exact_distance(x, c + j * features, features, 0, 1), j}; };
   const auto shared = [&](int j) {
-    return Exact{exact_sum_of_warp(exact_distance(x, c + j * features, features, int(threadIdx.x), 32)), j};
+    return Exact{exact_warp_sum(exact_distance(x, c + j * features, features, int(threadIdx.x), 32)), j};
   };
-  const bool alone = nearer(exact(0), exact(1)), together = nearer(shared(0), shared(1));
-  if (threadIdx.x == 0) *first_wins = alone == together ? alone : -1;
+  const bool alone = nearer(exact(0), exact(1)), run_features = nearer(shared(0), shared(1));
+  if (threadIdx.x == 0) *first_wins = alone == run_features ? alone : -1;
 }
 
 bool first_wins(const std::vector<float>& point, std::vector<float> first, const std::vector<float>& second) {
@@ -444,10 +444,10 @@ TEST(Exact, TellsApartWhatDoublesCannot) {
 
 TEST(GatheredRows, LieSideBySideAsTheProductsTakeThem) {
   constexpr int n = 300, steps = 3, words = steps * mma_depth / 2;
-  std::vector<uint32_t> from(WarpgroupTile<128>::padded_rows(n) * words);
+  std::vector<uint32_t> from(MainloopSm90<128>::padded_rows(n) * words);
   const auto word_of = [](int row, int word) { return uint32_t(row * 1000 + word + 1); };
   for (int row = 0; row < n; ++row) {
-    for (int word = 0; word < words; ++word) from[point_place(row, word, steps)] = word_of(row, word);
+    for (int word = 0; word < words; ++word) from[a_fragment_offset(row, word, steps)] = word_of(row, word);
   }
   std::mt19937 random(5);
   for (const int length : {0, 1, 255, 257}) {
@@ -458,11 +458,11 @@ TEST(GatheredRows, LieSideBySideAsTheProductsTakeThem) {
     launch(gather_rows_kernel, 3, 64, 0, nullptr, reinterpret_cast<const uint4*>(static_cast<uint32_t*>(x)),
            RowList{rows, number}, reinterpret_cast<uint4*>(static_cast<uint32_t*>(to)), steps);
     const auto gathered = to.values();
-    const int64_t padded = WarpgroupTile<128>::padded_rows(length);
+    const int64_t padded = MainloopSm90<128>::padded_rows(length);
     for (int64_t i = 0; i < padded; ++i) {
       const int row = list[std::min<int64_t>(i, length - 1)];
       for (int word = 0; word < words; ++word)
-        ASSERT_EQ(gathered[point_place(i, word, steps)], word_of(row, word)) << i << " of " << length;
+        ASSERT_EQ(gathered[a_fragment_offset(i, word, steps)], word_of(row, word)) << i << " of " << length;
     }
     EXPECT_TRUE(std::all_of(gathered.begin() + padded * words, gathered.end(), [](uint32_t w) { return w == 0; }));
   }

@@ -1,15 +1,15 @@
-// Points that are worked on while they arrive: the parts that v28_overlapped_upload is made of, with the assignment of
-// v26_projected, the simplest that has them.
+// Points that are worked on while they arrive: the parts that v31_overlapped_upload is made of, with the assignment of
+// v27_projection_filter_sm80, the simplest that has them.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <memory>
 
-#include "../../../variants/parts/assign_certified.cuh"
-#include "../../../variants/parts/contest.cuh"
-#include "../../../variants/parts/gathered_rows.cuh"
-#include "../../../variants/parts/upload_in_pieces.cuh"
+#include "../../../variants/common/certified/assign_sm80.cuh"
+#include "../../../variants/common/pruning/filter.cuh"
+#include "../../../variants/common/certified/gathered_rows.cuh"
+#include "../../../variants/common/overlap/chunked_upload.cuh"
 #include "../../fixtures/low_rank.hpp"
 #include "../on_device.cuh"
 
@@ -46,16 +46,16 @@ std::vector<int32_t> nearest(const Values& points, const Values& centroids, int 
 struct ProjectedState {
   Rows<float> rows;
   certified::Certified<float> certified;
-  CertifiedInGroups<float> warpgroup;
-  Undecided undecided;
-  Recheck refinement;
-  MovedSums incremental;
-  Few filter;
-  Pieces<float> chunks;
+  WarpgroupOperands<float> warpgroup;
+  CandidateRows undecided;
+  Refinement refinement;
+  IncrementalSums incremental;
+  ProjectionFilter filter;
+  ChunkedUpload<float> chunks;
 };
 using ProjectedRun = Run<float, ProjectedState>;
 
-/// v26_projected, with its upload or with that of v28_overlapped_upload.
+/// v27_projection_filter_sm80, with its upload or with that of v31_overlapped_upload.
 struct Projected {
   Problem<float> problem;
   Device device;
@@ -73,11 +73,11 @@ struct Projected {
     s.stream = stream;
     s.axes.value = {{"width", width}};
     prepare_pinned(s);
-    s.own.rows.points = s.x;
+    s.ws.rows.points = s.x;
     prepare_certified(s);
-    prepare_moved(s);
-    if (wants_few(s)) prepare_few(s, width, width == by_pilot);
-    prepare_pieces(s, wants_few(s));
+    prepare_incremental(s);
+    if (wants_filter(s)) prepare_filter(s, width, width == by_pilot);
+    prepare_chunks(s, wants_filter(s));
   }
   ~Projected() {
     cudaStreamSynchronize(stream);
@@ -85,14 +85,14 @@ struct Projected {
     cudaStreamDestroy(stream);
   }
 
-  auto& few() { return state->own.filter; }
-  auto& certified_rows() { return state->own.certified; }
-  auto& pieces() { return state->own.chunks; }
+  auto& few() { return state->ws.filter; }
+  auto& certified_rows() { return state->ws.certified; }
+  auto& pieces() { return state->ws.chunks; }
   /// The sample is to have so many rows.
   void sample(int rows) { pieces().sampled_rows = few().subspace.count = rows; }
   int width() const { return state->axis("width"); }
   void work_on_all() {
-    halve_points(*state);
+    quantize_points(*state);
     if (few().directions.at) project_points(*state, certified_rows().view, width());
   }
   void upload_whole() {
@@ -102,32 +102,32 @@ struct Projected {
   }
   void upload_by(int count) {
     const auto& view = certified_rows().view;
-    upload_in_pieces(
+    upload_chunks(
         *state, view, count,
         [&](const float* sample, int rows) {
-          if (few().directions.at) find_few(*state, sample, rows, view, width());
+          if (few().directions.at) find_projection(*state, sample, rows, view, width());
         },
         [&](const RowRange& range) {
-          halve_rows(*state, range);
+          quantize_rows(*state, range);
           project_rows(*state, view, range);
         });
   }
   void restart() {
-    restart_ahead(*state);
+    send_initial_centroids(*state);
     finish_upload(*state, [&] { work_on_all(); });
-    forget_contested(*state);
+    reset_filtered(*state);
   }
   void assign() {
     ProjectedRun& s = *state;
     if (few().width == 0) return assign_certified(s);
-    Doubts* const doubts = next_doubts(s);
-    Contest* const contest = contest_of(s, doubts);
-    assign_by_few(s, certified_rows().view, contest, doubts);
-    assign_listed(s, few().left, &contest->listed, doubts);
+    RefineCounters* const refine_counters = next_refine_counters(s);
+    FilterCounters* const contest = next_filter_counters(s, refine_counters);
+    assign_filtered(s, certified_rows().view, contest, refine_counters);
+    assign_listed(s, few().left, &contest->listed, refine_counters);
   }
   std::vector<int32_t> labels() {
-    download_contested(*state);
-    tell_upload(*state);
+    download_filtered(*state);
+    report_upload(*state);
     return {state->result.label, state->result.label + state->n};
   }
   Values centroids() const { return {state->result.centroids, state->result.centroids + size_t(state->k) * state->d}; }
@@ -161,14 +161,14 @@ void expect_same_rows(Projected& a, Projected& b) {
       << "halves";
   EXPECT_TRUE(same_bits(a.at(one.point, all), b.at(other.point, all))) << "what halves lost";
   if (a.few().width == 0) return;
-  const size_t short_rows = size_t(NarrowTile<widest>::padded_rows(int(n))) * (a.few().width / 8) * 4;
+  const size_t short_rows = size_t(NarrowMainloopSm80<widest>::padded_rows(int(n))) * (a.few().width / 8) * 4;
   EXPECT_TRUE(same_bits(a.at(words(a.few().x), short_rows), b.at(words(b.few().x), short_rows))) << "short rows";
   EXPECT_TRUE(same_bits(a.at(a.few().square, n), b.at(b.few().square, n))) << "lengths";
 }
 
-TEST(Pieces, AreAllRowsOnceAndBeginWithAWarpgroups) {
+TEST(ChunkedUpload, AreAllRowsOnceAndBeginWithAWarpgroups) {
   for (const int n : {1, 63, 64, 65, 700, 1025})
-    for (const int pieces : {1, 3, 12, most_pieces}) {
+    for (const int pieces : {1, 3, 12, max_chunks}) {
       int64_t next = 0, padded = 0;
       for (int p = 0; p < pieces; ++p) {
         const RowRange range = piece(n, pieces, p);
@@ -197,17 +197,17 @@ TEST_F(Upload, InPiecesLeavesWhatOneOfAllPointsDoes) {
     run.upload_by(pieces);
     run.restart();
     EXPECT_FALSE(run.pieces().again);
-    EXPECT_EQ(run.top(), whole.top() + spare_exponents);
+    EXPECT_EQ(run.top(), whole.top() + headroom_exponents);
     EXPECT_TRUE(
         same_bits(run.at(run.certified_rows().view.centre, d), whole.at(whole.certified_rows().view.centre, d)));
-    const auto directions = [&](Projected& of) { return of.at(of.few().directions.at, size_t(d) * sought); };
+    const auto directions = [&](Projected& of) { return of.at(of.few().directions.at, size_t(d) * max_directions); };
     EXPECT_TRUE(same_bits(directions(run), directions(whole))) << "of a unit twice as large";
-    const FixedPoint a = run.state->own.incremental.format, b = whole.state->own.incremental.format;
+    const FixedPoint a = run.state->ws.incremental.format, b = whole.state->ws.incremental.format;
     EXPECT_EQ(std::tie(a.low, a.bits, a.words), std::tie(b.low, b.bits, b.words));
     // In the same unit, all is the same.
     const int top = run.top();
     check(cudaMemcpy(whole.certified_rows().view.top, &top, sizeof top, cudaMemcpyHostToDevice), "uploading");
-    halve_rows(*whole.state, all_rows(*whole.state));
+    quantize_rows(*whole.state, all_rows(*whole.state));
     project_rows(*whole.state, whole.certified_rows().view, all_rows(*whole.state));
     expect_same_rows(run, whole);
   }
@@ -257,7 +257,7 @@ TEST_P(Widths, WhereAPointLeavesTheUnitAllIsDoneAgain) {
     for (Projected* each : {&run, &whole}) {
       each->assign();
       EXPECT_EQ(each->labels(), nearest(points, centroids, d));
-      update_moved(*each->state, each->state->x);
+      update_incremental(*each->state, each->state->x);
       each->labels();
     }
     centroids = run.centroids();
@@ -335,17 +335,17 @@ TEST_F(Upload, InitialCentroidsStayUntilTheyAreTaken) {
 template <class By>
 void halves_come_to_their_places(Projected& run) {
   ProjectedRun& s = *run.state;
-  prepare_in_groups<float, By>(s);
-  auto& own = s.own.warpgroup;
+  prepare_sm90<float, By>(s);
+  auto& own = s.ws.warpgroup;
   own.view = run.certified_rows().view;
-  const auto all = size_t(WarpgroupTile<128>::padded_rows(s.n)), words = all * own.rows.plan.steps * mma_depth / 2;
+  const auto all = size_t(MainloopSm90<128>::padded_rows(s.n)), words = all * own.rows.plan.steps * mma_depth / 2;
   const auto facts = own.rows.point ? all : 0;
   const auto halved = [&](int pieces) {
     check(cudaMemsetAsync(own.rows.x, 0xff, words * sizeof(uint32_t), s.stream), "poisoning");
-    if (facts) check(cudaMemsetAsync(own.rows.point, 0xff, facts * sizeof(CertainPoint), s.stream), "poisoning");
+    if (facts) check(cudaMemsetAsync(own.rows.point, 0xff, facts * sizeof(PointBound), s.stream), "poisoning");
     for (int p = 0; p < pieces; ++p) {
       const RowRange range = piece(s.n, pieces, p);
-      if (range.count > 0) halve_rows_in_groups<By>(s, range);
+      if (range.count > 0) quantize_rows_sm90<By>(s, range);
     }
     return std::pair(run.at(reinterpret_cast<const uint32_t*>(own.rows.x), words), run.at(own.rows.point, facts));
   };
@@ -365,7 +365,7 @@ TEST_F(Upload, HalvesOfWarpgroupsComeToTheirPlaces) {
     Projected run(points, centroids, d, 32);
     run.upload_by(5);
     run.restart();
-    within ? halves_come_to_their_places<ByBoundColumns>(run) : halves_come_to_their_places<ByGreatest>(run);
+    within ? halves_come_to_their_places<EpilogueBoundColumns>(run) : halves_come_to_their_places<EpilogueTop3>(run);
   }
 }
 

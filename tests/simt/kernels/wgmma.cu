@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "../../../variants/parts/bulk_ring.cuh"
-#include "../../../variants/parts/warpgroup_tiles.cuh"
+#include "../../../variants/common/gemm/tma_pipeline.cuh"
+#include "../../../variants/common/gemm/mainloop_sm90.cuh"
 
 namespace {
 using namespace ladder;
@@ -43,32 +43,32 @@ int ptx_b(uint64_t descriptor, int k, int n) {
 }
 
 TEST(Wgmma, EachThreadHoldsTheElementsThatThePtxIsaSays) {
-  std::vector<int> held(group_rows * 168);
-  for (int thread = 0; thread < group_threads; ++thread) {
+  std::vector<int> held(warpgroup_rows * 168);
+  for (int thread = 0; thread < warpgroup_threads; ++thread) {
     for (int e = 0; e < 168 / 2; ++e) {
       const auto [row, column] = ptx_d(thread, e);
-      EXPECT_EQ(held_row(thread, e), row);
-      EXPECT_EQ(held_column(thread, e), column);
-      ++held[held_row(thread, e) * 168 + held_column(thread, e)];
+      EXPECT_EQ(accumulator_row(thread, e), row);
+      EXPECT_EQ(accumulator_column(thread, e), column);
+      ++held[accumulator_row(thread, e) * 168 + accumulator_column(thread, e)];
     }
   }
-  EXPECT_EQ(held, std::vector<int>(group_rows * 168, 1)) << "each element once";
+  EXPECT_EQ(held, std::vector<int>(warpgroup_rows * 168, 1)) << "each element once";
   // From the figure of D: the last thread of the first warp, its third and last elements; the first of the last warp.
-  EXPECT_EQ(held_row(31, 2), 15);
-  EXPECT_EQ(held_column(31, 2), 6);
-  EXPECT_EQ(held_column(31, 83), 167);
-  EXPECT_EQ(held_row(96, 0), 48);
+  EXPECT_EQ(accumulator_row(31, 2), 15);
+  EXPECT_EQ(accumulator_column(31, 2), 6);
+  EXPECT_EQ(accumulator_column(31, 83), 167);
+  EXPECT_EQ(accumulator_row(96, 0), 48);
 }
 
 TEST(Wgmma, PointsLieInTheOrderOfTheirRegisters) {
   constexpr int steps = 3;
   for (const int64_t first : {0, 64, 192}) {
     for (int step = 0; step < steps; ++step)
-      for (int thread = 0; thread < group_threads; ++thread)
+      for (int thread = 0; thread < warpgroup_threads; ++thread)
         for (int i = 0; i < 8; i += 2) {
           const auto [row, k] = ptx_a(thread, i);
-          const int64_t fragment = (first / 64 * steps + step) * group_threads + thread;
-          EXPECT_EQ(point_place(first + row, (step * mma_depth + k) / 2, steps), fragment * 4 + i / 2);
+          const int64_t fragment = (first / 64 * steps + step) * warpgroup_threads + thread;
+          EXPECT_EQ(a_fragment_offset(first + row, (step * mma_depth + k) / 2, steps), fragment * 4 + i / 2);
         }
   }
 }
@@ -81,16 +81,16 @@ void centroids_are_where_the_descriptor_says() {
       ASSERT_EQ(b, descriptor<columns>(address + step * step_bytes<columns>));
       for (int k = 0; k < mma_depth; k += 2)
         for (int n = 0; n < columns; ++n)
-          ASSERT_EQ(address + 4 * centroid_place<columns>(n, (step * mma_depth + k) / 2), ptx_b(b, k, n))
+          ASSERT_EQ(address + 4 * b_smem_offset<columns>(n, (step * mma_depth + k) / 2), ptx_b(b, k, n))
               << "k " << k << ", n " << n << ", step " << step;
     }
   }
-  using Tile = WarpgroupTile<columns>;
-  EXPECT_EQ(4 * centroid_place<columns>(0, 7 * mma_depth / 2), 7 * step_bytes<columns>) << "steps follow each other";
-  EXPECT_EQ(Tile::stage_bytes % (16 * ring_blocks), 0) << "each block fetches whole 16 bytes";
-  EXPECT_EQ(Tile::facts_bytes % (16 * ring_blocks), 0);
+  using Tile = MainloopSm90<columns>;
+  EXPECT_EQ(4 * b_smem_offset<columns>(0, 7 * mma_depth / 2), 7 * step_bytes<columns>) << "steps follow each other";
+  EXPECT_EQ(Tile::stage_bytes % (16 * cluster_size), 0) << "each block fetches whole 16 bytes";
+  EXPECT_EQ(Tile::facts_bytes % (16 * cluster_size), 0);
   EXPECT_LE(Tile::facts_bytes, Tile::stage_bytes);
-  EXPECT_EQ((WarpgroupTile<columns, NoFacts>::tile_bytes(3)), 3 * step_bytes<columns>) << "nothing but halves";
+  EXPECT_EQ((MainloopSm90<columns, NoFacts>::tile_bytes(3)), 3 * step_bytes<columns>) << "nothing but halves";
 }
 
 TEST(Wgmma, CentroidsAreWhereTheDescriptorSays) {
@@ -104,29 +104,29 @@ TEST(Wgmma, AProductByThePtxIsaOfWhatLiesThereIsTheProduct) {
   const auto c = [](int j, int f) { return (j * 5 + f * 11) % 19 - 9; };
   std::vector<std::array<int, 2>> points(rows * depth / 2), tile(columns * depth / 2);
   for (int word = 0; word < depth / 2; ++word) {
-    for (int i = 0; i < rows; ++i) points[point_place(i, word, steps)] = {x(i, 2 * word), x(i, 2 * word + 1)};
-    for (int j = 0; j < columns; ++j) tile[centroid_place<columns>(j, word)] = {c(j, 2 * word), c(j, 2 * word + 1)};
+    for (int i = 0; i < rows; ++i) points[a_fragment_offset(i, word, steps)] = {x(i, 2 * word), x(i, 2 * word + 1)};
+    for (int j = 0; j < columns; ++j) tile[b_smem_offset<columns>(j, word)] = {c(j, 2 * word), c(j, 2 * word + 1)};
   }
-  for (int group = 0; group < rows / group_rows; ++group) {
-    std::vector<int> d(group_rows * columns);
+  for (int group = 0; group < rows / warpgroup_rows; ++group) {
+    std::vector<int> d(warpgroup_rows * columns);
     for (int step = 0; step < steps; ++step) {
-      std::array<std::array<int, mma_depth>, group_rows> a{};
-      for (int thread = 0; thread < group_threads; ++thread)
+      std::array<std::array<int, mma_depth>, warpgroup_rows> a{};
+      for (int thread = 0; thread < warpgroup_threads; ++thread)
         for (int i = 0; i < 8; ++i) {
           const auto [row, k] = ptx_a(thread, i);
-          a[row][k] = points[((group * steps + step) * group_threads + thread) * 4 + i / 2][i % 2];
+          a[row][k] = points[((group * steps + step) * warpgroup_threads + thread) * 4 + i / 2][i % 2];
         }
       const uint64_t b = descriptor<columns>(0) + step * behind(step_bytes<columns>);
       for (int k = 0; k < mma_depth; ++k)
         for (int n = 0; n < columns; ++n) {
           const int at = ptx_b(b, k, n) / 2;
-          for (int row = 0; row < group_rows; ++row) d[row * columns + n] += a[row][k] * tile[at / 2][at % 2];
+          for (int row = 0; row < warpgroup_rows; ++row) d[row * columns + n] += a[row][k] * tile[at / 2][at % 2];
         }
     }
-    for (int row = 0; row < group_rows; ++row)
+    for (int row = 0; row < warpgroup_rows; ++row)
       for (int n = 0; n < columns; ++n) {
         int exact = 0;
-        for (int f = 0; f < depth; ++f) exact += x(group * group_rows + row, f) * c(n, f);
+        for (int f = 0; f < depth; ++f) exact += x(group * warpgroup_rows + row, f) * c(n, f);
         ASSERT_EQ(d[row * columns + n], exact) << group << ", " << row << ", " << n;
       }
   }
@@ -135,23 +135,23 @@ TEST(Wgmma, AProductByThePtxIsaOfWhatLiesThereIsTheProduct) {
 TEST(Wgmma, EveryShapeHasAKernelThatTakesAllItsFeatures) {
   for (const int k : {1, 100, 128, 129, 168, 1000, 5000, 1'000'000}) {
     for (int d = 1; d <= 4096; ++d) {
-      const WarpgroupPlan plan = plan_warpgroups(k, d);
+      const MainloopPlan plan = plan_mainloop(k, d);
       ASSERT_GE(plan.steps * mma_depth, d);
-      ASSERT_EQ(plan.steps % (plan.window * stage_steps), 0);
-      ASSERT_EQ(plan.streamed, plan.steps > plan.window * stage_steps);
+      ASSERT_EQ(plan.steps % (plan.k_block * stage_steps), 0);
+      ASSERT_EQ(plan.streamed, plan.steps > plan.k_block * stage_steps);
       ASSERT_EQ(plan.streamed, d > 16 * stage_depth) << "registers hold 512 features";
       bool compiled = false;
-      with_kernel(plan, [&]<int columns, int window, bool streamed>() {
-        compiled = columns == plan.columns && window == plan.window && streamed == plan.streamed;
+      with_kernel(plan, [&]<int columns, int k_block, bool streamed>() {
+        compiled = columns == plan.columns && k_block == plan.k_block && streamed == plan.streamed;
       });
       ASSERT_TRUE(compiled);
     }
   }
-  EXPECT_EQ(plan_warpgroups(5000, 408).columns, 168);
-  EXPECT_EQ(plan_warpgroups(5000, 408).steps, 26);
-  EXPECT_EQ(plan_warpgroups(40'000, 484).steps, 32);
-  EXPECT_EQ(plan_warpgroups(256, 784).columns, 128);
-  EXPECT_EQ(plan_warpgroups(1000, 784).steps, 50) << "49 and one to end the stage";
+  EXPECT_EQ(plan_mainloop(5000, 408).columns, 168);
+  EXPECT_EQ(plan_mainloop(5000, 408).steps, 26);
+  EXPECT_EQ(plan_mainloop(40'000, 484).steps, 32);
+  EXPECT_EQ(plan_mainloop(256, 784).columns, 128);
+  EXPECT_EQ(plan_mainloop(1000, 784).steps, 50) << "49 and one to end the stage";
 }
 
 // ------------------------------------------------------------------------------------------------------------ the ring
@@ -181,43 +181,43 @@ struct Barrier {
 
 /// Two blocks, of each a producer and two readers, in an order that is drawn; copies come when they like. The readers
 /// take turns of `window` pieces, and give a slot back when they have read the next one, as warpgroups do. Does it end?
-bool go_round(int slots, int window, int pieces, uint32_t seed) {
+bool go_round(int slots, int k_block, int pieces, uint32_t seed) {
   constexpr int readers = 2, half = 16;
   std::mt19937 random(seed);
   struct Copy {
     int block, slot, part, piece;
   };
   struct Agent {
-    RingPlace at;
+    PipelineState at;
     int piece = 0;
     bool reading = false;
     int held = -1;  // the slot that was read last
   };
-  std::array<int, ring_blocks> turn{};  // of the readers of a block: 0, 1, 0, ...
-  std::vector<std::vector<Barrier>> full(ring_blocks, std::vector<Barrier>(slots, Barrier(1)));
-  std::vector<std::vector<Barrier>> empty(ring_blocks, std::vector<Barrier>(slots, Barrier(ring_blocks * readers)));
-  std::vector<std::array<int, ring_blocks>> memory(ring_blocks * slots, {-1, -1});
+  std::array<int, cluster_size> turn{};  // of the readers of a block: 0, 1, 0, ...
+  std::vector<std::vector<Barrier>> full(cluster_size, std::vector<Barrier>(slots, Barrier(1)));
+  std::vector<std::vector<Barrier>> empty(cluster_size, std::vector<Barrier>(slots, Barrier(cluster_size * readers)));
+  std::vector<std::array<int, cluster_size>> memory(cluster_size * slots, {-1, -1});
   std::vector<Copy> copies;
-  std::array<Agent, ring_blocks*(1 + readers)> agents;  // first the producers
+  std::array<Agent, cluster_size*(1 + readers)> agents;  // first the producers
   const auto step = [&](int who) {
     Agent& agent = agents[who];
-    const int block = who % ring_blocks, slot = agent.at.slot;
+    const int block = who % cluster_size, slot = agent.at.slot;
     if (agent.piece == pieces) return false;
-    if (who < ring_blocks) {
+    if (who < cluster_size) {
       if (!empty[block][slot].ended(agent.at.emptied())) return false;
-      full[block][slot].arrive(ring_blocks * half);
-      for (int to = 0; to < ring_blocks; ++to) copies.push_back({to, slot, block, agent.piece});
+      full[block][slot].arrive(cluster_size * half);
+      for (int to = 0; to < cluster_size; ++to) copies.push_back({to, slot, block, agent.piece});
     } else {
       const auto release = [&](int which) {
-        for (int to = 0; to < ring_blocks; ++to) empty[to][which].arrive();
+        for (int to = 0; to < cluster_size; ++to) empty[to][which].arrive();
       };
-      if (agent.piece % window == 0 && turn[block] % readers != who / ring_blocks - 1) return false;
+      if (agent.piece % k_block == 0 && turn[block] % readers != who / cluster_size - 1) return false;
       if (!agent.reading) return agent.reading = full[block][slot].ended(agent.at.filled());
       for (const int part : memory[block * slots + slot]) EXPECT_EQ(part, agent.piece);
       if (agent.held >= 0) release(agent.held);
       agent.held = slot;
       agent.reading = false;
-      if (agent.piece % window == window - 1) ++turn[block];
+      if (agent.piece % k_block == k_block - 1) ++turn[block];
       if (agent.piece + 1 == pieces) release(slot);
     }
     ++agent.piece;
@@ -241,15 +241,15 @@ bool go_round(int slots, int window, int pieces, uint32_t seed) {
   return std::all_of(agents.begin(), agents.end(), [&](const Agent& agent) { return agent.piece == pieces; });
 }
 
-TEST(BulkRing, EveryPieceIsReadByAllBeforeItsSlotIsFilledAgain) {
+TEST(TmaPipeline, EveryPieceIsReadByAllBeforeItsSlotIsFilledAgain) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
-    const int window = 1 + int(seed % 3);
-    EXPECT_TRUE(go_round(window + 1 + int(seed % 4), window, 24, seed)) << "waits for ever";
+    const int k_block = 1 + int(seed % 3);
+    EXPECT_TRUE(go_round(k_block + 1 + int(seed % 4), k_block, 24, seed)) << "waits for ever";
   }
 }
 
-TEST(BulkRing, ARingThatHoldsNoMoreThanATurnIsNeverFreeAgain) {
+TEST(TmaPipeline, ARingThatHoldsNoMoreThanATurnIsNeverFreeAgain) {
   for (uint32_t seed = 0; seed < 10; ++seed) EXPECT_FALSE(go_round(3, 3, 24, seed)) << seed;
 }
 

@@ -1,0 +1,160 @@
+// v13a: spherical k-means: near means a small angle. Points count by their directions alone, so upload makes each of
+// them unit length, once; then 1 - cos = 1 - x.c / |c|, and the nearest centroid has the greatest x.c / |c|. v13's
+// kernel stays, with that in the place of |c|^2 - 2 x.c. The new centroid is the sum of its points' directions, made
+// unit length; one without points stays, and so does one whose points' directions cancel.
+#include "../common/lloyd/smem_tile.cuh"
+#include "../common/lloyd/norms.cuh"
+#include "../common/update/lane_private.cuh"
+
+namespace {
+using namespace ladder;
+
+constexpr int most_threads = 1024;  // 64 registers each, enough for the distances of one point
+
+template <class T, int tile, int points>
+__global__ void __launch_bounds__(most_threads / points)
+    assign_kernel(const T* __restrict__ x, const T* __restrict__ c, const T* __restrict__ inverse,
+                  int32_t* __restrict__ label, int n, int k, int d, int width) {
+  T* part = dynamic_shared<T>();                                   // width x tile
+  const int row = blockIdx.x * blockDim.x * points + threadIdx.x;  // its points: row, row + blockDim.x, ...
+  int i[points], best[points] = {};
+  T nearest[points];
+  // Without a point, the last one: all threads must reach the barriers.
+  for (int p = 0; p < points; ++p) i[p] = min(row + p * int(blockDim.x), n - 1);
+  for (int p = 0; p < points; ++p) nearest[p] = std::numeric_limits<T>::infinity();
+  for (int first = 0; first < k; first += tile) {
+    T product[points][tile] = {};
+    for (int from = 0; from < d; from += width) {
+      const int here = min(width, d - from);
+      stage_tile<tile>(part, c, first, from, here, k, d);
+#pragma unroll 4
+      for (int f = 0; f < here; ++f) {
+        T own[points];
+        for (int p = 0; p < points; ++p) own[p] = x[size_t(from + f) * n + i[p]];
+        for (int t = 0; t < tile; ++t) {
+          for (int p = 0; p < points; ++p) {
+            product[p][t] += own[p] * part[f * tile_pitch<tile> + t];
+          }
+        }
+      }
+    }
+    for (int p = 0; p < points; ++p) {
+      for (int t = 0; t < tile; ++t) {
+        if (first + t >= k) break;
+        const T distance = -product[p][t] * inverse[first + t];  // 1 - cos, less 1
+        if (distance < nearest[p]) nearest[p] = distance, best[p] = first + t;
+      }
+    }
+  }
+  for (int p = 0; p < points; ++p) {
+    if (row + p * int(blockDim.x) < n) label[i[p]] = best[p];
+  }
+}
+
+// ---- points and centroids of length 1
+
+template <class T>
+struct Before {
+  T* c = nullptr;  // k x d: the centroids before the update
+};
+
+template <class T>
+struct Workspace {
+  Before<T> before;
+  Norms<T> norms;
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
+void prepare(Run<T, Workspace<T>>& s) {
+  prepare_norms(s);
+  s.ws.before.c = s.template device<T>(size_t(s.k) * s.d);
+}
+
+/// One thread per point. The length is a double, so that the direction is rounded once.
+template <class T>
+__global__ void direction_kernel(T* x, int n, int d) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  double square = 0;
+  for (int f = 0; f < d; ++f) square += double(x[size_t(f) * n + i]) * double(x[size_t(f) * n + i]);
+  const double length = sqrt(square);
+  for (int f = 0; f < d; ++f) x[size_t(f) * n + i] = T(double(x[size_t(f) * n + i]) / length);
+}
+
+template <class T>
+void upload(Run<T, Workspace<T>>& s) {
+  upload_features(s);
+  launch(direction_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.n, s.d);
+}
+
+/// One warp per centroid: 1 / |c|. The initial ones are not unit length.
+template <class T>
+__global__ void inverse_kernel(const T* c, T* inverse, int k, int d) {
+  const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (j >= k) return;  // a whole warp at a time
+  double square = 0;
+  for (int f = lane; f < d; f += 32) square += double(c[size_t(j) * d + f]) * double(c[size_t(j) * d + f]);
+  for (int half = 16; half > 0; half /= 2) square += __shfl_xor_sync(0xffffffff, square, half);
+  if (lane == 0) inverse[j] = T(1 / sqrt(square));
+}
+
+/// One warp per centroid: from the sum of its points' directions to a direction.
+template <class T>
+__global__ void unit_kernel(const double* sum, const int* count, const T* before, T* c, int k, int d) {
+  const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (j >= k || count[j] == 0) return;  // a whole warp at a time
+  double square = 0;
+  for (int f = lane; f < d; f += 32) square += sum[size_t(j) * d + f] * sum[size_t(j) * d + f];
+  for (int half = 16; half > 0; half /= 2) square += __shfl_xor_sync(0xffffffff, square, half);
+  const double length = sqrt(square);
+  for (int f = lane; f < d; f += 32) {
+    const size_t e = size_t(j) * d + f;
+    c[e] = length > 0 ? T(sum[e] / length) : before[e];
+  }
+}
+
+template <class T>
+void update(Run<T, Workspace<T>>& s) {
+  const Sums& sums = s.ws.sums;
+  T* before = s.ws.before.c;
+  check(cudaMemcpyAsync(before, s.c, size_t(s.k) * s.d * sizeof(T), cudaMemcpyDeviceToDevice, s.stream),
+        "keeping the centroids");
+  update_any<T, Layout::features>(s);
+  launch(unit_kernel<T>, blocks(int64_t(s.k) * 32, 256), 256, 0, s.stream, sums.sum, sums.count, before, s.c, s.k, s.d);
+}
+
+template <class T>
+void assign(Run<T, Workspace<T>>& s) {
+  constexpr int tile = 128 / sizeof(T);  // with 4 points, 128 of a thread's 255 registers hold distances
+  launch(inverse_kernel<T>, blocks(int64_t(s.k) * 32, 256), 256, 0, s.stream, s.c, norms(s), s.k, s.d);
+  const int block = s.axis("block");
+  int points = s.axis("points");
+  while (block * points > most_threads) points /= 2;
+  // Several points per thread are worth it only where every multiprocessor still has a block.
+  while (points > 1 && s.n < block * points * s.device_info.multiprocessors) points /= 2;
+  dispatch<1, 2, 4>(points, [&]<int points>() {
+    const int width = tile_width<tile, T>(s.d);
+    launch(assign_kernel<T, tile, points>, blocks(s.n, block * points), block, tile_bytes<tile, T>(width), s.stream,
+           s.x, s.c, norms(s), s.label, s.n, s.k, s.d, width);
+  });
+}
+
+template <class T>
+constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update<T>,
+                                   .download = download_rows<T>};
+}  // namespace
+
+LADDER_VARIANT(.id = "v13a_angular", .base = "v13_block_size", .idea = "spherical k-means: near is a small angle",
+               .expect =
+                   "an iteration takes what v13's does: one factor for each distance, and K x D more divisions in the "
+                   "update; the upload reads the points twice more. Other numbers, so a metric of its own",
+               .shows = "iteration", .source = "000; Dhillon and Modha, Machine Learning 42, 2001",
+               .arithmetic = {.form = Arithmetic::Form::expanded},
+               .axes = {{"points", {1, 2, 4}, 4}, {"block", range(32, 1024, 32), 128}}, .metrics = {Metric::cosine},
+               .f32 = phases<float>, .f64 = phases<double>)

@@ -1,0 +1,57 @@
+// m1: a matrix of all K x N distances in global memory, one thread per (point, centroid) pair, and four kernels per
+// iteration: clear the sums, fill the matrix, find each point's least distance and add the point up, divide. A root of
+// the ladder, of another family than v01: N x K threads instead of N, no loop over centroids in any of them; the price
+// is K x N numbers written and read once per iteration, and memory for them.
+#include "../common/lloyd/distance_matrix.cuh"
+
+namespace {
+using namespace ladder;
+
+constexpr int side = 16;  // a block is side x side pairs
+
+template <class T>
+__global__ void distance_kernel(const T* x, const T* c, T* distance, int n, int k, int d) {
+  const int i = blockIdx.x * side + threadIdx.x, j = blockIdx.y * side + threadIdx.y;
+  if (i >= n || j >= k) return;
+  T sum = 0;
+  for (int f = 0; f < d; ++f) {
+    const T diff = x[size_t(i) * d + f] - c[size_t(j) * d + f];
+    sum += diff * diff;
+  }
+  distance[size_t(j) * n + i] = sum;
+}
+
+template <class T>
+struct Workspace {
+  Matrix<T> matrix;
+  Sums sums;
+};
+
+template <class T>
+void iterate(Run<T, Workspace<T>>& s) {
+  const Sums& sums = s.ws.sums;
+  T* distance = s.ws.matrix.distance;
+  launch(clear_clusters_kernel, blocks(s.k, 256), 256, 0, s.stream, sums.sum, sums.count, s.k, s.d);
+  launch(distance_kernel<T>, dim3(blocks(s.n, side), blocks(s.k, side)), dim3(side, side), 0, s.stream, s.x, s.c,
+         distance, s.n, s.k, s.d);
+  launch(sum_nearest_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, distance, s.label, sums.sum, sums.count, s.n,
+         s.k, s.d);
+  launch(mean_kernel<T>, blocks(s.k, 256), 256, 0, s.stream, sums.sum, sums.count, s.c, s.k, s.d);
+}
+
+std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_matrix(p, device); }
+
+template <class T>
+constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_matrix<T>,
+                                   .upload = upload_rows<T>,
+                                   .restart = restart_rows<T>,
+                                   .iterate = iterate<T>,
+                                   .download = download_rows<T>};
+}  // namespace
+
+LADDER_VARIANT(.id = "m1_distance_matrix", .base = "", .idea = "a K x N matrix of distances, one thread per pair",
+               .expect =
+                   "the paper: ten times an optimised serial code; here every pair reads 2 x D words of global "
+                   "memory, so the caches are the limit, and v01 beats it where N alone fills the GPU",
+               .shows = "iteration", .source = "003, kernels of section V.A", .refuse = refuse, .f32 = phases<float>,
+               .f64 = phases<double>)

@@ -1,0 +1,155 @@
+// The tensor cores' product of a warp: D = A B + C, A 16 x 16 and B 16 x 8 halves, C and D 16 x 8 floats. On a GPU it
+// is one instruction (mma.sync.m16n8k16, compute capability 8.0 and up); on the CPU device it is C++ that is as inexact
+// as certificate.cuh assumes a tensor core to be at worst. v17_tensor_split introduces it; v19_refine keeps it.
+//
+// Who holds what. Lane l of the warp has g = l / 4 and q = l % 4. A register holds two neighbouring halves, the one
+// with the lower index in its lower bits; r is a row, k the inner index, n a column:
+//   A: r[0] = (r g,     k 2q and 2q + 1),  r[1] = (r g + 8, the same k),
+//      r[2] = (r g,     k 2q + 8 and + 9), r[3] = (r g + 8, the same k)
+//   B: r[0] = (k 2q and 2q + 1, n g),      r[1] = (k 2q + 8 and + 9, n g)
+//   C, D: [0] = (r g, n 2q), [1] = (r g, n 2q + 1), [2] = (r g + 8, n 2q), [3] = (r g + 8, n 2q + 1)
+// Source: PTX ISA, section "Matrix fragments for mma.m16n8k16 with floating point type".
+#pragma once
+#include <cuda_fp16.h>
+
+#include <bit>
+
+#include "../../../harness/contract/launch.cuh"
+
+namespace ladder {
+
+constexpr int mma_rows = 16, mma_columns = 8, mma_depth = 16;
+
+/// The least size that the exponent of a half tells. Smaller halves, and zeros, have the same exponent: a tensor core
+/// that lines up products by their operands' exponents takes each of these to be so large.
+constexpr float least_nominal = 0x1p-14f;
+__host__ __device__ inline float nominal(float half) {
+  const float size = fabsf(half);
+  return size < least_nominal ? least_nominal : size;
+}
+
+struct FragmentA {
+  uint32_t r[4];
+};
+struct FragmentB {
+  uint32_t r[2];
+};
+
+#ifndef __CUDACC__
+
+/// The sum of a float and 8 products of halves as the certificate fears it: every addend is cut towards zero to a
+/// multiple of 2^-23 of the power of two that the largest one has reached, the sum of these is cut to 24 bits. Of a
+/// product that power of two is told by its operands' nominal sizes, whatever it comes to: `size` has their products.
+/// Tensor cores have been seen to cut so (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor
+/// cores", 2021), with none (V100) to two (A100 and later) bits more.
+inline float cut_sum(float c, const float* product, const float* size) {
+  // Products of halves are floats without a rounding. As whole numbers, the bits of magnitudes are in their order.
+  uint32_t most = std::bit_cast<uint32_t>(c) & 0x7fffffffu;
+  for (int p = 0; p < 8; ++p) most = std::max(most, std::bit_cast<uint32_t>(size[p]));
+  const int exponent = int(most >> 23);  // biased
+  if (exponent == 255) {                 // infinite, or no number
+    for (int p = 0; p < 8; ++p) c += product[p];
+    return c;
+  }
+  const float units = std::bit_cast<float>(uint32_t(277 - exponent) << 23);  // 2^23 / the power of two
+  int32_t sum = int32_t(c * units);
+  for (int p = 0; p < 8; ++p) sum += int32_t(product[p] * units);
+  const uint32_t magnitude = uint32_t(std::abs(sum));
+  const int excess = std::max(0, 8 - std::countl_zero(magnitude));
+  const float cut = float(magnitude >> excess << excess) * std::bit_cast<float>(uint32_t(exponent - 23) << 23);
+  return sum < 0 ? -cut : cut;
+}
+
+/// The two halves of a register as floats.
+inline void widen(uint32_t pair, float* out) {
+  out[0] = __half2float(__ushort_as_half((unsigned short)(pair & 0xffffu)));
+  out[1] = __half2float(__ushort_as_half((unsigned short)(pair >> 16)));
+}
+
+#endif
+
+/// d += A B. All lanes of a warp call it, in a block of one dimension.
+__device__ inline void mma(float (&d)[4], const FragmentA& a, const FragmentB& b) {
+#ifdef __CUDACC__
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
+#else
+  struct Lane {
+    FragmentA a;
+    FragmentB b;
+  };
+  __shared__ Lane lanes[32][32];  // of each warp of a block
+  Lane* const warp = lanes[threadIdx.x / 32];
+  const int lane = threadIdx.x % 32, g = lane / 4, q = lane % 4;
+  warp[lane] = {a, b};
+  __syncwarp();  // every lane's fragments are there
+  float row[2][mma_depth], column[2][mma_depth];
+  for (int k = 0; k < 4; ++k) {
+    const FragmentA& from = warp[4 * g + k].a;
+    for (int e = 0; e < 4; ++e) widen(from.r[e], &row[e % 2][e / 2 * 8 + 2 * k]);
+    for (int n = 0; n < 2; ++n) {
+      for (int e = 0; e < 2; ++e) widen(warp[4 * (2 * q + n) + k].b.r[e], &column[n][e * 8 + 2 * k]);
+    }
+  }
+  __syncwarp();  // nobody reads them any more: the next product may bring its own
+  for (int e = 0; e < 4; ++e) {
+    float product[mma_depth], size[mma_depth];
+    for (int k = 0; k < mma_depth; ++k) {
+      product[k] = row[e / 2][k] * column[e % 2][k];
+      size[k] = nominal(row[e / 2][k]) * nominal(column[e % 2][k]);
+    }
+    d[e] = cut_sum(cut_sum(d[e], product, size), product + 8, size + 8);
+  }
+#endif
+}
+
+// ---- tiles of halves in shared memory
+
+constexpr int tile_depth = 32;               // halves of a row that a tile holds
+constexpr int tile_chunks = tile_depth / 8;  // 16 bytes each
+constexpr int tile_words = tile_depth / 2;   // 32 bits each, of a row
+
+/// Where in a tile the 16 bytes `chunk` of `row` are, in words. The chunks of a row change places with its number, so
+/// that equal chunks of 8 rows, which a fragment reads at once, lie in different banks.
+__device__ inline int smem_offset(int row, int chunk) {
+  return (row * tile_chunks + (chunk ^ (row / 2 % tile_chunks))) * 4;
+}
+
+#ifdef __CUDACC__
+/// Four matrices of 8 x 8 halves: each lane gives the place of a row of one of them (lanes 8 m .. 8 m + 7: of matrix
+/// m), and gets two neighbours of row l / 4 of each.
+__device__ inline void load_matrices(uint32_t (&r)[4], const uint32_t* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(uint32_t(__cvta_generic_to_shared(row))));
+}
+#endif
+
+/// A: 16 rows of the tile from `row` on, 16 halves from chunk `chunk` on.
+__device__ inline FragmentA load_a(const uint32_t* tile, int row, int chunk) {
+  const int lane = threadIdx.x % 32;
+  FragmentA a;
+#ifdef __CUDACC__
+  load_matrices(a.r, tile + smem_offset(row + lane % 16, chunk + lane / 16));
+#else
+  for (int e = 0; e < 4; ++e) a.r[e] = tile[smem_offset(row + lane / 4 + e % 2 * 8, chunk + e / 2) + lane % 4];
+#endif
+  return a;
+}
+
+/// Two B side by side, whose columns are 16 rows of the tile from `row` on; 16 halves from chunk `chunk` on.
+__device__ inline void load_b(FragmentB (&b)[2], const uint32_t* tile, int row, int chunk) {
+  const int lane = threadIdx.x % 32;
+#ifdef __CUDACC__
+  uint32_t r[4];
+  load_matrices(r, tile + smem_offset(row + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2));
+  for (int e = 0; e < 4; ++e) b[e / 2].r[e % 2] = r[e];
+#else
+  for (int e = 0; e < 4; ++e)
+    b[e / 2].r[e % 2] = tile[smem_offset(row + e / 2 * 8 + lane / 4, chunk + e % 2) + lane % 4];
+#endif
+}
+
+}  // namespace ladder

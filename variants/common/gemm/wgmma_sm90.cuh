@@ -1,0 +1,176 @@
+// Hopper's product of a warpgroup, four warps: D = A B + D, A 64 x 16 halves in registers, B 16 x `columns` halves in
+// shared memory, D floats in registers (wgmma.mma_async.m64nNk16, compute capability 9.0 alone). It goes on while the
+// warps do something else. What is where is arithmetic, and is here for the host too; the instructions are for nvcc.
+// v23_multicast introduces it.
+//
+// A and D. Warp w of the group has rows 16 w .. 16 w + 15 and in them, of A, what it has for mma.m16n8k16 (FragmentA in
+// mma.cuh); element e of a thread's part of D is the one of accumulator_row() and accumulator_column().
+// B. Column n has its 16 halves in two times 16 bytes. Core matrices, 8 columns x 16 bytes, are 128 bytes in a row.
+// Here those of 8 features follow each other column after column, so that a tile of centroids is, for each 8 features,
+// one array of columns x 16 bytes: what a bulk copy brings without being told of rows. Nothing is swizzled: the tensor
+// core reads whole core matrices, 128 neighbouring bytes, from 32 different banks. Source: PTX ISA, section
+// "Asynchronous Warpgroup Level Matrix Instructions": "Register Fragments and Shared Memory Matrix Layouts" (figures of
+// A and D for .m64nNk16, core matrices), "Matrix Descriptor Format", "wgmma.mma_async", "wgmma.fence",
+// "wgmma.commit_group", "wgmma.wait_group".
+#pragma once
+#include "mma_sm80.cuh"
+
+namespace ladder {
+
+constexpr int warpgroup_threads = 128, warpgroup_rows = 64;
+
+// ---- what is where
+
+/// Element e of a thread's part of D, columns / 2 of them.
+__host__ __device__ constexpr int accumulator_row(int thread, int e) {
+  return thread / 32 * 16 + thread % 32 / 4 + e / 2 % 2 * 8;
+}
+__host__ __device__ constexpr int accumulator_column(int thread, int e) { return e / 4 * 8 + thread % 4 * 2 + e % 2; }
+
+/// Points in global memory in the order in which a warpgroup's threads take them: for 64 rows, for each step of 16
+/// features, 128 times a FragmentA. Where the features 2 word and 2 word + 1 of a row are, in words.
+__host__ __device__ constexpr int64_t a_fragment_offset(int64_t row, int word, int steps) {
+  const int line = int(row % warpgroup_rows), warp = line / 16, g = line % 8, below = line % 16 / 8;
+  const int step = word / 8, q = word % 4, right = word % 8 / 4;
+  return (((row / warpgroup_rows * steps + step) * 4 + warp) * 32 + g * 4 + q) * 4 + right * 2 + below;
+}
+
+/// Where in a tile of centroids the features 2 word and 2 word + 1 of a column are, in words.
+template <int columns>
+__host__ __device__ constexpr int b_smem_offset(int column, int word) {
+  return (word / 4 * columns + column) * 4 + word % 4;
+}
+
+constexpr int core_bytes = 128;
+/// Of one step of 16 features.
+template <int columns>
+constexpr int step_bytes = columns* mma_depth * 2;
+
+/// The matrix descriptor of a step's B that begins at this address of shared memory, a multiple of 16. All its numbers
+/// are in units of 16 bytes: bits 0-13 the address; 16-29 how far it is to the next core matrix in the direction of the
+/// features, 32-45 in that of the columns; 62-63 are 0: no swizzle.
+template <int columns>
+__host__ __device__ constexpr uint64_t descriptor(uint32_t shared) {
+  constexpr uint64_t next_features = columns * 16, next_columns = core_bytes;
+  return uint64_t((shared & 0x3ffffu) >> 4) | next_features >> 4 << 16 | next_columns >> 4 << 32;
+}
+/// What to add to a descriptor for the B that lies so many bytes behind: addresses below 256 KB never carry.
+__host__ __device__ constexpr uint64_t behind(int bytes) { return uint64_t(bytes) >> 4; }
+
+#ifdef __CUDACC__
+/// By each thread that has written shared memory as usual, before the barrier behind which tensor cores or bulk copies
+/// read it: these go another way to it.
+__device__ inline void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// ---- the instructions, each by all threads of a warpgroup together
+
+/// Before the first product, and before one whose registers something else has written.
+__device__ inline void warpgroup_arrive() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+/// What was asked for since the last call is a group.
+__device__ inline void warpgroup_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+/// Waits until all but the last `pending` groups have ended: they read neither A's registers nor B any more.
+template <int pending>
+__device__ void warpgroup_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+}
+/// The same for all groups but the last `pending`, none of which has to do with d: it can be read.
+template <int pending = 0, int count>
+__device__ void warpgroup_wait_for(float (&d)[count]) {
+  warpgroup_wait<pending>();
+  // The compiler does not know that a product ends here: it must not read d before.
+#pragma unroll
+  for (int e = 0; e < count; ++e) asm volatile("" : "+f"(d[e])::"memory");
+}
+
+/// Begins d = A B + (more ? d : 0). Until it has ended, nobody touches d, A's registers or B.
+template <int columns>
+__device__ void wgmma(float (&d)[columns / 2], const FragmentA& a, uint64_t b, bool more) {
+  static_assert(columns == 64 || columns == 128 || columns == 168);
+  // clang-format off
+  if constexpr (columns == 64) {
+    asm volatile(
+        "{ .reg .pred more; setp.ne.b32 more, %37, 0; "
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, {%32, %33, %34, %35}, %36, more, 1, 1, 0; }"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
+          "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
+          "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
+          "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+        : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b), "r"(int(more)));
+  } else if constexpr (columns == 128) {
+    asm volatile(
+        "{ .reg .pred more; setp.ne.b32 more, %69, 0; "
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+        "}, {%64, %65, %66, %67}, %68, more, 1, 1, 0; }"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
+          "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
+          "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
+          "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
+          "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
+          "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
+          "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
+          "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+        : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b), "r"(int(more)));
+  } else {
+    asm volatile(
+        "{ .reg .pred more; setp.ne.b32 more, %89, 0; "
+        "wgmma.mma_async.sync.aligned.m64n168k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "
+        "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, "
+        "%42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, "
+        "%63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83"
+        "}, {%84, %85, %86, %87}, %88, more, 1, 1, 0; }"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
+          "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
+          "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
+          "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
+          "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
+          "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
+          "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
+          "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), "+f"(d[64]),
+          "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), "+f"(d[72]),
+          "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]),
+          "+f"(d[81]), "+f"(d[82]), "+f"(d[83])
+        : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b), "r"(int(more)));
+  }
+  // clang-format on
+}
+
+/// Two warpgroups take turns on the tensor cores: while one multiplies, the other looks at what it has. Both ask for
+/// as many turns. By named barriers, 1 and 2: one group waits there for the other to arrive.
+struct OrderedBarrier {
+  int group;  ///< 0 or 1: 0 goes first
+  __device__ explicit OrderedBarrier(int own) : group(own) {
+    if (group == 1) pass();
+  }
+  /// Waits for this group's turn.
+  __device__ void take() const { asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(2 * warpgroup_threads) : "memory"); }
+  /// The other one's turn.
+  __device__ void pass() const {
+    asm volatile("bar.arrive %0, %1;" ::"r"(2 - group), "n"(2 * warpgroup_threads) : "memory");
+  }
+  /// After the last turn: group 1 has passed once more than group 0 has taken.
+  __device__ void end() const {
+    if (group == 0) take();
+  }
+};
+
+/// How many registers each thread of this warpgroup has from here on: what one gives back, another takes, which waits
+/// until it is there. A kernel that uses it says in its launch bounds how many threads there are.
+template <int count>
+__device__ void warpgroup_reg_alloc() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+}
+template <int count>
+__device__ void warpgroup_reg_dealloc() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
+#endif
+
+}  // namespace ladder

@@ -1,0 +1,30 @@
+// The textbook assignment on points stored feature by feature: 32 neighbouring threads load 32 neighbouring words.
+// v05_soa introduces it; v06_lane_sums keeps it.
+#pragma once
+#include "feature_major.cuh"
+
+namespace ladder {
+
+template <class T>
+__global__ void assign_points_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  T nearest = std::numeric_limits<T>::infinity();
+  int best = 0;
+  for (int j = 0; j < k; ++j) {
+    T distance = 0;
+    for (int f = 0; f < d; ++f) {
+      const T diff = x[size_t(f) * n + i] - c[size_t(j) * d + f];
+      distance += diff * diff;
+    }
+    if (distance < nearest) nearest = distance, best = j;
+  }
+  label[i] = best;
+}
+
+template <class T>
+void assign_points(State<T>& s) {
+  launch(assign_points_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+}
+
+}  // namespace ladder

@@ -1,0 +1,39 @@
+// |c|^2 of every centroid, once per iteration. v12_norms introduces it; later revisions keep it.
+#pragma once
+#include "feature_major.cuh"
+
+namespace ladder {
+
+template <class T>
+struct Norms {
+  T* c = nullptr;  // k
+};
+
+template <class T, class W>
+void prepare_norms(Run<T, W>& s) {
+  prepare_features(s);
+  s.ws.norms.c = s.template device<T>(s.k);
+}
+
+/// One warp per centroid: its lanes take every 32nd feature.
+template <class T>
+__global__ void norms_kernel(const T* c, T* norm, int k, int d) {
+  const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (j >= k) return;  // a whole warp at a time
+  T sum = 0;
+  for (int f = lane; f < d; f += 32) sum += c[size_t(j) * d + f] * c[size_t(j) * d + f];
+  for (int half = 16; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffff, sum, half);
+  if (lane == 0) norm[j] = sum;
+}
+
+template <class T, class W>
+T* norms(Run<T, W>& s) {
+  return s.ws.norms.c;
+}
+
+template <class T, class W>
+void compute_norms(Run<T, W>& s) {
+  launch(norms_kernel<T>, blocks(int64_t(s.k) * 32, 256), 256, 0, s.stream, s.c, norms(s), s.k, s.d);
+}
+
+}  // namespace ladder

@@ -1,0 +1,41 @@
+// Rows read 16 bytes at a time: the most that one load brings. v13d_yinyang and v04a_csr read scattered rows so.
+#pragma once
+#include "phases.cuh"
+
+namespace ladder {
+
+/// Neighbouring features of a row.
+template <class T>
+struct alignas(16) Vec16 {
+  static constexpr int size = 16 / sizeof(T);
+  T feature[size];
+};
+
+/// Whether all rows of d features begin at a multiple of 16 bytes, as the first of an array does.
+template <class T>
+__device__ bool aligned_rows(int d) {
+  return d % Vec16<T>::size == 0;
+}
+
+/// The features from `from` on, of a row that has `left` of them left, at least one; 0 beyond the last. One load where
+/// rows are aligned.
+template <class T>
+__device__ Vec16<T> load_vec16(const T* from, int left, bool aligned) {
+  if (aligned) return *reinterpret_cast<const Vec16<T>*>(from);
+  Vec16<T> piece{};
+  for (int v = 0; v < Vec16<T>::size; ++v) {
+    if (v < left) piece.feature[v] = from[v];
+  }
+  return piece;
+}
+
+/// Adds the squares of the differences of two pieces to `sum`, in the order of the features.
+template <class T>
+__device__ void add_squares(T& sum, const Vec16<T>& a, const Vec16<T>& b) {
+  for (int v = 0; v < Vec16<T>::size; ++v) {
+    const T diff = a.feature[v] - b.feature[v];
+    sum += diff * diff;
+  }
+}
+
+}  // namespace ladder

@@ -1,0 +1,174 @@
+// What Yinyang keeps between iterations, and the kernels around its distances: centroids in groups, how far each moved,
+// and each point's bounds. v13d_yinyang tells the algorithm.
+#pragma once
+#include "../lloyd/assign_rows.cuh"
+#include "yinyang_margin.hpp"
+#include "../update/lane_private.cuh"
+
+namespace ladder {
+
+/// Of one iteration.
+struct Counts {
+  unsigned long long computed;  ///< distances; one that is computed twice counts twice
+  unsigned long long pairs;     ///< of a point and a centroid whose distance was computed
+};
+constexpr int counted = 1024;  ///< iterations of a solve whose counts are kept
+
+template <class T>
+struct Yinyang {
+  int groups = 0;                 // one for every ten centroids
+  T* centre = nullptr;            // groups x d: what the groups were clustered around
+  int32_t* group = nullptr;       // k: the group of each centroid
+  int* begin = nullptr;           // groups + 1: where a group's centroids begin in `member`
+  int* cursor = nullptr;          // groups: used while `member` is filled
+  int32_t* member = nullptr;      // k: centroids, group by group
+  T* before = nullptr;            // k x d: the centroids before the last update
+  T* drift = nullptr;             // k: not less than how far each moved
+  T* group_drift = nullptr;       // groups: the most in each
+  T* upper = nullptr;             // n: not less than the distance to the own centroid
+  T* square = nullptr;            // n: that distance squared, as computed
+  T* threshold = nullptr;         // n: a group whose bound exceeds it surely is not nearer
+  T* lower = nullptr;             // groups x n: not more than the distance to any centroid of the group but the own
+  double* sum = nullptr;          // groups x d, for the groups' own means
+  int* count = nullptr;           // groups
+  Counts* counts = nullptr;       // counted: those of iteration i since the restart are at i
+  Counts* counts_host = nullptr;  // page-locked
+  int done = 0;                   // iterations since the restart
+  int told = 0;                   // how many of them State::counters has
+};
+
+/// Bytes that the bounds take beside what Lloyd needs.
+inline double yinyang_bytes(const Shape& p) {
+  return (double(yinyang_groups(p.k)) + 3) * p.n * double(p.element_bytes);
+}
+
+inline std::string refuse_yinyang(const Shape& p, const Device& device, const Axes&) {
+  const double all = yinyang_bytes(p) + double(p.n + 2.0 * p.k) * p.d * double(p.element_bytes) + 8.0 * p.k * p.d;
+  if (all <= double(device.memory_bytes)) return "";
+  char text[160];
+  std::snprintf(text, sizeof text, "bounds of %d groups need %.0f bytes, all arrays together %.0f, the device has %zu",
+                yinyang_groups(p.k), yinyang_bytes(p), all, device.memory_bytes);
+  return text;
+}
+
+template <class T, class W>
+void prepare_yinyang(Run<T, W>& s) {
+  prepare_sums(s);
+  auto& y = s.ws.yinyang;
+  const size_t groups = y.groups = yinyang_groups(s.k), n = s.n, k = s.k, d = s.d;
+  y.centre = s.template device<T>(groups * d);
+  y.group = s.template device<int32_t>(k);
+  y.begin = s.template device<int>(groups + 1);
+  y.cursor = s.template device<int>(groups);
+  y.member = s.template device<int32_t>(k);
+  y.before = s.template device<T>(k * d);
+  y.drift = s.template device<T>(k);
+  y.group_drift = s.template device<T>(groups);
+  y.upper = s.template device<T>(n);
+  y.square = s.template device<T>(n);
+  y.threshold = s.template device<T>(n);
+  y.lower = s.template device<T>(groups * n);
+  y.sum = s.template device<double>(groups * d);
+  y.count = s.template device<int>(groups);
+  y.counts = s.template device<Counts>(counted);
+  y.counts_host = s.template pinned<Counts>(counted);
+}
+
+template <class T, class W>
+void restart_yinyang(Run<T, W>& s) {
+  restart_rows(s);
+  auto& y = s.ws.yinyang;
+  y.done = y.told = 0;  // bounds belong to other centroids
+  check(cudaMemsetAsync(y.counts, 0, counted * sizeof(Counts), s.stream), "clearing the counts");
+}
+
+/// What the iterations since the last download counted comes down with their result: no iteration waits for it.
+template <class T, class W>
+void download_yinyang(Run<T, W>& s) {
+  auto& y = s.ws.yinyang;
+  check(cudaMemcpyAsync(y.counts_host, y.counts, counted * sizeof(Counts), cudaMemcpyDeviceToHost, s.stream),
+        "downloading the counts");
+  download_rows(s);
+  for (; y.told < std::min(y.done, counted); ++y.told) {
+    const Counts& counts = y.counts_host[y.told];
+    s.counters["distances"].push_back(int64_t(counts.computed));
+    s.counters["distances skipped"].push_back(int64_t(s.n) * s.k - int64_t(counts.pairs));
+  }
+}
+
+// ---- groups: a few iterations of k-means over the centroids, once per solve
+
+/// One thread: where each group begins, by its count.
+__global__ void begin_kernel(const int* count, int* begin, int* cursor, int groups) {
+  int sum = 0;
+  for (int g = 0; g < groups; ++g) begin[g] = cursor[g] = sum, sum += count[g];
+  begin[groups] = sum;
+}
+
+__global__ void member_kernel(const int32_t* group, int* cursor, int32_t* member, int k) {
+  const int j = blockIdx.x * blockDim.x + threadIdx.x;
+  if (j < k) member[atomicAdd(&cursor[group[j]], 1)] = j;
+}
+
+template <class T, class W>
+void group_centroids(Run<T, W>& s) {
+  const auto& y = s.ws.yinyang;
+  const size_t row = size_t(s.d) * sizeof(T);
+  // Every tenth centroid is the first centre of a group.
+  check(
+      cudaMemcpy2DAsync(y.centre, row, s.c, row * (s.k / y.groups), row, y.groups, cudaMemcpyDeviceToDevice, s.stream),
+      "choosing the groups' first centres");
+  constexpr int iterations = 5;  // the paper's; any grouping gives the same labels
+  for (int done = 0; done < iterations; ++done) {
+    // Centroids are few points: small blocks, so that every multiprocessor gets one.
+    launch(assign_points_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, y.centre, y.group, s.k, y.groups, s.d);
+    check(cudaMemsetAsync(y.sum, 0, size_t(y.groups) * s.d * sizeof(double), s.stream), "clearing the groups' sums");
+    check(cudaMemsetAsync(y.count, 0, y.groups * sizeof(int), s.stream), "clearing the groups' counts");
+    launch(sum_global_kernel<T, Layout::rows>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, s.c, y.group, y.sum,
+           y.count, s.k, s.d);
+    launch(divide_kernel<T>, blocks(int64_t(y.groups) * s.d, 256), 256, 0, s.stream, y.sum, y.count, y.centre, y.groups,
+           s.d);
+  }
+  launch(begin_kernel, 1, 1, 0, s.stream, y.count, y.begin, y.cursor, y.groups);
+  launch(member_kernel, blocks(s.k, 256), 256, 0, s.stream, y.group, y.cursor, y.member, s.k);
+}
+
+// ---- drifts
+
+/// One thread per centroid: how far it moved.
+template <class T>
+__global__ void drift_kernel(const T* c, const T* before, T* drift, int k, int d) {
+  const int j = blockIdx.x * blockDim.x + threadIdx.x;
+  if (j >= k) return;
+  T moved = 0;
+  for (int f = 0; f < d; ++f) {
+    const T diff = c[size_t(j) * d + f] - before[size_t(j) * d + f];
+    moved += diff * diff;
+  }
+  drift[j] = Margin<T>(d).above(moved);
+}
+
+/// One thread per group: the most that one of its centroids moved.
+template <class T>
+__global__ void group_drift_kernel(const T* drift, const int* begin, const int32_t* member, T* group_drift,
+                                   int groups) {
+  const int g = blockIdx.x * blockDim.x + threadIdx.x;
+  if (g >= groups) return;
+  T most = 0;
+  for (int m = begin[g]; m < begin[g + 1]; ++m) most = max(most, drift[member[m]]);
+  group_drift[g] = most;
+}
+
+template <class T, class W>
+void update_yinyang(Run<T, W>& s) {
+  const auto& y = s.ws.yinyang;
+  check(cudaMemcpyAsync(y.before, s.c, size_t(s.k) * s.d * sizeof(T), cudaMemcpyDeviceToDevice, s.stream),
+        "keeping the centroids");
+  update_any<T, Layout::rows>(s);
+  // Few threads: small blocks, so that every multiprocessor gets one.
+  launch(drift_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, y.before, y.drift, s.k, s.d);
+  launch(group_drift_kernel<T>, blocks(y.groups, 32), 32, 0, s.stream, y.drift, y.begin, y.member, y.group_drift,
+         y.groups);
+}
+
+}  // namespace ladder

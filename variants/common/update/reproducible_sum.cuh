@@ -1,0 +1,187 @@
+// Exact sums: values as whole numbers, which add up to the same bits in any order. v25_incremental_update introduces it.
+//
+// A finite value is m 2^e, m and e whole. Let 2^low be the least bit that is set in any value of a data set, and 2^high
+// above them all: then each value is X 2^low with a whole X, |X| < 2^(high - low). X is written with digits of `bits`
+// binary digits each, X = sum over w of X_w 2^(w bits), all with the sign of X, |X_w| <= 2^bits - 1; and word w of a
+// sum, 64 bits, adds up the X_w. Nothing is rounded.
+//
+// No overflow: a sum is over at most n points, and bits <= 63 - ceil(log2 n), so n 2^bits <= 2^63 and each word ends
+// within n (2^bits - 1) < 2^63. Words count modulo 2^64, so that nothing can be lost on the way there, whatever the
+// order in which points come and go. Who adds up some points elsewhere first (neighbour_sums.cuh) brings other words of
+// the same sum; docs/certificate.md shows that there is room for these, too.
+#pragma once
+#include <bit>
+#include <cmath>
+#include <cstdio>
+
+#include "../lloyd/phases.cuh"
+
+namespace ladder {
+
+struct FixedPoint {
+  static constexpr int most_words = 3;  // with 300 000 points 132 binary digits; a float has 24, a double 53
+  int low = 0, bits = 62, words = 1;
+  int high = 1;
+  double unit = 1;  ///< 2^low
+  /// For the sums of at most n values, all of them multiples of 2^low and below 2^high. Needs high > low.
+  static FixedPoint of(int n, int low, int high) {
+    const int bits = std::min(62, 63 - int(std::bit_width(unsigned(n) - 1)));
+    return {low, bits, (high - low - 1) / bits + 1, high, std::ldexp(1.0, low)};
+  }
+};
+
+/// 2^exponent, where that is a normal double; scalbn() has to ask.
+__device__ inline double power_of_two(int exponent) {
+  return __longlong_as_double(static_cast<long long>(1023 + exponent) << 52);
+}
+
+/// A finite value as mantissa x 2^exponent.
+struct Parts {
+  unsigned long long mantissa;
+  int exponent;
+  bool negative;
+  __device__ explicit Parts(double x) {
+    const auto word = static_cast<unsigned long long>(__double_as_longlong(x));
+    const int stored = int(word >> 52) & 2047;
+    mantissa = (word & ((1ull << 52) - 1)) | (stored > 0 ? 1ull << 52 : 0);
+    exponent = max(stored, 1) - 1075;
+    negative = word >> 63;
+  }
+  /// Of the least bit that is set, and of the place above the highest; not for 0.
+  __device__ int low() const { return exponent + __ffsll(static_cast<long long>(mantissa)) - 1; }
+  __device__ int high() const { return exponent + 64 - __clzll(static_cast<long long>(mantissa)); }
+};
+
+/// Calls add(w, X_w) for each digit of x that is not 0; two of a float, three of a double at most.
+template <class Add>
+__device__ void for_digits(double x, const FixedPoint& format, Add add) {
+  const Parts parts(x);
+  if (parts.mantissa == 0) return;
+  const unsigned long long all = (1ull << format.bits) - 1;
+  const auto signed_digit = [&](unsigned long long digit) {
+    return parts.negative ? -static_cast<long long>(digit) : static_cast<long long>(digit);
+  };
+  const int place = max(parts.exponent - format.low, 0);
+  const unsigned long long m = parts.mantissa >> max(format.low - parts.exponent, 0);  // zeros: x is a multiple
+  int w = place / format.bits;
+  const int shift = place % format.bits;
+  if (const unsigned long long digit = m << shift & all) add(w, signed_digit(digit));
+  for (unsigned long long rest = m >> (format.bits - shift); rest != 0; rest >>= format.bits) {
+    ++w;
+    if (const unsigned long long digit = rest & all) add(w, signed_digit(digit));
+  }
+}
+
+/// The words of a sum, sum[w * pitch], on their way to registers.
+struct SumWords {
+  unsigned long long of[FixedPoint::most_words] = {};
+  SumWords() = default;
+  __device__ SumWords(const unsigned long long* sum, size_t pitch, const FixedPoint& format) {
+#pragma unroll  // who is asked for by number must be a register: here and below
+    for (int w = 0; w < FixedPoint::most_words; ++w)
+      if (w < format.words) of[w] = sum[w * pitch];
+  }
+};
+
+/// The mean of `count` > 0 values whose sum is this; off by 4 x 2^-53 of itself at most, and by what T rounds. The sum
+/// may be far below its words where these cancel, so carries are settled before anything is rounded: a word and the
+/// carry of the one below stay within n 2^bits, as -n <= carry < n. Then the words above 0 are added up from the top:
+/// at most three roundings, and one by the division. To multiply by 2^bits is exact, and by 2^low exact or rounded
+/// once.
+template <class T>
+__device__ T mean_of(const SumWords& sum, int count, const FixedPoint& format) {
+  long long digit[FixedPoint::most_words] = {}, top = 0;
+  const long long all = (1ll << format.bits) - 1;
+  const auto settle = [&](bool turned) {
+    top = 0;
+#pragma unroll
+    for (int w = 0; w < FixedPoint::most_words; ++w) {
+      if (w >= format.words) continue;
+      const unsigned long long word = turned ? 0 - sum.of[w] : sum.of[w];
+      const auto settled_rows = static_cast<long long>(word + static_cast<unsigned long long>(top));
+      digit[w] = settled_rows & all;
+      top = settled_rows >> format.bits;  // rounds down
+    }
+  };
+  settle(false);
+  const bool negative = top < 0;
+  settle(negative);
+  double value = double(top);
+#pragma unroll
+  for (int w = FixedPoint::most_words - 1; w >= 0; --w)
+    if (w < format.words) value = value * double(all + 1) + double(digit[w]);
+  // value / count, to the last bit, of which all sums of a cluster share the one division. What is left of the value is
+  // exact, below 2^32 units of the quotient's last place; and no quotient by a whole number below 2^31 is nearer than
+  // 2^-85 of itself to where rounding turns.
+  const double share = 1.0 / count, quotient = value * share;
+  value = __fma_rn(__fma_rn(-quotient, count, value), share, quotient) * format.unit;
+  return T(negative ? -value : value);
+}
+
+// ---- the range of a data set
+
+/// Each an exponent (plus 2048, times 2^52) and the place of a value that has it.
+struct Extremes {
+  unsigned long long low = ~0ull, high = 0;
+  unsigned long long not_finite = ~0ull;  ///< the place of the first value that is none; ~0: all are finite
+  static constexpr int shift = 52, bias = 2048;
+  __host__ __device__ static unsigned long long pack(int exponent, int64_t at) {
+    return static_cast<unsigned long long>(exponent + bias) << shift | static_cast<unsigned long long>(at);
+  }
+  static int exponent(unsigned long long packed) { return int(packed >> shift) - bias; }
+  static int64_t place(unsigned long long packed) { return int64_t(packed & ((1ull << shift) - 1)); }
+};
+
+/// Of the values x[begin .. end).
+template <class T>
+__global__ void extremes_kernel(const T* x, Extremes* extremes, int64_t begin, int64_t end) {
+  Extremes own;
+  const int64_t threads = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t e = begin + blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < end; e += threads) {
+    const double value = double(x[e]);
+    if (value - value != 0) {
+      own.not_finite = min(own.not_finite, static_cast<unsigned long long>(e));
+    } else if (value != 0) {
+      const Parts parts(value);
+      own.low = min(own.low, Extremes::pack(parts.low(), e)), own.high = max(own.high, Extremes::pack(parts.high(), e));
+    }
+  }
+  for (int half = 16; half > 0; half /= 2) {
+    own.low = min(own.low, __shfl_xor_sync(0xffffffff, own.low, half));
+    own.high = max(own.high, __shfl_xor_sync(0xffffffff, own.high, half));
+    own.not_finite = min(own.not_finite, __shfl_xor_sync(0xffffffff, own.not_finite, half));
+  }
+  if (threadIdx.x % 32 > 0) return;
+  atomicMin(&extremes->low, own.low);
+  atomicMax(&extremes->high, own.high);
+  atomicMin(&extremes->not_finite, own.not_finite);
+}
+
+/// The format for the sums of these points (n x d, on the host). Throws Error, naming row, column and value, where one
+/// is not finite, or the least and the largest are too far apart.
+template <class T>
+FixedPoint fixed_point(const Extremes& extremes, const T* points, int n, int d) {
+  char text[320];
+  const auto row = [d](int64_t place) { return static_cast<long long>(place / d); };
+  const auto column = [d](int64_t place) { return static_cast<long long>(place % d); };
+  if (extremes.not_finite != ~0ull) {
+    const auto at = int64_t(extremes.not_finite);
+    std::snprintf(text, sizeof text,
+                  "row %lld, column %lld holds %g: exact sums need finite values; leave the row out, or give it one",
+                  row(at), column(at), double(points[at]));
+    throw Error(text);
+  }
+  if (extremes.high == 0) return {};  // nothing but zeros
+  const int low = Extremes::exponent(extremes.low), high = Extremes::exponent(extremes.high);
+  const FixedPoint format = FixedPoint::of(n, low, high);
+  if (format.words <= FixedPoint::most_words) return format;
+  const int64_t small = Extremes::place(extremes.low), large = Extremes::place(extremes.high);
+  std::snprintf(text, sizeof text,
+                "row %lld, column %lld holds %.9g and row %lld, column %lld %.9g: exact sums of these take %d binary "
+                "digits, for %d points there are %d; make such small values 0, or scale the columns alike",
+                row(small), column(small), double(points[small]), row(large), column(large), double(points[large]),
+                high - low, n, FixedPoint::most_words * format.bits);
+  throw Error(text);
+}
+
+}  // namespace ladder
