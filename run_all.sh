@@ -23,6 +23,8 @@ Without a step: setup, build, data, run and draw, in that order. A second run re
   --jobs N           compilers and tests at a time (default: the number of cores)
   --all              test: also what takes minutes more and seldom finds something new. With sanitizers: every
                      variant on awkward sizes, right and wrong variants, what plans and prints
+  --ci               test: with the presets ci and asan-ci. Warnings in variants are errors; without a GPU here, GPU
+                     code is only checked
   --no-install       install no packages: say what is missing and go on
   --which-python     print the Python that all of this would use now, and do nothing
   --help             this text
@@ -233,21 +235,19 @@ setup_python() {
 
 # ---------------------------------------------------------------------------------------------------------------- build
 
-# build_preset NAME [OPTION-OF-CMAKE ...]: configures and builds; sets $binary_dir. A file that does not compile takes
-# nothing else with it.
+# build_preset NAME: configures and builds; sets $binary_dir. A file that does not compile stops no other.
 build_preset() {
   local preset=$1 log=build/log/build-$1.log file broken
-  shift
   step "Build, preset $preset"
   if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
     export PATH=$PATH:/usr/local/cuda/bin
   fi
-  logged "build/log/configure-$preset.log" cmake --preset "$preset" "$@" ||
+  logged "build/log/configure-$preset.log" cmake --preset "$preset" ||
     stop "the preset $preset cannot be configured."
   binary_dir=$(sed -n 's/^-- Build files have been written to: //p' "build/log/configure-$preset.log")
   say "compiles with $jobs jobs; follow it in $log"
   logged "$log" cmake --build --preset "$preset" -j "$jobs" -- -k 0 && return
-  mapfile -t broken < <(grep -A 2 '^FAILED:' "$log" | grep -oE '(variants|tests/wrong)/[A-Za-z0-9_]+\.(cu|cpp)' | sort -u)
+  mapfile -t broken < <(grep -A 2 '^FAILED:' "$log" | grep -oE '(variants|tests/fixtures/wrong)/[A-Za-z0-9_]+\.(cu|cpp)' | sort -u)
   for file in "${broken[@]}"; do
     problem "$file does not compile (see $log)"
     # Its module of before must not be run under the name of the file as it is now.
@@ -316,7 +316,7 @@ draw() {
   [[ -f results/latest/record.json ]] || stop "there is no results/latest/record.json: ./run_all.sh run makes it."
   step "Check and draw the record"
   if have_module numpy && have_module jsonschema_rs; then
-    logged results/latest/log/check.log "$python" plots/check.py results/latest/record.json ||
+    logged results/latest/log/check.log "$python" -m plots.check results/latest/record.json ||
       problem "the record does not keep to its schema (see results/latest/log/check.log)"
   else
     leave_out "the check of the record against its schema (${python:-python3} lacks numpy or jsonschema_rs)"
@@ -325,9 +325,9 @@ draw() {
     # The sources' figures from this machine's own record where it has a GPU, else from the committed ones.
     local of=()
     if has_gpu; then of=(results/latest/record.json); fi
-    logged results/latest/log/seeds.log "$python" plots/seeds.py "${of[@]}" --out results/latest/seeds ||
+    logged results/latest/log/seeds.log "$python" -m plots.seeds_page "${of[@]}" --out results/latest/seeds ||
       problem "the figures of the sources could not be drawn (see results/latest/log/seeds.log)"
-    logged results/latest/log/draw.log "$python" plots/draw.py results/latest/record.json --committed \
+    logged results/latest/log/draw.log "$python" -m plots.draw results/latest/record.json --committed \
       --out results/latest || problem "the drawing failed (see results/latest/log/draw.log)"
   else
     leave_out "the pictures (${python:-python3} lacks matplotlib)"
@@ -347,8 +347,15 @@ run_tests() {
     # A test builds parts of a clean clone: what is compiled here serves there.
     export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=$PWD/build/ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
   fi
-  build_preset default
-  local default_dir=$binary_dir
+  local first=default sanitized=asan
+  if ((ci)); then
+    first=ci
+    sanitized=asan-ci
+  elif ((all)); then
+    sanitized=asan-all
+  fi
+  build_preset "$first"
+  local first_dir=$binary_dir
   # Left to --all are, beside what the CMakeLists.txt of harness/ and tests/ say, the variants on awkward sizes, where
   # what is left is the default build's to find; the rightness of right variants, whose memory special points try; loops
   # that repeat such variants, and what else is long and about bits, or about counts; sums that have no memory to err in;
@@ -356,18 +363,18 @@ run_tests() {
   local repeated='awkward_sizes|^Right[.]|^Loops_|StepsAndASolveOfItsOwn|^FirstAhead[.](Is(Not|Of|TheBases)|Has)'
   repeated+='|SameBitsIterationByIteration|^FirstAhead[.]IsTheFirst|^ChangedContest[.](Is|Gives)|^Prunes_'
   repeated+='|^ChangedOnly[.]DoesNotTouch|^Pilot|DirectionsNeedNotBe|[.]v(27b?|28|29|30|31)_.*special_points'
-  local long=(-E "$repeated|RoundedOperands[.]WhatTheyGive|[.]BoundsHold|[.]p_.*_f64_") everything=OFF
+  local long=(-E "$repeated|RoundedOperands[.]WhatTheyGive|[.]BoundsHold|[.]p_.*_f64_")
   if ((all)); then
     long=()
-    everything=ON
   fi
-  build_preset asan "-DLADDER_SANITIZE_ALL=$everything"
-  local asan_dir=$binary_dir
+  build_preset "$sanitized"
+  local sanitized_dir=$binary_dir
   prepare_data
-  step "GoogleTest, preset default"
-  ctest --test-dir "$default_dir" --output-on-failure -j "$jobs" || problem "ctest failed in $default_dir"
-  step "GoogleTest, preset asan"
-  ctest --test-dir "$asan_dir" --output-on-failure -j "$jobs" "${long[@]}" || problem "ctest failed in $asan_dir"
+  step "GoogleTest, preset $first"
+  ctest --test-dir "$first_dir" --output-on-failure -j "$jobs" || problem "ctest failed in $first_dir"
+  step "GoogleTest, preset $sanitized"
+  ctest --test-dir "$sanitized_dir" --output-on-failure -j "$jobs" "${long[@]}" ||
+    problem "ctest failed in $sanitized_dir"
   step "pytest"
   if have_module pytest; then
     # Side by side file by file, because the tests of a file may share a build.
@@ -395,6 +402,7 @@ device=${LADDER_DEVICE:-auto}
 jobs=$(nproc)
 no_install=0
 all=0
+ci=0
 python=
 binary_dir=build
 
@@ -412,6 +420,7 @@ while (($#)); do
       shift
       ;;
     --all) all=1 ;;
+    --ci) ci=1 ;;
     --no-install) no_install=1 ;;
     --which-python)  # for `ladder doctor`
       choose_python
@@ -432,6 +441,7 @@ while (($#)); do
   shift
 done
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || misuse "--jobs must be a whole number from 1, not '$jobs'"
+((all && ci)) && misuse "--all and --ci exclude each other"
 ((${#steps[@]})) || steps=(setup build data run draw)
 
 choose_python

@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from check import violations
+
+from plots.lib.schema import violations
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("LADDER_BUILD", ROOT / "build"))
 LADDER = BUILD / "ladder"
+FIXTURES = ROOT / "tests" / "fixtures"
+BUILT_FIXTURES = BUILD / "tests" / "fixtures"  # the modules of the variants in FIXTURES
 
 # Revisions by instructions that the CPU device does not have: refused there.
 GPU_ONLY = {"v24_wgmma", "v24b_two_greatest", "v24c_bound_columns", "v26b_warpgroups"}

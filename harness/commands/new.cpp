@@ -96,7 +96,7 @@ int make(const std::string& id, const std::string& base) {
   if (const fs::path there = source_of(id, folder); !there.empty())
     throw Error(fmt::format("there is a variant '{}' already, {}: choose another id", id, there.string()));
   // Tests' variants are built beside those of the ladder: no two may have one name.
-  for (const fs::directory_entry& tests : fs::directory_iterator(source_folder() / "tests")) {
+  for (const fs::directory_entry& tests : fs::directory_iterator(source_folder() / "tests" / "fixtures")) {
     if (!tests.is_directory()) continue;
     if (const fs::path there = source_of(id, tests.path()); !there.empty())
       throw Error(fmt::format("the tests have a variant '{}', {}: choose another id", id, there.string()));

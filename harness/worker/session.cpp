@@ -162,7 +162,7 @@ class Session {
   /// A CPU can be asked for work that takes it days. Iterations on a few points, and on more, tell what all would take,
   /// before anything is begun.
   std::string too_slow() {
-    const Phases<T>& phases = card_.phases<T>();
+    const PhaseTable<T>& phases = card_.phases<T>();
     if (device_.kind == DeviceKind::cuda || !(phases.assign || phases.iterate)) return "";
     const Problem<T>& p = problem();
     const int steps = p.stop.rule == Stop::Rule::fixed ? p.stop.iterations : 20;

@@ -149,7 +149,7 @@ class Timer {
  private:
   /// Why this variant has no such scope; empty where it has.
   std::string missing(const Scope& scope) const {
-    const Phases<T>& phases = run_.phases();
+    const PhaseTable<T>& phases = run_.phases();
     const auto is = [&](const char* name) { return scope.name == name; };
     const bool steps = run_.step_by_step();
     if (is("upload")) return phases.upload ? "" : "the points are read where they lie: there is no upload";
@@ -201,7 +201,7 @@ class Timer {
   }
 
   double sample_once(const Scope& scope, Timed& row) {
-    const Phases<T>& phases = run_.phases();
+    const PhaseTable<T>& phases = run_.phases();
     const auto is = [&](const char* name) { return scope.name == name; };
     const int offset = validator_.next_offset();
     if (is("end_to_end")) {

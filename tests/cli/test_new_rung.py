@@ -1,0 +1,378 @@
+"""A student's first hour: the README's commands word for word in a clean clone, one new file as a new rung, and what
+`ladder new`, `check`, `diff` and `list` say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import QUICK, ROOT, Ladder
+
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)  # language, text
+COMMANDS = [line for language, text in BLOCKS if language == "" for line in text.splitlines() if line]
+(EXAMPLE,) = (line.split()[2] for line in COMMANDS if line.startswith("build/ladder new "))
+
+
+def test_the_example_has_a_name_of_its_own() -> None:
+    """In a clone with tests on, a second target of one name stops CMake."""
+    assert not [file for file in ROOT.glob("variants/*") if file.stem == EXAMPLE]
+    assert not [file for file in ROOT.glob("tests/**/*") if file.stem == EXAMPLE]
+
+
+# ------------------------------------------------------------------------------------------------------- a clean clone
+
+
+class Clone:
+    """What belongs to the sources, with uncommitted changes, and what of it has been built."""
+
+    def __init__(self, tree: Path) -> None:
+        self.tree = tree
+        self.environment = dict(os.environ)
+        self.environment.pop("LADDER_BUILD", None)
+        if shutil.which("ccache"):
+            self.environment |= {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": str(tree)}
+
+    def __call__(self, command: str, status: int = 0, timeout: int = 1500) -> str:
+        """What a command of the shell wrote."""
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.tree,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert done.returncode == status, f"{command}\n{done.stdout[-4000:]}"
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    tree = tmp_path_factory.mktemp("clone")
+    list_files = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(list_files, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    if not listed:
+        pytest.skip("the sources are in no git repository, so there is no telling which files belong to them")
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name)
+    return Clone(tree)
+
+
+@pytest.fixture(scope="module")
+def built(clone: Clone) -> Clone:
+    """In the place of ./run_all.sh, which test_run_all.py tries with stand-ins: its build, with tests on, of no more
+    than the README's commands need; and its Python, this one."""
+    clone("cmake --preset default -DLADDER_CUDA=OFF")
+    needed = "ladder ladder_worker_simt cpu_c0_serial simt_v01_global simt_v07_shared_tiles"
+    clone(f"cmake --build build --target {needed}")
+    python = clone.tree / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    rows = (f"{i % 7}.5,{i % 5},{i % 3}" for i in range(500))
+    (clone.tree / "my.csv").write_text("\n".join(rows) + "\n")
+    return clone
+
+
+def apply(diff: str, file: Path) -> None:
+    """Each run of - lines becomes the + lines behind it."""
+    text = file.read_text()
+    for old, new in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)*)", diff, re.MULTILINE):
+        was, becomes = (re.sub(r"^.", "", lines, flags=re.MULTILINE) for lines in (old, new))
+        assert text.count(was) == 1, f"the README changes lines that {file.name} does not have:\n{was}"
+        text = text.replace(was, becomes)
+    file.write_text(text)
+
+
+def test_the_readme_word_for_word(built: Clone) -> None:
+    said: dict[str, str] = {}
+    for language, text in BLOCKS:
+        if language == "diff":
+            apply(text, built.tree / "variants" / f"{EXAMPLE}.cu")
+            continue
+        for command in filter(None, text.splitlines()):
+            if command.startswith("./run_all.sh"):
+                continue
+            timed = command.startswith("build/ladder run") and "--compare" not in command
+            # The same words; but what is timed here needs no long look.
+            short = f"build/ladder run {' '.join(QUICK)}"
+            said[command.split("  ")[0]] = built(command.replace("build/ladder run", short) if timed else command)
+    of = {words: text for command, text in said.items() for words in [" ".join(command.split()[:2])]}
+    assert f"variants/{EXAMPLE}.cu:1: " in of["build/ladder new"]
+    assert f"cmake --build build --target simt_{EXAMPLE}" in of["build/ladder new"]
+    assert "right" in of["build/ladder check"] and "WRONG" not in of["build/ladder check"]
+    (compare,) = (text for command, text in said.items() if "--compare" in command)
+    assert re.search(rf"^{EXAMPLE} .*block=64.* (SAME|FASTER|SLOWER|UNSURE)$", compare, re.MULTILINE), compare
+    lines = re.search(rf"^{EXAMPLE} over v07_shared_tiles: (\d+) lines changed", of["build/ladder diff"], re.MULTILINE)
+    assert lines and 3 <= int(lines.group(1)) <= 25, "an example for ten minutes is a small one"
+    assert (built.tree / "README.md").read_text() == README, "the table is made from the record"
+
+
+def plant(clone: Clone, id: str, old: str, new: str) -> None:
+    """A revision of v07 with a fault."""
+    clone(f"build/ladder new {id} --base v07_shared_tiles")
+    file = clone.tree / "variants" / f"{id}.cu"
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+
+
+def test_check_names_the_line_of_a_read_past_the_end(built: Clone) -> None:
+    plant(built, "mine_past", "= min(row, n - 1);", "= row;")
+    (line,) = (
+        number
+        for number, text in enumerate((built.tree / "variants" / "mine_past.cu").read_text().splitlines(), 1)
+        if "x[size_t" in text
+    )
+    said = built("build/ladder check mine_past --workloads kmcuda_tiny", status=1)
+    assert "WRONG: " in said and f"mine_past.cu:{line}" in said, said
+    assert re.search(r"building mine_past with sanitizers \(.*\) \.\.\. \d+ s", said)
+    assert "0 right, 1 wrong" in said
+
+
+def test_check_shows_what_the_compiler_says(built: Clone) -> None:
+    (built.tree / "variants" / "mine_no_code.cu").write_text("this is not C++\n")
+    said = built("build/ladder check mine_no_code", status=2)
+    assert "error: " in said and "mine_no_code.cu:1" in said
+    assert "there is no variant 'nobody'" in built("build/ladder check nobody", status=2)
+
+
+def test_a_new_file_is_a_new_rung_and_a_wrong_one_harms_no_other(built: Clone) -> None:
+    plant(built, "mine_fault", "if (row < n) label", "if (row < n - 1) label")
+    (built.tree / "variants" / "mine_no_code.cu").write_text("this is not C++\n")
+    built("cmake --build build --target simt_mine_fault")
+    built("cmake --build build --target simt_mine_no_code", status=1)
+    variants = {v["id"]: v for v in json.loads(built("build/ladder list --json"))["variants"]}
+    assert variants["mine_fault"]["devices"] == ["simt"]
+    assert "simt" in variants["mine_no_code"]["broken"]
+    words = "--device simt --variants mine_fault,mine_no_code,v07_shared_tiles --workloads kmcuda_tiny --scopes assign"
+    built(f"build/ladder run {words} {' '.join(QUICK)} --out fault.json", status=1)
+    status = {(r["variant"], r["status"]) for r in json.loads((built.tree / "fault.json").read_text())["rows"]}
+    assert status == {("v07_shared_tiles", "ok"), ("mine_fault", "invalid"), ("mine_no_code", "failed")}
+
+
+# ---------------------------------------------------------------------------------------------------- ladder new, diff
+
+ROOT_TEXT = """// r1: a root.
+#include "parts/kernel.cuh"
+
+LADDER_VARIANT(.id = "r1_root", .base = "", .idea = "plain", .expect = "slow",
+               .shows = "assign", .f32 = phases<float>)
+"""
+PART = """// A kernel.
+#pragma once
+namespace ladder {
+
+__global__ void assign_kernel(const float* x) {
+  work(x);
+}
+
+}  // namespace ladder
+"""
+# The kernel stands in the file, in another namespace, rewritten in one line and with one line more; nothing else that
+# counts has changed.
+STEP = """// r2: a step.
+namespace {
+using namespace ladder;
+__global__ void assign_kernel(const float* x) {
+  work(x, 2);  // the text "//" in here is none: "
+  /* two
+     lines */
+    more("// not a comment", 10'000);
+}
+}  // namespace
+
+LADDER_VARIANT(.id = "r2_step", .base = "r1_root", .idea = "more (of it)",
+               .shows = "assign", .f32 = phases<float>)
+"""
+PEER = '''"""A peer."""
+
+CARD = {
+    "id": "p_peer",
+    "idea": "a library",
+}
+'''
+
+
+class Checkout:
+    """A folder that stands for the checkout: variants and tests, nothing built."""
+
+    def __init__(self, ladder: Ladder, folder: Path) -> None:
+        self.ladder, self.variants = ladder, folder / "variants"
+        (self.variants / "parts").mkdir(parents=True)
+        (folder / "tests" / "fixtures" / "wrong").mkdir(parents=True)
+        (folder / "tests" / "fixtures" / "wrong" / "w1.cu").touch()
+        (self.variants / "parts" / "kernel.cuh").write_text(PART)
+        (self.variants / "r1_root.cu").write_text(ROOT_TEXT)
+        (self.variants / "r2_step.cu").write_text(STEP)
+        (self.variants / "p_peer.py").write_text(PEER)
+
+    def __call__(self, *words: str, status: int = 0) -> str:
+        environment = os.environ | {"LADDER_SOURCE": str(self.variants.parent)}
+        done = self.ladder(*words, env=environment)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def text(self, name: str) -> str:
+        return (self.variants / name).read_text()
+
+
+@pytest.fixture
+def checkout(ladder: Ladder, tmp_path: Path) -> Checkout:
+    return Checkout(ladder, tmp_path)
+
+
+def test_new_copies_and_sets_heading_id_and_base(checkout: Checkout) -> None:
+    checkout("new", "r3_mine", "--base", "r2_step")
+    expected = STEP.replace('"r2_step"', '"r3_mine"').replace('"r1_root"', '"r2_step"').replace("// r2:", "// r3:")
+    assert checkout.text("r3_mine.cu") == expected
+
+
+def test_new_over_a_root(checkout: Checkout) -> None:
+    checkout("new", "r4_mine", "--base", "r1_root")
+    assert '.id = "r4_mine", .base = "r1_root"' in checkout.text("r4_mine.cu")
+    checkout("new", "p_mine", "--base", "p_peer")
+    assert '"id": "p_mine", "base": "p_peer",' in checkout.text("p_mine.py")
+
+
+def test_new_says_which_lines_to_edit_and_what_to_run(checkout: Checkout) -> None:
+    said = checkout("new", "r3_mine", "--base", "r2_step")
+    lines = checkout.text("r3_mine.cu").splitlines()
+    places = re.findall(r"r3_mine\.cu:(\d+): (.*)", said)
+    shown = {what: lines[int(number) - 1] for number, what in places}
+    assert "__global__" in shown["a kernel"] and ".idea" in shown["the idea, in a line"]
+    assert ".shows" in shown["the scope in which it should show"]
+    for command in ("--target simt_r3_mine", "ladder check r3_mine", "ladder run --compare r2_step,r3_mine"):
+        assert command in said
+    said = checkout("new", "r4_mine", "--base", "r1_root")
+    assert re.search(r"r4_mine\.cu:2: shared with other revisions: copy", said), "its kernel lies in a part"
+
+
+@pytest.mark.parametrize(
+    ("id", "base", "says"),
+    [
+        ("r1_root", "r2_step", "there is a variant 'r1_root' already"),
+        ("w1", "r2_step", "the tests have a variant 'w1'"),
+        ("r3_mine", "nobody", "there is no variant 'nobody'"),
+        ("3_mine", "r2_step", "'3_mine' cannot be a variant's id"),
+        ("../mine", "r2_step", "'../mine' cannot be a variant's id"),
+        ("r3-mine", "r2_step", "'r3-mine' cannot be a variant's id"),
+    ],
+)
+def test_new_refuses(checkout: Checkout, id: str, base: str, says: str) -> None:
+    before = sorted(checkout.variants.iterdir())
+    assert says in checkout("new", id, "--base", base, status=2)
+    assert sorted(checkout.variants.iterdir()) == before
+
+
+def test_diff_counts_what_a_reader_sees_changed(checkout: Checkout) -> None:
+    said = checkout("diff", "r2_step")
+    assert said.splitlines()[-1] == "r2_step over r1_root: 2 lines changed (2 added, 1 removed)"
+    assert "-  work(x);" in said and "+  work(x, 2);" in said and '+    more("// not a comment", 10\'000);' in said
+    for unchanged in ("a kernel", "two", "LADDER_VARIANT", "idea", "pragma"):
+        assert unchanged not in said, said
+    (checkout.variants / "r3_same.cu").write_text(STEP.replace("r2_step", "r3_same").replace("    more", "  more"))
+    assert "r3_same over r2_step: 0 lines changed" in checkout("diff", "r3_same", "--over", "r2_step")
+
+
+def test_diff_as_a_table(checkout: Checkout) -> None:
+    card = '\nLADDER_VARIANT(.id = "{}", .base = "r2_step")\n'
+    for id, lines in (("r3_big", 6), ("r4_big", 10)):
+        more = "\n".join(f"int value_{i};" for i in range(lines))
+        (checkout.variants / f"{id}.cu").write_text(STEP.split("LADDER_VARIANT")[0] + more + card.format(id))
+    table = [line.split() for line in checkout("diff", "--stat").splitlines()]
+    assert [(row[0], row[1], row[2]) for row in table[1:-1]] == [
+        ("r2_step", "r1_root", "2"),
+        ("r3_big", "r2_step", "6"),
+        ("r4_big", "r2_step", "10"),
+    ]
+    assert " ".join(table[-1]) == "median of 3: 6 lines changed"
+    assert checkout("diff", "r3*", "--stat").splitlines()[-1] == "median of 1: 6 lines changed"
+    other = STEP.split("LADDER_VARIANT")[0] + "".join(f"int other_{i};\n" for i in range(90))
+    said = '.expect = "slower. A "\n"new algorithm: all is other"'
+    (checkout.variants / "r5_new.cu").write_text(other + card.format("r5_new").replace(")", f", {said})"))
+    *_, last, median = checkout("diff", "--stat").splitlines()
+    assert last.split()[0] == "r5_new" and last.endswith("a new algorithm")
+    assert median == "median of 3: 6 lines changed"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["r1_root"], "r1_root is a root"),
+        (["nobody"], "there is no variant 'nobody'"),
+        ([], "which variant?"),
+        (["r1*", "--stat"], "none of 'r1*' has a base"),
+        (["x*", "--stat"], "no variant matches 'x*'"),
+    ],
+)
+def test_diff_refuses(checkout: Checkout, words: list[str], says: str) -> None:
+    assert says in checkout("diff", *words, status=2)
+
+
+def test_the_steps_of_the_ladder_are_small(ladder: Ladder) -> None:
+    done = ladder("diff", "--stat")
+    assert done.returncode == 0, done.stderr
+    *steps, last = done.stdout.splitlines()[1:]
+    median = re.fullmatch(r"median of (\d+): (\d+(?:\.5)?) lines changed", last)
+    algorithms = sum(step.endswith("a new algorithm") for step in steps)
+    assert median and int(median[1]) == len(steps) - algorithms and float(median[2]) <= 25
+    assert algorithms < len(steps) / 3
+    for step in steps:
+        id, _, changed, *_ = step.split()
+        text = re.sub(r'"\s*"', "", next((ROOT / "variants").glob(f"{id}.*")).read_text())  # a card's strings in one
+        assert int(changed) <= 60 or re.search("A larger step|A new algorithm", text), f"{id} does not say why"
+
+
+# --------------------------------------------------------------------------------------------------------- ladder list
+
+
+def test_list_shows_a_family_in_a_line(ladder: Ladder) -> None:
+    short, every = (ladder("list", *words).stdout for words in ([], ["--all"]))
+    assert [line.split()[:4] for line in short.splitlines() if "blobs30 " in line] == [["blobs30", "30", "of", "them"]]
+    assert "blobs30_07" not in short
+    assert sum(line.startswith("  blobs30_") for line in every.splitlines()) == 31
+    names = {w["name"] for w in json.loads(ladder("list", "--json").stdout)["workloads"]}
+    assert {"blobs30_00", "blobs30_29", "kmcuda_tiny"} <= names
+
+
+def test_a_base_that_does_not_exist_is_an_error_of_the_card(ladder: Ladder, tmp_path: Path) -> None:
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "expected.txt").write_text("cpu/lost\n")
+    (tmp_path / "cpu" / "lost.so").touch()
+    (tmp_path / "cpu" / "lost.json").write_text(json.dumps({"id": "lost", "base": "nobody", "idea": "i", "axes": []}))
+    says = "its card names the base 'nobody', and there is no such variant: correct .base"
+    assert says in ladder("list", "--modules", tmp_path).stdout
+    words = ["--modules", tmp_path, "--variants", "lost", "--workloads", "kmcuda_tiny", "--device", "cpu"]
+    rows = ladder.run(*words, status=1)["rows"]
+    assert {(row["status"], row["reason"]) for row in rows} == {("failed", says)}
+
+
+# ------------------------------------------------------------------------------------------------ what is committed
+
+
+def test_the_readme_table_is_made_from_the_record() -> None:
+    said = re.search(r"^\S+ (-m plots.table .*) --update README.md$", README, re.MULTILINE)
+    assert said, "the README says how its table is made"
+    command = [sys.executable, *shlex.split(said[1]), "--check", "README.md"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_committed_records_are_sound() -> None:
+    records = sorted((ROOT / "results").glob("*/record*.json"))
+    command = [sys.executable, "-m", "plots.check", *[r for r in records if r.parent.name != "latest"]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,184 @@
+// The first assignment under the upload, against its base, phase by phase: the same labels, sums and counts, to the
+// last bit, whether what was found ahead is taken or not; and it is taken where it holds, and nowhere else.
+#include <gtest/gtest.h>
+
+#if __has_include(<simt.h>)
+#include <simt.h>
+#else
+static int simt_set_late_streams(int) { return 0; }
+#endif
+
+#include "../../fixtures/low_rank.hpp"
+#include "rung.hpp"
+
+namespace {
+using namespace ladder;
+using namespace ladder::test;
+
+constexpr int k = 30, narrow = 40, wide = 100;  // features: most of them in short rows of 32 halves, and few
+// Points: some pieces, the last of which ends in the midst of a tile. Checked code is some hundred times slower.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int many = 301;
+#else
+constexpr int many = on_gpu ? 70'001 : 1'101;
+#endif
+/// Of so many not all are in a sample.
+constexpr int beyond_sample = on_gpu ? many : 8'209, unsampled = 151;
+const std::string ahead = "points assigned ahead";
+
+/// Late, on the CPU device: what nothing waits for is not there.
+struct LateStreams {
+  int before = simt_set_late_streams(1);
+  ~LateStreams() { simt_set_late_streams(before); }
+};
+
+/// The rung and its base.
+template <class T>
+struct Both {
+  Rung<T> rung, base;
+  Both(int width, const std::vector<T>& points, int d = narrow)
+      : rung("v30_first_under_upload", width, points, k, d), base("v29_device_loop", width, points, k, d) {}
+  void upload(const std::vector<T>& points) { rung.upload(points), base.upload(points); }
+  void restart(int offset = 0) { (*rung).restart(offset), (*base).restart(offset); }
+
+  /// A few iterations from here, the first of which takes so many labels that were found ahead.
+  void expect_same(int64_t taken) {
+    for (int iteration = 0; iteration < 3; ++iteration) {
+      SCOPED_TRACE("iteration " + std::to_string(iteration));
+      for (Rung<T>* const each : {&rung, &base}) {
+        (**each).poison_labels();
+        (**each).assign_or_iterate();
+      }
+      EXPECT_EQ(rung.labels(), base.labels());
+      for (Rung<T>* const each : {&rung, &base}) (**each).call((**each).phases().update);
+      EXPECT_EQ(rung.centroids(), base.centroids());
+    }
+    Counters counted = rung.counters(), expected = base.counters();
+    EXPECT_EQ(counted[ahead], (std::vector<int64_t>{taken, 0, 0}));
+    counted.erase(ahead);
+    // Rows that are left go one by one where they are few: of a piece they may be where of all points they are not.
+    for (const char* const way : {"rows rechecked", "rows rechecked against all"}) {
+      if (expected["rows of all features"][0] > 0) counted[way][0] = expected[way][0];
+    }
+    EXPECT_EQ(counted, expected);
+  }
+};
+
+class FirstAhead : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
+    const Rung<float> tried("v30_first_under_upload", 32, near_directions<float>(64, narrow, 2), k, narrow);
+    if (!tried.refused.empty()) GTEST_SKIP() << tried.refused;
+    late_.emplace();
+  }
+  void TearDown() override { late_.reset(); }
+
+ private:
+  std::optional<LateStreams> late_;
+};
+
+/// What was counted.
+template <class T>
+Counters expect_taken_once(int n, double noise = 0.05, int d = narrow) {
+  SCOPED_TRACE(std::to_string(n) + " points, noise " + std::to_string(noise));
+  Both<T> both(32, near_directions<T>(n, d, 3, {.noise = noise}), d);
+  both.restart();
+  both.expect_same(n);
+  Counters counted = both.rung.counters();
+  both.restart();
+  both.expect_same(0);
+  return counted;
+}
+
+TEST_F(FirstAhead, IsTheBasesAndTakenOnce) {
+  for (const int n : {many, 100}) expect_taken_once<float>(n);
+  expect_taken_once<double>(many);
+}
+
+TEST_F(FirstAhead, HasTheRowsThatAreLeft) {
+  Counters counted = expect_taken_once<float>(many, 2.5, wide);
+  EXPECT_GT(counted["rows of all features"][0], many / 10);
+  EXPECT_GT(counted["rows compared"][0], many / 10);
+}
+
+TEST_F(FirstAhead, IsOfTheseCentroidsAlone) {
+  Both<float> both(32, near_directions<float>(many, narrow, 4));
+  both.restart(7);
+  both.expect_same(0);
+  both.restart();
+  both.expect_same(0);
+  both.upload(near_directions<float>(many, narrow, 4));  // for those of the last restart
+  both.restart();
+  both.expect_same(many);
+}
+
+TEST_F(FirstAhead, IsOfTheLastUpload) {
+  const auto points = near_directions<float>(many, narrow, 5),
+             others = near_directions<float>(many, narrow, 6, {.noise = 0.5});
+  Both<float> both(32, points);
+  both.upload(others);  // no restart between them
+  both.upload(points);
+  both.upload(others);
+  both.restart();
+  both.expect_same(many);
+  both.upload(points);  // in the midst of a solve
+  both.restart();
+  both.expect_same(many);
+}
+
+TEST_F(FirstAhead, IsNotBelievedWhereAPointLeavesTheUnit) {
+  auto points = near_directions<float>(beyond_sample, narrow, 7);
+  const auto near = points;
+  points[unsampled * narrow + 3] = 1e3f;
+  Both<float> both(32, points);
+  both.restart();
+  both.expect_same(0);
+  EXPECT_EQ(both.rung.counters()["points prepared twice"][0], beyond_sample);
+  both.upload(near);
+  both.restart();
+  both.expect_same(beyond_sample);
+}
+
+TEST_F(FirstAhead, IsLeftOutWhereAllFeaturesAreTaken) {
+  Both<float> both(0, near_directions<float>(many, narrow, 8));
+  both.restart();
+  both.expect_same(0);
+}
+
+TEST_F(FirstAhead, OutlivesPointsThatAreNotFinite) {
+  const auto points = near_directions<float>(many, narrow, 9);
+  Both<float> both(32, points);
+  for (const float value : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    auto wrong = points;
+    for (int row = unsampled; row < many; row += 256) wrong[size_t(row) * narrow + 5] = value;
+    both.rung.upload(wrong);
+    EXPECT_THROW((*both.rung).restart(0), Error);
+    both.upload(points);
+    both.restart();
+    both.expect_same(many);
+  }
+}
+
+TEST_F(FirstAhead, IsTheFirstIterationOfASolve) {
+  const auto points = near_directions<float>(many, narrow, 10);
+  Both<float> both(32, points);
+  for (const int iterations : {1, 4}) {
+    SCOPED_TRACE(iterations);
+    both.upload(points);
+    for (Rung<float>* const each : {&both.rung, &both.base}) {
+      (**each).choose_stop({.rule = Stop::Rule::fixed, .iterations = iterations});
+      (**each).restart(0);
+      (**each).solve();
+    }
+    EXPECT_EQ(both.rung.labels(), both.base.labels());
+    EXPECT_EQ((*both.rung).centroids(), (*both.base).centroids());
+    EXPECT_EQ((*both.rung).state().reassigned, (*both.base).state().reassigned);
+    Counters counted = both.rung.counters();
+    EXPECT_EQ(counted[ahead][0], many);
+    counted.erase(ahead);
+    EXPECT_EQ(counted, both.base.counters());
+  }
+}
+
+}  // namespace

@@ -1,0 +1,74 @@
+"""Points that are worked on while they arrive, in whole runs: samples are so small that most points are in none, and
+far ones leave their unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Ladder
+from test_certified import ADVERSARIAL, Data, faulty_copy, run
+from test_projected import LESS, counted, many_near_few_directions, near_few_directions
+
+OVERLAPPED = "v28_overlapped_upload"
+FIRST_AHEAD = "v30_first_under_upload"
+SMALL_SAMPLES = [
+    *LESS,
+    ("parts/principal.cuh", "constexpr int sampled = 4096;", "constexpr int sampled = 48;"),
+    ("parts/centre.cuh", "constexpr int looked_at = 1024;", "constexpr int looked_at = 32;"),
+]
+
+
+@pytest.fixture(scope="module", params=[OVERLAPPED, FIRST_AHEAD])
+def modules(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    return faulty_copy(tmp_path_factory.mktemp("small_samples") / "copy", SMALL_SAMPLES, request.param)
+
+
+def one_far_point() -> Data:
+    points, centroids = near_few_directions()
+    points[301] *= 1000
+    return points, centroids
+
+
+@pytest.mark.parametrize("make", [*ADVERSARIAL, one_far_point], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("width", [0, 32])
+def test_labels_are_exact(ladder: Ladder, modules: Path, make: Callable[[], Data], width: int) -> None:
+    how = ["--modules", modules, "--axis", f"width={width}", "--scopes", "upload,iteration,end_to_end"]
+    rows = run(ladder, make, "faulty", *how)
+    assert {row["status"] for row in rows} == {"checked"}, [row["reason"] for row in rows]
+
+
+def test_the_record_says_whose_points_were_prepared_twice(ladder: Ladder, modules: Path) -> None:
+    def of(make: Callable[[], Data], width: int) -> dict:
+        how = ["--modules", modules, "--axis", f"width={width}", "--scopes", "solve"]
+        (row,) = run(ladder, make, "faulty", *how)
+        return row
+
+    assert counted(of(near_few_directions, 32), "points prepared twice") == 0
+    assert counted(of(one_far_point, 32), "points prepared twice") == 500
+    piloted = of(many_near_few_directions, -1)
+    assert counted(piloted, "points prepared twice") == 0
+    assert counted(piloted, "halves of a short row") == 32
+
+
+def test_points_without_exact_sums_are_refused_by_row_and_column(ladder: Ladder, modules: Path) -> None:
+    def far_apart() -> Data:
+        points, centroids = near_few_directions()
+        points[20, 3], points[433, 7] = 1e-38, 1e38
+        return points, centroids
+
+    how = ["--modules", modules, "--axis", "width=32", "--scopes", "iteration"]
+    (row,) = run(ladder, far_apart, "faulty", *how, status=1)
+    assert row["status"] == "failed"
+    assert "row 20, column 3" in row["reason"] and "row 433, column 7" in row["reason"], row["reason"]
+
+
+def test_a_fault_is_found(ladder: Ladder, tmp_path: Path) -> None:
+    """Most labels outlive a unit that does not hold: tests/simt/kernels/upload.cu has that fault, and those of
+    streams."""
+    same_rows = ("parts/upload_in_pieces.cuh", "s.x + first, s.points + first", "s.x + first, s.points")
+    planted = faulty_copy(tmp_path / "copy", [*SMALL_SAMPLES, same_rows], OVERLAPPED)
+    how = ["--modules", planted, "--axis", "width=32", "--scopes", "iteration"]
+    (row,) = run(ladder, near_few_directions, "faulty", *how, status=1)
+    assert row["status"] == "invalid", row["reason"]
