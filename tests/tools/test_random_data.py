@@ -1,4 +1,4 @@
-"""tests/tools/random_data.py: that it passes what is right, and catches what is not, also where validation would not."""
+"""tests/tools/random_data.py passes correct results and finds wrong ones, also those that validation would pass."""
 
 from __future__ import annotations
 
