@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <vector>
 
-#include "../../variants/common/gemm/tma_pipeline.cuh"
 #include "../../variants/common/certified/accumulator_probe_sm90.cuh"
 #include "../../variants/common/gemm/mainloop_sm90.cuh"
+#include "../../variants/common/gemm/tma_pipeline.cuh"
 #include "../simt/on_device.cuh"
 
 namespace {
@@ -36,7 +36,8 @@ void finish(const char* what) { check(cudaDeviceSynchronize(), what); }
 std::vector<__half> points_in_order(int n, int64_t padded, int steps, int d) {
   std::vector<__half> halves(padded * steps * mma_depth, __float2half(0.0f));
   for (int i = 0; i < n; ++i)
-    for (int f = 0; f < d; ++f) halves[a_fragment_offset(i, f / 2, steps) * 2 + f % 2] = __float2half(float(of_point(i, f)));
+    for (int f = 0; f < d; ++f)
+      halves[a_fragment_offset(i, f / 2, steps) * 2 + f % 2] = __float2half(float(of_point(i, f)));
   return halves;
 }
 
@@ -93,12 +94,13 @@ __global__ void __launch_bounds__(warpgroup_threads)
     const uint4 words = x[step * warpgroup_threads + threadIdx.x];
     warpgroup_arrive();
     wgmma<columns>(d, {words.x, words.y, words.z, words.w},
-                            descriptor<columns>(shared_address(b)) + step * behind(step_bytes<columns>), step > 0);
+                   descriptor<columns>(shared_address(b)) + step * behind(step_bytes<columns>), step > 0);
     warpgroup_commit();
     warpgroup_wait_for(d);
   }
 #pragma unroll
-  for (int e = 0; e < columns / 2; ++e) out[accumulator_row(threadIdx.x, e) * columns + accumulator_column(threadIdx.x, e)] = d[e];
+  for (int e = 0; e < columns / 2; ++e)
+    out[accumulator_row(threadIdx.x, e) * columns + accumulator_column(threadIdx.x, e)] = d[e];
 }
 
 template <int columns>

@@ -67,11 +67,11 @@ std::string refuse(const Shape& p, const Device&, const Axes&) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload_rows<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign<T>,
-                                   .update = update_on_host<T>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_rows<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign<T>,
+                                         .update = update_on_host<T>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v01b_constant_chunks", .base = "v01a_constant",

@@ -31,11 +31,11 @@ void update(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_sums<T>,
-                                   .upload = upload_rows<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign_points<T>,
-                                   .update = update<T>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_rows<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign_points<T>,
+                                         .update = update<T>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v03_device_update", .base = "v02_pinned", .idea = "new centroids on the device, global atomics",

@@ -14,11 +14,11 @@ struct Workspace {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_sums<T>,
-                                   .upload = upload_rows<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign_points<T>,
-                                   .update = update_shared<T, Layout::rows>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_rows<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign_points<T>,
+                                         .update = update_shared<T, Layout::rows>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v04_shared_update", .base = "v03_device_update", .idea = "per-block sums in shared memory",

@@ -15,11 +15,11 @@ struct Workspace {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_features<T>,
-                                   .upload = upload_features<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign_points<T>,
-                                   .update = update_shared<T, Layout::features>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_features<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign_points<T>,
+                                         .update = update_shared<T, Layout::features>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v05_soa", .base = "v04_shared_update", .idea = "points stored feature by feature",

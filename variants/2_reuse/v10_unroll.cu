@@ -67,14 +67,15 @@ struct Workspace {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_features<T>,
-                                   .upload = upload_features<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign<T>,
-                                   .update = update_any<T, Layout::features>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_features<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign<T>,
+                                         .update = update_any<T, Layout::features>,
+                                         .download = download_rows<T>};
 }  // namespace
 
-LADDER_VARIANT(.id = "v10_unroll", .base = "v09_points_per_thread", .idea = "the loop over features unrolled by 1 to 16",
+LADDER_VARIANT(.id = "v10_unroll", .base = "v09_points_per_thread",
+               .idea = "the loop over features unrolled by 1 to 16",
                .expect =
                    "Titan X: 20 -> 17 minutes, 4 was best; here a step already holds up to 128 multiply-adds "
                    "(points x tile), so little is left to save, and 16 may overflow the instruction cache",

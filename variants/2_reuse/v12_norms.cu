@@ -1,8 +1,8 @@
 // v12: |x - c|^2 = |x|^2 + |c|^2 - 2 x.c. |x|^2 is the same for all centroids, so the nearest one has the least
 // |c|^2 - 2 x.c; with |c|^2 computed once per iteration, one fused multiply-add per feature is left. v11 needs a
 // subtraction first. The price is cancellation: the error is relative to (|x| + |c|)^2, no longer to the distance.
-#include "../common/lloyd/smem_tile.cuh"
 #include "../common/lloyd/norms.cuh"
+#include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"
 
 namespace {
@@ -70,11 +70,11 @@ void assign(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_norms<T>,
-                                   .upload = upload_features<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign<T>,
-                                   .update = update_any<T, Layout::features>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_features<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign<T>,
+                                         .update = update_any<T, Layout::features>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v12_norms", .base = "v11_restrict", .idea = "norms once, one multiply-add per feature",

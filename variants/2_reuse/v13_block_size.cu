@@ -2,8 +2,8 @@
 // blocks on a multiprocessor everybody waits at once, with several small ones the others go on; but each block stages
 // the tile for itself, so smaller ones copy more. The registers of a multiprocessor are shared out among
 // the threads of a block: up to 256 of them can hold the distances of 4 points each, up to 512 of 2, beyond that of 1.
-#include "../common/lloyd/smem_tile.cuh"
 #include "../common/lloyd/norms.cuh"
+#include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"
 
 namespace {
@@ -76,11 +76,11 @@ void assign(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_norms<T>,
-                                   .upload = upload_features<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign<T>,
-                                   .update = update_any<T, Layout::features>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_features<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign<T>,
+                                         .update = update_any<T, Layout::features>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v13_block_size", .base = "v12_norms", .idea = "the block size is a tuning axis",

@@ -2,8 +2,8 @@
 // them unit length, once; then 1 - cos = 1 - x.c / |c|, and the nearest centroid has the greatest x.c / |c|. v13's
 // kernel stays, with that in the place of |c|^2 - 2 x.c. The new centroid is the sum of its points' directions, made
 // unit length; one without points stays, and so does one whose points' directions cancel.
-#include "../common/lloyd/smem_tile.cuh"
 #include "../common/lloyd/norms.cuh"
+#include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"
 
 namespace {
@@ -143,11 +143,11 @@ void assign(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign<T>,
-                                   .update = update<T>,
-                                   .download = download_rows<T>};
+                                         .upload = upload<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign<T>,
+                                         .update = update<T>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v13a_angular", .base = "v13_block_size", .idea = "spherical k-means: near is a small angle",

@@ -1,8 +1,8 @@
 // v13b: D is padded with zeros to a multiple of 32, so that every tile has the same 32 features: no remainder, and a
 // loop of known length. v13 has a last tile of another width and computes its bounds. Zeros change no product; they
 // cost memory (see peak_device_bytes) and time, at D = 2 sixteenfold.
-#include "../common/lloyd/smem_tile.cuh"
 #include "../common/lloyd/norms.cuh"
+#include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"
 
 namespace {
@@ -91,11 +91,11 @@ void assign(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload_padded<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign<T>,
-                                   .update = update_any<T, Layout::features>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_padded<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign<T>,
+                                         .update = update_any<T, Layout::features>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v13b_aligned", .base = "v13_block_size", .idea = "D padded with zeros to a multiple of 32",

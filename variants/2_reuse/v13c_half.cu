@@ -7,8 +7,8 @@
 // that centroids are true means; the halves lie where the rows arrived, which nobody reads any more.
 #include <cuda_fp16.h>
 
-#include "../common/lloyd/smem_tile.cuh"
 #include "../common/lloyd/norms.cuh"
+#include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"
 
 namespace {
@@ -111,8 +111,8 @@ void upload(Run<T, Workspace<T>>& s) {
   auto& own = s.ws.halves;
   const int64_t count = int64_t(s.n) * s.d;
   check(cudaMemsetAsync(own.top, 0x80, sizeof(int), s.stream), "clearing the exponent");  // far below all
-  launch(max_exponent_kernel<T>, int(std::min<int64_t>(blocks(count, 256), 8 * s.device_info.multiprocessors)), 256, 0, s.stream,
-         s.x, own.top, count);
+  launch(max_exponent_kernel<T>, int(std::min<int64_t>(blocks(count, 256), 8 * s.device_info.multiprocessors)), 256, 0,
+         s.stream, s.x, own.top, count);
   int top = 0;
   check(cudaMemcpyAsync(&top, own.top, sizeof top, cudaMemcpyDeviceToHost, s.stream), "downloading the exponent");
   check(cudaStreamSynchronize(s.stream), "looking for the largest value");
@@ -140,11 +140,11 @@ void assign(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign<T>,
-                                   .update = update_any<T, Layout::features>,
-                                   .download = download_rows<T>};
+                                         .upload = upload<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign<T>,
+                                         .update = update_any<T, Layout::features>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v13c_half", .base = "v13_block_size", .idea = "distances from points stored as fp16",

@@ -43,10 +43,10 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) { return r
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_matrix<T>,
-                                   .upload = upload_rows<T>,
-                                   .restart = restart_rows<T>,
-                                   .iterate = iterate<T>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_rows<T>,
+                                         .restart = restart_rows<T>,
+                                         .iterate = iterate<T>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "m1_distance_matrix", .base = "", .idea = "a K x N matrix of distances, one thread per pair",

@@ -57,10 +57,10 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_matrix<T>,
-                                   .upload = upload_rows<T>,
-                                   .restart = restart_rows<T>,
-                                   .iterate = iterate<T>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_rows<T>,
+                                         .restart = restart_rows<T>,
+                                         .iterate = iterate<T>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "m2_distance_matrix_shared", .base = "m1_distance_matrix",

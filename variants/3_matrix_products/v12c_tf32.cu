@@ -88,11 +88,11 @@ void assign(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload_features<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign<T>,
-                                   .update = update_any<T, Layout::features>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_features<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign<T>,
+                                         .update = update_any<T, Layout::features>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 // Operands may be cut instead of rounded: 2^-10. Tensor cores cut sums as well: 2^-22 a step is on the safe side.

@@ -130,11 +130,11 @@ void assign(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_tiles<T>,
-                                   .upload = upload_tiles<T>,
-                                   .restart = restart_rows<T>,
-                                   .assign = assign<T>,
-                                   .update = update_any<T, Layout::features>,
-                                   .download = download_rows<T>};
+                                         .upload = upload_tiles<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign<T>,
+                                         .update = update_any<T, Layout::features>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(

@@ -5,10 +5,10 @@
 // small products are therefore added up by themselves. Halves end at 65504 and lose bits below 2^-14: each point and
 // each centroid is scaled by a power of two of its own, exact, and undone in the distance. (Below 2^-57, where a
 // float's squares are about to vanish, too, rows keep fewer bits: gemm/fp16_rows.cuh.)
+#include "../common/gemm/mainloop_sm80.cuh"
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/overflow_check.cuh"
-#include "../common/gemm/mainloop_sm80.cuh"
 #include "../common/update/lane_private.cuh"
 
 namespace {
@@ -22,7 +22,8 @@ struct Split {
 };
 
 /// One warp per row. A row from `count` on is all zeros.
-__global__ void count_active_kernel(const float* rows, Fp16Rows halves, float* factor, int count, int64_t padded, int d) {
+__global__ void count_active_kernel(const float* rows, Fp16Rows halves, float* factor, int count, int64_t padded,
+                                    int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= padded) return;  // a whole warp at a time
   const QuantizationError row =
@@ -116,11 +117,11 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
 }
 
 constexpr Phases<float, Workspace<float>> phases{.prepare = prepare,
-                                           .upload = upload,
-                                           .restart = restart_rows<float>,
-                                           .assign = assign,
-                                           .update = update_any<float, Layout::features>,
-                                           .download = download_rows<float>};
+                                                 .upload = upload,
+                                                 .restart = restart_rows<float>,
+                                                 .assign = assign,
+                                                 .update = update_any<float, Layout::features>,
+                                                 .download = download_rows<float>};
 }  // namespace
 
 // Of a row's largest value, 22 bits are kept, and of others what lies above its last one. A step of 16 features cuts a

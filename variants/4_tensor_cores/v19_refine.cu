@@ -1,9 +1,10 @@
 // v19: one product of halves instead of v17's three, and labels that are those of the exact minimum all the same. What
 // a product of halves can be off by is known, pair by pair: |y - yh| |z| + |yh| |z - zh| and the tensor core's cuts
-// (certified/error_bound.cuh; proofs in docs/certificate.md). So each product gives two bounds of a centroid's score. Where
-// only one centroid's upper bound reaches the best lower bound, the label is proven. The other rows, one in a hundred,
-// go to a list; a second kernel compares their last two candidates to 100 bits, or, where there are three or more, all
-// centroids in double. Points are seen from their middle, where coordinates, and with them the bounds, are smallest.
+// (certified/error_bound.cuh; proofs in docs/certificate.md). So each product gives two bounds of a centroid's score.
+// Where only one centroid's upper bound reaches the best lower bound, the label is proven. The other rows, one in a
+// hundred, go to a list; a second kernel compares their last two candidates to 100 bits, or, where there are three or
+// more, all centroids in double. Points are seen from their middle, where coordinates, and with them the bounds, are
+// smallest.
 #include "../common/certified/assign_sm80.cuh"
 #include "../common/update/lane_private.cuh"
 
@@ -34,11 +35,11 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) { return r
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload<T>,
-                                   .restart = restart_refinement<T>,
-                                   .assign = assign_certified<T>,
-                                   .update = update_any<T, Layout::features>,
-                                   .download = download_refined<T>};
+                                         .upload = upload<T>,
+                                         .restart = restart_refinement<T>,
+                                         .assign = assign_certified<T>,
+                                         .update = update_any<T, Layout::features>,
+                                         .download = download_refined<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v19_refine", .base = "v17_tensor_split",

@@ -1,12 +1,11 @@
 // v23: the same products, bounds and rechecks as v19, by the instructions that Hopper's tensor cores reach their speed
-// with: products of a whole warpgroup (gemm/wgmma_sm90.cuh). 64 points are an operand in registers, and stay there while
-// all centroids pass by; where a point has too many features for that, they are read again for each tile of centroids,
-// a few steps ahead of their products. Centroids come through a ring of bulk copies that one warp keeps full, each of
-// them to two blocks at once (gemm/tma_pipeline.cuh). Two warpgroups take turns: while one multiplies, the other works
-// out the bounds of its last tile. All this is compute capability 9.0 and nothing else.
-// for cuda: 90a
-#include "../common/update/lane_private.cuh"
+// with: products of a whole warpgroup (gemm/wgmma_sm90.cuh). 64 points are an operand in registers, and stay there
+// while all centroids pass by; where a point has too many features for that, they are read again for each tile of
+// centroids, a few steps ahead of their products. Centroids come through a ring of bulk copies that one warp keeps
+// full, each of them to two blocks at once (gemm/tma_pipeline.cuh). Two warpgroups take turns: while one multiplies,
+// the other works out the bounds of its last tile. All this is compute capability 9.0 and nothing else. for cuda: 90a
 #include "../common/certified/assign_sm90.cuh"
+#include "../common/update/lane_private.cuh"
 
 namespace {
 using namespace ladder;
@@ -35,11 +34,11 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) { return r
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload<T>,
-                                   .restart = restart_refinement<T>,
-                                   .assign = assign_sm90<T>,
-                                   .update = update_any<T, Layout::features>,
-                                   .download = download_refined<T>};
+                                         .upload = upload<T>,
+                                         .restart = restart_refinement<T>,
+                                         .assign = assign_sm90<T>,
+                                         .update = update_any<T, Layout::features>,
+                                         .download = download_refined<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v23_multicast", .base = "v19_refine",

@@ -4,8 +4,8 @@
 // greatest bounds of each row, by minimum and maximum alone. A bound carries the number of its column in its last six
 // bits, which make it a little wider, so nobody has to remember who had it (certified/epilogue_top2.cuh).
 // for cuda: 90a
-#include "../common/update/lane_private.cuh"
 #include "../common/certified/assign_sm90.cuh"
+#include "../common/update/lane_private.cuh"
 
 // After them, as in the base: so that ladder diff shows what changed, not what moved.
 #include "../common/certified/epilogue_top2.cuh"
@@ -38,11 +38,11 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) { return r
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload<T>,
-                                   .restart = restart_refinement<T>,
-                                   .assign = assign_sm90<T, EpilogueTop2>,
-                                   .update = update_any<T, Layout::features>,
-                                   .download = download_refined<T>};
+                                         .upload = upload<T>,
+                                         .restart = restart_refinement<T>,
+                                         .assign = assign_sm90<T, EpilogueTop2>,
+                                         .update = update_any<T, Layout::features>,
+                                         .download = download_refined<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v24_top2_epilogue", .base = "v23_multicast",
@@ -55,6 +55,7 @@ LADDER_VARIANT(.id = "v24_top2_epilogue", .base = "v23_multicast",
                    "2,180: if the look is what the tensor cores wait for, 1.7 to 1.8 in all iterations. At 128 "
                    "features both take as long, and below that little is gained. A larger step: rows that it does not "
                    "prove have up to eight candidates, and are compared with those",
-               .shows = "assign", .source = "this project; numbers in the last bits are those of v27_projection_filter_sm80's guess",
+               .shows = "assign",
+               .source = "this project; numbers in the last bits are those of v27_projection_filter_sm80's guess",
                .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
                .f32 = phases<float>, .f64 = phases<double>)

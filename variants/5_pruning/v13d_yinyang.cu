@@ -1,9 +1,9 @@
-// v13d: most distances need not be known. Lloyd's rungs compute all N x K of them in every iteration, though after a few
-// iterations hardly a point changes its centroid. Yinyang keeps for each point an upper bound of the distance to its
-// own centroid, and for each group of ten centroids a lower bound of the distance to any of them. When centroids move,
-// the bounds are widened by how far (the drift of the own one, the most of each group), and a group whose lower bound
-// stays above the upper bound is left out: first for all groups at once, then, with the upper bound made exact, one by
-// one.
+// v13d: most distances need not be known. Lloyd's rungs compute all N x K of them in every iteration, though after a
+// few iterations hardly a point changes its centroid. Yinyang keeps for each point an upper bound of the distance to
+// its own centroid, and for each group of ten centroids a lower bound of the distance to any of them. When centroids
+// move, the bounds are widened by how far (the drift of the own one, the most of each group), and a group whose lower
+// bound stays above the upper bound is left out: first for all groups at once, then, with the upper bound made exact,
+// one by one.
 //
 // Threads of a warp would part here: each point needs groups of its own. So a block takes one group and some 4096
 // points, collects those that need this group, and computes their distances to all its centroids side by side. The
@@ -259,11 +259,11 @@ void assign(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_yinyang<T>,
-                                   .upload = upload_rows<T>,
-                                   .restart = restart_yinyang<T>,
-                                   .assign = assign<T>,
-                                   .update = update_yinyang<T>,
-                                   .download = download_yinyang<T>};
+                                         .upload = upload_rows<T>,
+                                         .restart = restart_yinyang<T>,
+                                         .assign = assign<T>,
+                                         .update = update_yinyang<T>,
+                                         .download = download_yinyang<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v13d_yinyang", .base = "v13_block_size",

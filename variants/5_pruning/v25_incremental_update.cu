@@ -1,9 +1,10 @@
 // v25: only points that moved count. An update adds up all N x D coordinates anew, though after a few iterations hardly
 // a point has changed its cluster. Here sums stay: a point that moved is taken from the one and added to the other.
 // Sums of doubles would keep the rounding of each such step, and drift; these are whole numbers in 64-bit words
-// (update/reproducible_sum.cuh), in which nothing is rounded. So what comes out is the same to the last bit whatever way each
-// iteration takes, in any order of the points' atomics, and on any GPU; and where most points move, which the device
-// finds out by itself, all are added up anew. Points stay row by row, as they arrive: an update reads whole points.
+// (update/reproducible_sum.cuh), in which nothing is rounded. So what comes out is the same to the last bit whatever
+// way each iteration takes, in any order of the points' atomics, and on any GPU; and where most points move, which the
+// device finds out by itself, all are added up anew. Points stay row by row, as they arrive: an update reads whole
+// points.
 #include "../common/certified/assign_sm80.cuh"
 #include "../common/update/incremental.cuh"
 
@@ -55,11 +56,11 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) { return r
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload<T>,
-                                   .restart = restart<T>,
-                                   .assign = assign_certified<T>,
-                                   .update = update<T>,
-                                   .download = download<T>};
+                                         .upload = upload<T>,
+                                         .restart = restart<T>,
+                                         .assign = assign_certified<T>,
+                                         .update = update<T>,
+                                         .download = download<T>};
 }  // namespace
 
 LADDER_VARIANT(

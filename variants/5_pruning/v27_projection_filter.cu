@@ -67,11 +67,11 @@ std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload<T>,
-                                   .restart = restart_filtered<T>,
-                                   .assign = assign<T>,
-                                   .update = update<T>,
-                                   .download = download_filtered<T>};
+                                         .upload = upload<T>,
+                                         .restart = restart_filtered<T>,
+                                         .assign = assign<T>,
+                                         .update = update<T>,
+                                         .download = download_filtered<T>};
 }  // namespace
 
 LADDER_VARIANT(

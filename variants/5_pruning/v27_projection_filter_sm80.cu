@@ -1,11 +1,11 @@
 // v27: bounds from a few directions in place of all features. Points that lie near a subspace of some dozen dimensions,
 // as most real ones do, are told apart there: x = P^T P x + rest, so x.c <= Px.Pc + |rest x| |rest c|, and a short row
-// of halves, a tenth of v19's, holds all that a rigorous bound of every score needs (pruning/projection_bound.cuh; proofs in
-// docs/certificate.md). First the greatest bound of each row gives a guess; its exact distance is known from one look
-// at the point; then the same products again, that distance among them, so that their sign alone says which other
-// centroids may be as near. Most rows have none: their guess is proven. The others' few are compared exactly. Rows with
-// too many go the way of v19 and v25: all of them where points fill all directions alike. Which and how many directions
-// is found on the device when the points arrive.
+// of halves, a tenth of v19's, holds all that a rigorous bound of every score needs (pruning/projection_bound.cuh;
+// proofs in docs/certificate.md). First the greatest bound of each row gives a guess; its exact distance is known from
+// one look at the point; then the same products again, that distance among them, so that their sign alone says which
+// other centroids may be as near. Most rows have none: their guess is proven. The others' few are compared exactly.
+// Rows with too many go the way of v19 and v25: all of them where points fill all directions alike. Which and how many
+// directions is found on the device when the points arrive.
 #include "../common/certified/assign_sm80.cuh"
 #include "../common/update/incremental.cuh"
 
@@ -63,11 +63,11 @@ std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload<T>,
-                                   .restart = restart_filtered<T>,
-                                   .assign = assign<T>,
-                                   .update = update<T>,
-                                   .download = download_filtered<T>};
+                                         .upload = upload<T>,
+                                         .restart = restart_filtered<T>,
+                                         .assign = assign<T>,
+                                         .update = update<T>,
+                                         .download = download_filtered<T>};
 }  // namespace
 
 LADDER_VARIANT(

@@ -1,8 +1,8 @@
 // v28: no look at a point of which enough is known. v27 works out the exact distance of each point to its guess in
 // each iteration, which reads all N x D coordinates, though its products need no more than a bound of it. Such bounds
 // are at hand: the distance when it was last exact, and the way the centroid has gone since; and the short rows of both
-// (pruning/distance_bounds.cuh). Where they leave little room the threshold is theirs, which is a little wider: a few more
-// candidates come through, and whoever is compared with them has an exact distance again.
+// (pruning/distance_bounds.cuh). Where they leave little room the threshold is theirs, which is a little wider: a few
+// more candidates come through, and whoever is compared with them has an exact distance again.
 //
 // for cuda: 90a
 #include "../common/pruning/pipeline.cuh"
@@ -31,11 +31,11 @@ void update(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_bounds<T>,
-                                   .upload = upload_filtered<T>,
-                                   .restart = restart_bounds<T>,
-                                   .assign = assign<T>,
-                                   .update = update<T>,
-                                   .download = download_filtered<T>};
+                                         .upload = upload_filtered<T>,
+                                         .restart = restart_bounds<T>,
+                                         .assign = assign<T>,
+                                         .update = update<T>,
+                                         .download = download_filtered<T>};
 }  // namespace
 
 LADDER_VARIANT(

@@ -18,11 +18,11 @@ struct Workspace : FilteredState<T> {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_ordered<T>,
-                                   .upload = upload_filtered<T>,
-                                   .restart = restart_ordered<T>,
-                                   .assign = assign_ordered<T>,
-                                   .update = update_ordered<T>,
-                                   .download = download_filtered<T>};
+                                         .upload = upload_filtered<T>,
+                                         .restart = restart_ordered<T>,
+                                         .assign = assign_ordered<T>,
+                                         .update = update_ordered<T>,
+                                         .download = download_filtered<T>};
 }  // namespace
 
 LADDER_VARIANT(

@@ -8,8 +8,8 @@
 #include "../common/overlap/overlapped_phases.cuh"
 
 // After it, as in the base: so that ladder diff shows what changed, not what moved.
-#include "../common/overlap/filter_loop.cuh"
 #include "../common/overlap/eager_assign.cuh"
+#include "../common/overlap/filter_loop.cuh"
 
 // What is new comes last, for the same reason.
 #include "../common/pruning/active_set.cuh"
@@ -43,12 +43,12 @@ void solve(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload_eager<T, ActiveSetFilter>,
-                                   .restart = restart_active_set<T>,
-                                   .assign = assign_or_reuse<T, ActiveSetFilter>,
-                                   .update = update_active_set<T>,
-                                   .solve = solve<T>,
-                                   .download = download_eager<T>};
+                                         .upload = upload_eager<T, ActiveSetFilter>,
+                                         .restart = restart_active_set<T>,
+                                         .assign = assign_or_reuse<T, ActiveSetFilter>,
+                                         .update = update_active_set<T>,
+                                         .solve = solve<T>,
+                                         .download = download_eager<T>};
 }  // namespace
 
 LADDER_VARIANT(

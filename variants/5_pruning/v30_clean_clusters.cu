@@ -1,14 +1,15 @@
 // v30: an iteration does what has changed. In late iterations one point in a hundred moves, but the base does as if all
 // had: all are put in order anew, all clusters have new means and short rows, all points begin with new bounds. Here
 // the order stands until many points have left their place in it (update/segmented.cuh). And a point that moves
-// touches two clusters: only these have new means and short rows, and only their points begin anew (pruning/dirty_clusters.cuh).
+// touches two clusters: only these have new means and short rows, and only their points begin anew
+// (pruning/dirty_clusters.cuh).
 //
 // for cuda: 90a
 #include "../common/overlap/overlapped_phases.cuh"
 
 // After it, as in the base: so that ladder diff shows what changed, not what moved.
-#include "../common/overlap/filter_loop.cuh"
 #include "../common/overlap/eager_assign.cuh"
+#include "../common/overlap/filter_loop.cuh"
 
 namespace {
 using namespace ladder;
@@ -37,12 +38,12 @@ void solve(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload_eager<T>,
-                                   .restart = restart_eager<T>,
-                                   .assign = assign_or_reuse<T>,
-                                   .update = update_ordered<T>,
-                                   .solve = solve<T>,
-                                   .download = download_eager<T>};
+                                         .upload = upload_eager<T>,
+                                         .restart = restart_eager<T>,
+                                         .assign = assign_or_reuse<T>,
+                                         .update = update_ordered<T>,
+                                         .solve = solve<T>,
+                                         .download = download_eager<T>};
 }  // namespace
 
 LADDER_VARIANT(

@@ -1,16 +1,16 @@
 // v31: the first assignment while the points arrive. Since v31 the device has done what it can with each piece of the
 // points before the next one is there, and half of the time it still waits for the copy engine. The initial centroids
-// are known before any point is; so each piece is assigned to them, too (overlap/eager_assign.cuh), and when the last one
-// is, the solve begins with the sums. What was found is taken by the first assignment of a solve that begins with these
-// very centroids, once: a solve that is begun again works it out as the base does. Labels and centroids are the base's,
-// to the last bit.
+// are known before any point is; so each piece is assigned to them, too (overlap/eager_assign.cuh), and when the last
+// one is, the solve begins with the sums. What was found is taken by the first assignment of a solve that begins with
+// these very centroids, once: a solve that is begun again works it out as the base does. Labels and centroids are the
+// base's, to the last bit.
 //
 // for cuda: 90a
 #include "../common/overlap/overlapped_phases.cuh"
 
 // After it, as in the base: so that ladder diff shows what changed, not what moved.
-#include "../common/overlap/filter_loop.cuh"
 #include "../common/overlap/eager_assign.cuh"
+#include "../common/overlap/filter_loop.cuh"
 
 namespace {
 using namespace ladder;
@@ -37,12 +37,12 @@ void solve(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload_eager<T>,
-                                   .restart = restart_eager<T>,
-                                   .assign = assign_or_reuse<T>,
-                                   .update = update_ordered<T>,
-                                   .solve = solve<T>,
-                                   .download = download_eager<T>};
+                                         .upload = upload_eager<T>,
+                                         .restart = restart_eager<T>,
+                                         .assign = assign_or_reuse<T>,
+                                         .update = update_ordered<T>,
+                                         .solve = solve<T>,
+                                         .download = download_eager<T>};
 }  // namespace
 
 LADDER_VARIANT(

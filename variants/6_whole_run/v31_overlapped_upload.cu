@@ -21,11 +21,11 @@ struct Workspace : FilteredState<T> {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_overlapped<T>,
-                                   .upload = upload_overlapped<T>,
-                                   .restart = restart_overlapped<T>,
-                                   .assign = assign_ordered<T>,
-                                   .update = update_ordered<T>,
-                                   .download = download_overlapped<T>};
+                                         .upload = upload_overlapped<T>,
+                                         .restart = restart_overlapped<T>,
+                                         .assign = assign_ordered<T>,
+                                         .update = update_ordered<T>,
+                                         .download = download_overlapped<T>};
 }  // namespace
 
 LADDER_VARIANT(

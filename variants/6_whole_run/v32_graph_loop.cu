@@ -34,12 +34,12 @@ void solve(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload_overlapped<T>,
-                                   .restart = restart_overlapped<T>,
-                                   .assign = assign_ordered<T>,
-                                   .update = update_ordered<T>,
-                                   .solve = solve<T>,
-                                   .download = download_overlapped<T>};
+                                         .upload = upload_overlapped<T>,
+                                         .restart = restart_overlapped<T>,
+                                         .assign = assign_ordered<T>,
+                                         .update = update_ordered<T>,
+                                         .solve = solve<T>,
+                                         .download = download_overlapped<T>};
 }  // namespace
 
 LADDER_VARIANT(

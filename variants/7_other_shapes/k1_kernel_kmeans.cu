@@ -171,11 +171,11 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = upload<T>,
-                                   .restart = restart<T>,
-                                   .assign = assign<T>,
-                                   .update = update<T>,
-                                   .download = download_rows<T>};
+                                         .upload = upload<T>,
+                                         .restart = restart<T>,
+                                         .assign = assign<T>,
+                                         .update = update<T>,
+                                         .download = download_rows<T>};
 }  // namespace
 
 // Sums over points are those of the libraries, in the element type.

@@ -34,11 +34,11 @@ void update(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = host::prepare_directions<T>,
-                                   .upload = host::upload_directions<T>,
-                                   .restart = host::restart<T>,
-                                   .assign = assign<T>,
-                                   .update = update<T>,
-                                   .download = host::download<T>};
+                                         .upload = host::upload_directions<T>,
+                                         .restart = host::restart<T>,
+                                         .assign = assign<T>,
+                                         .update = update<T>,
+                                         .download = host::download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "c0_serial", .base = "", .idea = "textbook Lloyd, one thread",

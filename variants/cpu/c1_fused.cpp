@@ -26,10 +26,10 @@ void iterate(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = host::prepare_directions<T>,
-                                   .upload = host::upload_directions<T>,
-                                   .restart = host::restart<T>,
-                                   .iterate = iterate<T>,
-                                   .download = host::download<T>};
+                                         .upload = host::upload_directions<T>,
+                                         .restart = host::restart<T>,
+                                         .iterate = iterate<T>,
+                                         .download = host::download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "c1_fused", .base = "c0_serial", .idea = "assign and accumulate in one loop",

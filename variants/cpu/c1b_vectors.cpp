@@ -55,10 +55,10 @@ void iterate(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = host::prepare_directions<T>,
-                                   .upload = host::upload_directions<T>,
-                                   .restart = host::restart<T>,
-                                   .iterate = iterate<T>,
-                                   .download = host::download<T>};
+                                         .upload = host::upload_directions<T>,
+                                         .restart = host::restart<T>,
+                                         .iterate = iterate<T>,
+                                         .download = host::download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "c1b_vectors", .base = "c1_fused", .idea = "several centroids per vector instruction",

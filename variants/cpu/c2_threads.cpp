@@ -62,10 +62,10 @@ void iterate(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = host::prepare_directions<T>,
-                                   .upload = host::upload_directions<T>,
-                                   .restart = host::restart<T>,
-                                   .iterate = iterate<T>,
-                                   .download = host::download<T>};
+                                         .upload = host::upload_directions<T>,
+                                         .restart = host::restart<T>,
+                                         .iterate = iterate<T>,
+                                         .download = host::download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "c2_threads", .base = "c1b_vectors", .idea = "all cores",

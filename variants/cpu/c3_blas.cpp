@@ -90,10 +90,10 @@ void iterate(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                   .upload = host::upload_directions<T>,
-                                   .restart = host::restart<T>,
-                                   .iterate = iterate<T>,
-                                   .download = host::download<T>};
+                                         .upload = host::upload_directions<T>,
+                                         .restart = host::restart<T>,
+                                         .iterate = iterate<T>,
+                                         .download = host::download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "c3_blas", .base = "c2_threads", .idea = "scalar products as one matrix product, by OpenBLAS",

@@ -54,9 +54,9 @@ struct Workspace {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_draw<T>,
-                                   .upload = upload_features<T>,
-                                   .initialise = initialise<T>,
-                                   .download = download_drawn<T>};
+                                         .upload = upload_features<T>,
+                                         .initialise = initialise<T>,
+                                         .download = download_drawn<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "i1_random", .base = "", .idea = "K random distinct points as the first centroids",

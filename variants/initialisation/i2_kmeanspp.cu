@@ -49,9 +49,9 @@ void initialise(Run<T, Workspace<T>>& s) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_weights<T>,
-                                   .upload = upload_features<T>,
-                                   .initialise = initialise<T>,
-                                   .download = download_drawn<T>};
+                                         .upload = upload_features<T>,
+                                         .initialise = initialise<T>,
+                                         .download = download_drawn<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "i2_kmeanspp", .base = "i1_random", .idea = "k-means++: far points are drawn more often",

@@ -31,7 +31,7 @@ template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
   prepare_weights(s);
   s.ws.chain = {s.template device<double>(s.n), s.template device<double>(1), s.template device<int32_t>(chain),
-                 s.template device<T>(chain), s.template device<int32_t>(1)};
+                s.template device<T>(chain), s.template device<int32_t>(1)};
 }
 
 /// One block: the mean of the distances, and from sums of pieces to where each piece begins.

@@ -1,4 +1,5 @@
-// Each variant of tests/fixtures/wrong has one planted fault. Validation must reject it, and for that reason: the file's line
+// Each variant of tests/fixtures/wrong has one planted fault. Validation must reject it, and for that reason: the
+// file's line
 // `// rejected: WORDS` says which words the fault must bring up; `rejected (cuda)` or `rejected (checked)` on a GPU, or
 // in the sanitized build, where something else is seen first. Without LADDER_SANITIZE_ALL that build has only those
 // about which it has more to say than the default one: `// needs: `, `// rejected (checked): `, `// sanitized: WHY`.

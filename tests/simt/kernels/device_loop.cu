@@ -53,9 +53,10 @@ Done solve(const Stop& stop) {
   const auto history = [](auto* first, int words) {
     return History{reinterpret_cast<unsigned*>(first), words, places};
   };
-  const LoopBody looped{{history(static_cast<Count*>(counts), 2), history(static_cast<unsigned long long*>(changed), 2)},
-                      changed + (places - 1),
-                      {}};
+  const LoopBody looped{
+      {history(static_cast<Count*>(counts), 2), history(static_cast<unsigned long long*>(changed), 2)},
+      changed + (places - 1),
+      {}};
   solve_on_device(s, looped, iterate, [&](int now) { done = now; });
   EXPECT_EQ(iteration.values()[0], done) << "iterations that were done, and those that the host is told of";
   const auto kept = changed.values();

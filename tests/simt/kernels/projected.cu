@@ -6,10 +6,10 @@
 #include <limits>
 #include <random>
 
-#include "../../../variants/common/gemm/narrow_mainloop_sm80.cuh"
 #include "../../../variants/common/device/counting_sort.cuh"
-#include "../../../variants/common/pruning/rank_selection.cuh"
+#include "../../../variants/common/gemm/narrow_mainloop_sm80.cuh"
 #include "../../../variants/common/gemm/narrow_mainloop_sm90.cuh"
+#include "../../../variants/common/pruning/rank_selection.cuh"
 #include "../on_device.cuh"
 
 namespace {
@@ -48,7 +48,8 @@ Found directions_of(const std::vector<float>& points, int d) {
   const int n = int(points.size()) / d;
   OnDevice<float> x(points), centre(d), sample(points.size()), covariance(size_t(d) * d);
   OnDevice<int> top(std::vector<int>{-1});
-  OnDevice<double> at(size_t(d) * max_directions), vectors(size_t(d) * max_directions), products(max_directions * max_directions), defect(1);
+  OnDevice<double> at(size_t(d) * max_directions), vectors(size_t(d) * max_directions),
+      products(max_directions * max_directions), defect(1);
   const Frame<float> view{centre, top};
   const Subspace subspace{sample, covariance, vectors, products, n};
   find_directions<float>(nullptr, x, view, subspace, {at, defect}, n, d);
@@ -93,7 +94,8 @@ TEST(Directions, OfFewerThanAreSoughtTheOthersAreZero) {
   EXPECT_GE(zeros, max_directions - 20);
   EXPECT_LT(zeros, max_directions) << "the line itself is one";
   const Found none = directions_of(std::vector<float>(100 * 20, 0), 20);
-  EXPECT_EQ(std::count(none.at.begin(), none.at.end(), 0.0), 20 * max_directions) << "points that are all the same have none";
+  EXPECT_EQ(std::count(none.at.begin(), none.at.end(), 0.0), 20 * max_directions)
+      << "points that are all the same have none";
 }
 
 TEST(Directions, TheDefectIsMeasured) {
@@ -207,8 +209,8 @@ int missed(const Case& given, const Spoil& spoil) {
   }
   OnDevice<uint32_t> thresholds(threshold_of);
   OnDevice<float> found(n * k);
-  launch(products_kernel, 1, NarrowMainloopSm80<width>::block, NarrowMainloopSm80<width>::bytes, nullptr, rows, thresholds, columns,
-         found);
+  launch(products_kernel, 1, NarrowMainloopSm80<width>::block, NarrowMainloopSm80<width>::bytes, nullptr, rows,
+         thresholds, columns, found);
   const auto product = found.values();
   const auto centroid_squares = centroid_square.values();
   const auto* const left_rows = reinterpret_cast<const uint4*>(left.data());
@@ -284,8 +286,8 @@ TEST(Projected, AThresholdOfAllLetsTheFarthestReachIt) {
                  WriteCentroids<width>{columns, told, k, k, features});
   const std::vector<uint32_t> all(n, threshold(square.values()[0], 1e300, width));
   OnDevice<uint32_t> thresholds(all);
-  launch(products_kernel, 1, NarrowMainloopSm80<width>::block, NarrowMainloopSm80<width>::bytes, nullptr, rows, thresholds, columns,
-         found);
+  launch(products_kernel, 1, NarrowMainloopSm80<width>::block, NarrowMainloopSm80<width>::bytes, nullptr, rows,
+         thresholds, columns, found);
   const auto product = found.values();
   EXPECT_GT(*std::min_element(product.begin(), product.end()), 0);
   EXPECT_LT(*std::min_element(product.begin(), product.end()), 0x1p26) << "the farthest is not there";

@@ -36,7 +36,8 @@ std::vector<int> nearest_of(const std::vector<T>& points, const std::vector<T>& 
 
 /// The labels of the last `scans` of the points, -1 for the others, looked for twice by a grid of `blocks` blocks.
 template <class T>
-std::vector<int> scanned(const std::vector<T>& points, const std::vector<T>& centroids, int d, int brute_force, int blocks) {
+std::vector<int> scanned(const std::vector<T>& points, const std::vector<T>& centroids, int d, int brute_force,
+                         int blocks) {
   const int n = int(points.size()) / d, k = int(centroids.size()) / d;
   OnDevice<T> x(points), c(centroids);
   std::vector<UndecidedPair> list(n);
@@ -47,8 +48,8 @@ std::vector<int> scanned(const std::vector<T>& points, const std::vector<T>& cen
   OnDevice<int> ended(blocks), label(std::vector<int>(n, -1));
   std::vector<int> first;
   for (int launched = 0; launched < 2; ++launched) {
-    launch(refine_kernel<T>, blocks, brute_force_block, 0, nullptr, x, c, label, undecided_pairs, refine_counters, BruteForceParts{found, ended}, n,
-           k, d);
+    launch(refine_kernel<T>, blocks, brute_force_block, 0, nullptr, x, c, label, undecided_pairs, refine_counters,
+           BruteForceParts{found, ended}, n, k, d);
     if (launched == 0) first = label.values();
   }
   EXPECT_EQ(first, label.values()) << "the second launch";
@@ -70,7 +71,8 @@ TEST(Refinement, RowsFindTheNearestOfAllCentroids) {
   };
   for (const auto& [brute_force, k, d, blocks] : cases) {
     for (const int most : {2, 1000}) {  // ties everywhere, or hardly any
-      const auto points = whole_numbers(size_t(brute_force + 5) * d, most, 1), c = whole_numbers(size_t(k) * d, most, 2);
+      const auto points = whole_numbers(size_t(brute_force + 5) * d, most, 1),
+                 c = whole_numbers(size_t(k) * d, most, 2);
       auto right = nearest_of(points, c, d);
       std::fill(right.begin(), right.begin() + 5, -1);
       EXPECT_EQ(scanned(points, c, d, brute_force, blocks), right)

@@ -7,9 +7,9 @@
 #include <limits>
 #include <random>
 
+#include "../../../variants/common/certified/accumulator_probe.cuh"
 #include "../../../variants/common/certified/frame.cuh"
 #include "../../../variants/common/certified/gathered_rows.cuh"
-#include "../../../variants/common/certified/accumulator_probe.cuh"
 #include "../../../variants/common/gemm/mainloop_sm80.cuh"
 #include "../on_device.cuh"
 
@@ -216,7 +216,8 @@ double used_up_beside(const Seen& seen) {
   OnDevice<CentroidBound> centroid(k);
   OnDevice<Bounds> bounds(size_t(n) * k);
   launch(certify_kernel, k * 32 / 256, 256, 0, nullptr, seen.x, seen.c, seen.view, rows, columns, point, centroid);
-  launch(bounds_kernel, 1, MainloopSm80<1>::block, MainloopSm80<1>::bytes, nullptr, rows, columns, point, centroid, bounds);
+  launch(bounds_kernel, 1, MainloopSm80<1>::block, MainloopSm80<1>::bytes, nullptr, rows, columns, point, centroid,
+         bounds);
   const auto found = bounds.values();
   const auto of_points = point.values();
   const auto of_centroids = centroid.values();
@@ -239,10 +240,10 @@ double used_up_within(const Seen& seen) {
   const OnDevice<uint4> left(padded_rows * steps * mma_depth / 8);
   const OnDevice<unsigned char> right(padded / columns * Tile::tile_bytes(steps));
   const OnDevice<int> length(std::vector<int>{1});
-  launch(bound_column_points_kernel<float>, int(padded_rows / 8), 256, 0, nullptr, seen.x, seen.view, left, n, padded_rows,
-         steps, d);
-  launch(bound_column_centroids_kernel<float, columns>, int(padded / 8), 256, 0, nullptr, seen.c, seen.view, right, length, k,
-         padded, steps, d);
+  launch(bound_column_points_kernel<float>, int(padded_rows / 8), 256, 0, nullptr, seen.x, seen.view, left, n,
+         padded_rows, steps, d);
+  launch(bound_column_centroids_kernel<float, columns>, int(padded / 8), 256, 0, nullptr, seen.c, seen.view, right,
+         length, k, padded, steps, d);
   const auto x = left.values();
   const auto c = right.values();
   const auto* const of_points = reinterpret_cast<const __half*>(x.data());

@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "../../../variants/common/certified/assign_sm80.cuh"
-#include "../../../variants/common/pruning/filter.cuh"
 #include "../../../variants/common/certified/gathered_rows.cuh"
 #include "../../../variants/common/overlap/chunked_upload.cuh"
+#include "../../../variants/common/pruning/filter.cuh"
 #include "../../fixtures/low_rank.hpp"
 #include "../on_device.cuh"
 

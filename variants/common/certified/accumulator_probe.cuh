@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdio>
 
-#include "error_bound.cuh"
 #include "../device/double_double.cuh"
+#include "error_bound.cuh"
 
 namespace ladder {
 

@@ -1,8 +1,8 @@
 // The probe of the tensor cores (probe.cuh) for the products of a warpgroup: another instruction may add up otherwise.
 // v23_multicast introduces it.
 #pragma once
-#include "accumulator_probe.cuh"
 #include "../gemm/wgmma_sm90.cuh"
+#include "accumulator_probe.cuh"
 
 namespace ladder {
 
@@ -38,7 +38,8 @@ __global__ void __launch_bounds__(warpgroup_threads) group_probe_kernel(unsigned
     warpgroup_commit();
     warpgroup_wait_for(d);
 #pragma unroll
-    for (int e = 0; e < columns / 2; ++e) sums[accumulator_row(thread, e) * columns + accumulator_column(thread, e)] = d[e];
+    for (int e = 0; e < columns / 2; ++e)
+      sums[accumulator_row(thread, e) * columns + accumulator_column(thread, e)] = d[e];
     __syncthreads();
     for (int at = thread; at < warpgroup_rows * columns; at += warpgroup_threads) {
       DoubleDouble exact;

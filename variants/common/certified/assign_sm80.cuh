@@ -1,11 +1,11 @@
 // Labels by one product of halves and bounds, doubtful rows rechecked: those of all points, or of a list of them.
 // v19_refine introduces it; v25_incremental_update and v27_projection_filter_sm80 keep it.
 #pragma once
-#include "frame.cuh"
-#include "accumulator_probe.cuh"
-#include "refine.cuh"
-#include "../lloyd/row_range.cuh"
 #include "../gemm/mainloop_sm80.cuh"
+#include "../lloyd/row_range.cuh"
+#include "accumulator_probe.cuh"
+#include "frame.cuh"
+#include "refine.cuh"
 
 namespace ladder {
 namespace certified {
@@ -23,7 +23,7 @@ struct Certified {
 /// One warp per point, and per row of the last tile that has none.
 template <class T>
 __global__ void quantize_points_kernel(const T* rows, Frame<T> view, Fp16Rows halves, PointBound* point, int n,
-                                    int64_t padded, int d) {
+                                       int64_t padded, int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= padded) return;  // a whole warp at a time
   const QuantizationError row = quantize_row<1>(halves, i, d, [&](int f) { return i < n ? view(rows, i, f, d) : 0.0; });
@@ -33,7 +33,7 @@ __global__ void quantize_points_kernel(const T* rows, Frame<T> view, Fp16Rows ha
 /// One warp per centroid, and per row of the last tile that has none; unless a list of no rows asks for them.
 template <class T>
 __global__ void quantize_centroids_kernel(const T* c, Frame<T> view, Fp16Rows halves, CentroidBound* centroid,
-                                       const int* length, int k, int64_t padded, int d) {
+                                          const int* length, int k, int64_t padded, int d) {
   const int64_t j = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (j >= padded || (length && *length == 0)) return;  // a whole warp at a time
   const QuantizationError row = quantize_row<1>(halves, j, d, [&](int f) { return j < k ? view(c, j, f, d) : 0.0; });
@@ -44,7 +44,8 @@ __global__ void quantize_centroids_kernel(const T* c, Frame<T> view, Fp16Rows ha
 template <class RowAt>
 __device__ void assign_tile(int begin, int count, const RowAt& row_at, const Fp16Rows& x, const Fp16Rows& c,
                             const PointBound* __restrict__ point, const CentroidBound* __restrict__ centroid,
-                            int32_t* __restrict__ label, UndecidedPair* undecided_pairs, RefineCounters* refine_counters, int n, int k, int d) {
+                            int32_t* __restrict__ label, UndecidedPair* undecided_pairs,
+                            RefineCounters* refine_counters, int n, int k, int d) {
   constexpr float nothing = -std::numeric_limits<float>::infinity();  // below Leaders::none: it is never seen
   const Tile tile;
   Top3 top3[Tile::own_rows];
@@ -104,21 +105,24 @@ __device__ void assign_tile(int begin, int count, const RowAt& row_at, const Fp1
 
 __global__ void __launch_bounds__(Tile::block, 1)
     assign_kernel(Fp16Rows x, Fp16Rows c, const PointBound* __restrict__ point,
-                  const CentroidBound* __restrict__ centroid, int32_t* __restrict__ label, UndecidedPair* undecided_pairs,
-                  RefineCounters* refine_counters, int n, int k, int d) {
-  assign_tile(blockIdx.x * Tile::rows, n, Tile::InOrder(), x, c, point, centroid, label, undecided_pairs, refine_counters, n, k, d);
+                  const CentroidBound* __restrict__ centroid, int32_t* __restrict__ label,
+                  UndecidedPair* undecided_pairs, RefineCounters* refine_counters, int n, int k, int d) {
+  assign_tile(blockIdx.x * Tile::rows, n, Tile::InOrder(), x, c, point, centroid, label, undecided_pairs,
+              refine_counters, n, k, d);
 }
 
 /// The rows list[0 .. *length).
 __global__ void __launch_bounds__(Tile::block, 1)
     assign_listed_kernel(const int* __restrict__ list, const int* length, Fp16Rows x, Fp16Rows c,
                          const PointBound* __restrict__ point, const CentroidBound* __restrict__ centroid,
-                         int32_t* __restrict__ label, UndecidedPair* undecided_pairs, RefineCounters* refine_counters, int n, int k, int d) {
+                         int32_t* __restrict__ label, UndecidedPair* undecided_pairs, RefineCounters* refine_counters,
+                         int n, int k, int d) {
   const int count = *length;
   const auto row_at = [&](int i) { return list[min(i, count - 1)]; };
   for (int part = blockIdx.x; part < (count + Tile::rows - 1) / Tile::rows; part += gridDim.x) {
     __syncthreads();  // nobody reads what was heard of the rows before any more
-    assign_tile(part * Tile::rows, count, row_at, x, c, point, centroid, label, undecided_pairs, refine_counters, n, k, d);
+    assign_tile(part * Tile::rows, count, row_at, x, c, point, centroid, label, undecided_pairs, refine_counters, n, k,
+                d);
   }
 }
 

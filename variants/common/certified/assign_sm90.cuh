@@ -1,20 +1,20 @@
 // The certified assignment by the products of warpgroups (warpgroup_tiles.cuh): every product's bounds, the rows that
 // they prove, and a list of the others. v23_multicast introduces it.
 #pragma once
-#include "frame.cuh"
-#include "accumulator_probe_sm90.cuh"
-#include "refine.cuh"
-#include "../lloyd/row_range.cuh"
 #include "../gemm/mainloop_sm90.cuh"
+#include "../lloyd/row_range.cuh"
+#include "accumulator_probe_sm90.cuh"
+#include "frame.cuh"
+#include "refine.cuh"
 
 namespace ladder {
 
 /// Points and centroids as the products take them.
 struct WarpgroupData {
   MainloopPlan plan;
-  uint4* x = nullptr;             // a_fragment_offset(); n, padded to whole tiles
+  uint4* x = nullptr;           // a_fragment_offset(); n, padded to whole tiles
   PointBound* point = nullptr;  // likewise, where bounds are beside the products
-  unsigned char* c = nullptr;     // tile by tile: b_smem_offset(), and behind it the tile's facts, where it has any
+  unsigned char* c = nullptr;   // tile by tile: b_smem_offset(), and behind it the tile's facts, where it has any
   /// Those of the points from `first` on, a multiple of warpgroup_rows.
   WarpgroupData from(int first) const {
     WarpgroupData rows = *this;
@@ -27,7 +27,7 @@ struct WarpgroupData {
 /// One warp per point, and per row of the last tile that has none.
 template <class T>
 __global__ void quantize_points_sm90_kernel(const T* rows, Frame<T> view, uint4* halves, PointBound* point, int n,
-                                          int64_t padded, int steps, int d) {
+                                            int64_t padded, int steps, int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= padded) return;  // a whole warp at a time
   const auto place = [&](int, int word) -> __half2& {
@@ -41,8 +41,8 @@ __global__ void quantize_points_sm90_kernel(const T* rows, Frame<T> view, uint4*
 /// One warp per centroid, and per row of the last tile that has none. Steps that hold nothing but zeros are multiplied,
 /// too: the bounds allow for them. Nothing where a list of no rows asks for them.
 template <class T, int columns>
-__global__ void quantize_centroids_sm90_kernel(const T* c, Frame<T> view, unsigned char* tiles, const int* length, int k,
-                                             int64_t padded, int steps, int d) {
+__global__ void quantize_centroids_sm90_kernel(const T* c, Frame<T> view, unsigned char* tiles, const int* length,
+                                               int k, int64_t padded, int steps, int d) {
   const int64_t j = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (j >= padded || (length && *length == 0)) return;  // a whole warp at a time
   const int column = int(j % columns);
@@ -89,8 +89,8 @@ __device__ inline Top3 merge_quad(const RowSlot* kept) {
 template <int columns, int k_block, bool streamed, bool listed>
 __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(MainloopSm90<columns>::block, 1)
     assign_sm90_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
-                            const PointBound* __restrict__ point, RowList list, int32_t* __restrict__ label,
-                            UndecidedPair* undecided_pairs, RefineCounters* refine_counters, int n, int k, int steps) {
+                       const PointBound* __restrict__ point, RowList list, int32_t* __restrict__ label,
+                       UndecidedPair* undecided_pairs, RefineCounters* refine_counters, int n, int k, int steps) {
   using Tile = MainloopSm90<columns>;
   constexpr float nothing = -std::numeric_limits<float>::infinity();  // below Leaders::none: it is never seen
   constexpr int own_columns = columns / 4;  // of a tile: a thread has products of two rows with them
@@ -152,7 +152,8 @@ __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(MainloopS
     if (lane < 16) {
       const Top3 all = merge_quad(quad_slot<Tile>(kept));
       const int64_t i = row + thread % warpgroup_threads / 32 * 16 + lane;
-      if (i < length()) decide(listed && list.rows ? list.rows[i] : int(i), all, label, undecided_pairs, refine_counters, n);
+      if (i < length())
+        decide(listed && list.rows ? list.rows[i] : int(i), all, label, undecided_pairs, refine_counters, n);
     }
     __syncwarp();  // nobody reads them any more: the next rows' may come
   };
@@ -169,7 +170,7 @@ struct SeparateFacts {
   /// Of `count` of the points, `rows` the first, up to `padded`, which are not there.
   template <class T, class W>
   static void quantize_points(Run<T, W>& s, const T* points, const Frame<T>& view, const WarpgroupData& rows, int count,
-                           int64_t padded) {
+                              int64_t padded) {
     launch(quantize_points_sm90_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, points, view, rows.x, rows.point,
            count, padded, rows.plan.steps, s.d);
   }
@@ -234,7 +235,7 @@ void quantize_rows_sm90(Run<T, W>& s, const RowRange& range) {
   const auto& own = s.ws.warpgroup;
   const T* rows = s.ws.rows.points + size_t(range.first) * s.d;
   By::quantize_points(s, rows, own.view, own.rows.from(range.first), range.count,
-                   range.padded(MainloopSm90<128>::padded_rows(s.n), s.n));
+                      range.padded(MainloopSm90<128>::padded_rows(s.n), s.n));
 }
 
 /// The points, Rows::points, are there.

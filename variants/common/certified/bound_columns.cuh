@@ -64,7 +64,7 @@ __host__ __device__ inline float lower_of_columns(float upper, const WideColumns
 /// One row, by a warp: its features as quantize_words() has them, with place(word), then columns(lengths), then zeros.
 template <class Place, class Value, class Columns>
 __device__ void bound_column_row(const Place& place, int words, int d, int exponent, const Value& value,
-                          const Columns& columns) {
+                                 const Columns& columns) {
   const auto word_at = [&](int, int word) -> __half2& { return place(word); };
   const QuantizationError row = quantize_words<1>(word_at, words, d, exponent, value);
   __syncwarp();  // the words that the columns go to have been written
@@ -75,8 +75,8 @@ __device__ void bound_column_row(const Place& place, int words, int d, int expon
 
 /// As quantize_points_sm90_kernel.
 template <class T>
-__global__ void bound_column_points_kernel(const T* rows, Frame<T> view, uint4* halves, int n, int64_t padded, int steps,
-                                    int d) {
+__global__ void bound_column_points_kernel(const T* rows, Frame<T> view, uint4* halves, int n, int64_t padded,
+                                           int steps, int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= padded) return;  // a whole warp at a time
   const auto place = [&](int word) -> __half2& {
@@ -90,7 +90,7 @@ __global__ void bound_column_points_kernel(const T* rows, Frame<T> view, uint4* 
 /// As quantize_centroids_sm90_kernel.
 template <class T, int columns>
 __global__ void bound_column_centroids_kernel(const T* c, Frame<T> view, unsigned char* tiles, const int* length, int k,
-                                       int64_t padded, int steps, int d) {
+                                              int64_t padded, int steps, int d) {
   const int64_t j = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (j >= padded || (length && *length == 0)) return;  // a whole warp at a time
   unsigned char* const tile = tiles + j / columns * MainloopSm90<columns, NoFacts>::tile_bytes(steps);
@@ -139,15 +139,15 @@ struct FoldedFacts {
   static constexpr int more_features = wide_columns;
   template <class T, class W>
   static void quantize_points(Run<T, W>& s, const T* points, const Frame<T>& view, const WarpgroupData& rows, int count,
-                           int64_t padded) {
-    launch(bound_column_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, points, view, rows.x, count, padded,
-           rows.plan.steps, s.d);
+                              int64_t padded) {
+    launch(bound_column_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, points, view, rows.x, count,
+           padded, rows.plan.steps, s.d);
   }
   template <int columns, class T, class W>
   static void quantize_centroids(Run<T, W>& s, const Frame<T>& view, const WarpgroupData& rows, const int* length) {
     const int64_t padded = MainloopSm90<columns, NoFacts>::padded_columns(s.k);
-    launch(bound_column_centroids_kernel<T, columns>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, view, rows.c, length,
-           s.k, padded, rows.plan.steps, s.d);
+    launch(bound_column_centroids_kernel<T, columns>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, view, rows.c,
+           length, s.k, padded, rows.plan.steps, s.d);
   }
 };
 

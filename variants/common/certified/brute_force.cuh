@@ -51,9 +51,9 @@ struct Nearest {
   }
 };
 
-constexpr int brute_force_block = 256;             // 8 warps
+constexpr int brute_force_block = 256;                    // 8 warps
 constexpr int brute_force_rows = brute_force_block / 32;  // of a block
-constexpr int brute_force_tile = 32;               // centroids of a step
+constexpr int brute_force_tile = 32;                      // centroids of a step
 template <class T>
 constexpr int brute_force_depth = 256 / sizeof(T);  // features of a step
 
@@ -74,7 +74,7 @@ struct PartialNearest {
 /// For those who share centroids out.
 struct BruteForceParts {
   PartialNearest* found = nullptr;  // of each block that may be under way: one for each of its rows
-  int* ended = nullptr;          // as many: how many parts of a group of rows have ended; 0 between two launches
+  int* ended = nullptr;             // as many: how many parts of a group of rows have ended; 0 between two launches
 };
 
 /// Into how many parts centroids are shared out where `groups` groups of rows are looked at by `blocks` blocks.
@@ -83,18 +83,21 @@ __host__ __device__ inline int brute_force_parts(int groups, int k, int blocks) 
   return parts < 1 ? 1 : parts < tiles ? parts : tiles;
 }
 
-/// Gives rows row_at(0) .. row_at(scans - 1) of x their labels. All blocks of the grid call it, of brute_force_block threads.
+/// Gives rows row_at(0) .. row_at(scans - 1) of x their labels. All blocks of the grid call it, of brute_force_block
+/// threads.
 template <class T, class RowAt>
-__device__ void nearest_by_brute_force(const T* __restrict__ x, const T* __restrict__ c, int32_t* __restrict__ label, int brute_force,
-                               const RowAt& row_at, const BruteForceParts& shared_out, int k, int d) {
-  __shared__ BruteForceStage<T> steps[2];                            // one is written while another is still read
+__device__ void nearest_by_brute_force(const T* __restrict__ x, const T* __restrict__ c, int32_t* __restrict__ label,
+                                       int brute_force, const RowAt& row_at, const BruteForceParts& shared_out, int k,
+                                       int d) {
+  __shared__ BruteForceStage<T> steps[2];  // one is written while another is still read
   __shared__ double shares[brute_force_rows][brute_force_rows][brute_force_tile];  // warp, row, centroid
   __shared__ bool last;
   if (brute_force == 0) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   // A lane makes sums of 4 rows and 2 centroids, `column` and 16 further: it reads less than for 8 rows and one.
   const int column = lane % 16, upper = lane / 16 * 4;
-  const int groups = (brute_force + brute_force_rows - 1) / brute_force_rows, tiles = (k + brute_force_tile - 1) / brute_force_tile;
+  const int groups = (brute_force + brute_force_rows - 1) / brute_force_rows,
+            tiles = (k + brute_force_tile - 1) / brute_force_tile;
   const int parts = brute_force_parts(groups, k, gridDim.x);
   constexpr int depth = brute_force_depth<T>;
   int turn = 0;  // whose step is next

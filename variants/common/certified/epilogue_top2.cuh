@@ -5,8 +5,8 @@
 #pragma once
 #include <bit>
 
-#include "candidates.cuh"
 #include "assign_sm90.cuh"
+#include "candidates.cuh"
 
 namespace ladder {
 
@@ -50,7 +50,7 @@ struct Top2 {
 /// Rows that are not proven, but of which all that may be nearest are known: rows[0 .. Doubts::few).
 struct CandidateRows {
   Candidates candidates;
-  int* rows = nullptr;           // n
+  int* rows = nullptr;                       // n
   UndecidedPair* undecided_pairs = nullptr;  // n: of the others, as they are in Recheck
 };
 
@@ -73,7 +73,8 @@ struct SeparateBounds {
 template <class Bounds, int columns, int k_block, bool streamed, bool listed>
 __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(MainloopSm90<columns>::block, 1)
     assign_top2_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, Bounds bounds, RowList list,
-                         int32_t* __restrict__ label, CandidateRows undecided, RefineCounters* refine_counters, int n, int k, int steps) {
+                       int32_t* __restrict__ label, CandidateRows undecided, RefineCounters* refine_counters, int n,
+                       int k, int steps) {
   using Tile = MainloopSm90<columns, typename Bounds::Facts>;
   constexpr float nothing = -std::numeric_limits<float>::infinity();
   constexpr int own_columns = columns / 4;  // of a tile: a thread has products of two rows with them
@@ -89,7 +90,8 @@ __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(MainloopS
 
   const auto begin = [&](int64_t row) {  // of the warpgroup
     for (int r = 0; r < 2; ++r) {
-      if constexpr (Tile::with_facts) own(r).point = bounds.point[row + accumulator_row(thread % warpgroup_threads, 2 * r)];
+      if constexpr (Tile::with_facts)
+        own(r).point = bounds.point[row + accumulator_row(thread % warpgroup_threads, 2 * r)];
       greatest[r] = {};
     }
   };
@@ -117,7 +119,9 @@ __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(MainloopS
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const Top2& seen = greatest[r];
-      const auto at = [&](int first, float bound) { return first + accumulator_column(thread, element(unpack_index(bound))); };
+      const auto at = [&](int first, float bound) {
+        return first + accumulator_column(thread, element(unpack_index(bound)));
+      };
       Top3& top3 = own(r).top3 = {};
       top3.see(seen.first, at(seen.first_index, seen.first));
       top3.see(seen.second, at(seen.second_index, seen.second));

@@ -1,9 +1,9 @@
 // The rows that bounds did not prove, decided exactly: a list that the assignment fills, and the kernel that goes
 // through it. v19_refine introduces it; v23_multicast keeps it.
 #pragma once
-#include "error_bound.cuh"
 #include "../lloyd/feature_major.cuh"
 #include "brute_force.cuh"
+#include "error_bound.cuh"
 
 namespace ladder {
 
@@ -14,26 +14,26 @@ struct UndecidedPair {
 
 /// Of one iteration.
 struct RefineCounters {
-  int pairs;  ///< rows with two candidates: doubtful[0 .. pairs)
+  int pairs;        ///< rows with two candidates: doubtful[0 .. pairs)
   int brute_force;  ///< rows with more: the last ones of the list
-  int few;    ///< rows with a few, which are not in this list (two_greatest.cuh)
+  int few;          ///< rows with a few, which are not in this list (two_greatest.cuh)
 };
-constexpr int counted = 1024;        ///< iterations of a solve whose counts are kept
+constexpr int counted = 1024;            ///< iterations of a solve whose counts are kept
 constexpr int refine_blocks_per_sm = 4;  ///< blocks of a multiprocessor that recheck
 
 struct Refinement {
-  UndecidedPair* undecided_pairs = nullptr;   // n: pairs from the front, scans from the back
+  UndecidedPair* undecided_pairs = nullptr;        // n: pairs from the front, scans from the back
   RefineCounters* refine_counters = nullptr;       // counted: those of iteration i since the restart are at i
   RefineCounters* refine_counters_host = nullptr;  // page-locked
-  int blocks = 0;                 // that recheck
+  int blocks = 0;                                  // that recheck
   BruteForceParts parts;
   int done = 0;  // iterations since the restart
   int told = 0;  // how many of them State::counters has
 };
 
 /// Gives row i its label where `leaders`, which have heard of all centroids, prove it; else puts it on the list.
-__device__ inline void decide(int i, const Top3& top3, int32_t* label, UndecidedPair* undecided_pairs, RefineCounters* refine_counters,
-                              int n) {
+__device__ inline void decide(int i, const Top3& top3, int32_t* label, UndecidedPair* undecided_pairs,
+                              RefineCounters* refine_counters, int n) {
   if (top3.proven()) {
     label[i] = top3.first_index;
   } else if (top3.pair()) {
@@ -48,7 +48,8 @@ __device__ inline void decide(int i, const Top3& top3, int32_t* label, Undecided
 template <class T>
 __global__ void __launch_bounds__(brute_force_block, refine_blocks_per_sm)
     refine_kernel(const T* __restrict__ x, const T* __restrict__ c, int32_t* __restrict__ label,
-                   const UndecidedPair* undecided_pairs, const RefineCounters* refine_counters, BruteForceParts parts, int n, int k, int d) {
+                  const UndecidedPair* undecided_pairs, const RefineCounters* refine_counters, BruteForceParts parts,
+                  int n, int k, int d) {
   const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
   for (int at = blockIdx.x * warps + threadIdx.x / 32; at < refine_counters->pairs; at += gridDim.x * warps) {
     const UndecidedPair it = undecided_pairs[at];
@@ -100,8 +101,8 @@ RefineCounters* next_refine_counters(Run<T, W>& s) {
 template <class T, class W>
 void refine(Run<T, W>& s, const RefineCounters* refine_counters) {
   const auto& own = s.ws.refinement;
-  launch(refine_kernel<T>, own.blocks, brute_force_block, 0, s.stream, s.ws.rows.points, s.c, s.label, own.undecided_pairs, refine_counters,
-         own.parts, s.n, s.k, s.d);
+  launch(refine_kernel<T>, own.blocks, brute_force_block, 0, s.stream, s.ws.rows.points, s.c, s.label,
+         own.undecided_pairs, refine_counters, own.parts, s.n, s.k, s.d);
 }
 
 /// What the iterations since the last download counted comes down with their result: no iteration waits for it. First
@@ -109,8 +110,8 @@ void refine(Run<T, W>& s, const RefineCounters* refine_counters) {
 template <class T, class W>
 void fetch_refine_counters(Run<T, W>& s) {
   auto& own = s.ws.refinement;
-  check(cudaMemcpyAsync(own.refine_counters_host, own.refine_counters, std::min(own.done, counted) * sizeof(RefineCounters),
-                        cudaMemcpyDeviceToHost, s.stream),
+  check(cudaMemcpyAsync(own.refine_counters_host, own.refine_counters,
+                        std::min(own.done, counted) * sizeof(RefineCounters), cudaMemcpyDeviceToHost, s.stream),
         "downloading the counts");
 }
 template <class T, class W>

@@ -15,7 +15,9 @@ struct RowOrder {
 /// The same order, to which nothing is put any more.
 inline RowOrder standing(const RowOrder& order) { return {nullptr, nullptr, order.row}; }
 
-inline RowOrder allocate_order(Resources& s, int n, int k) { return {s.device<int>(k), s.device<int>(k), s.device<int>(n)}; }
+inline RowOrder allocate_order(Resources& s, int n, int k) {
+  return {s.device<int>(k), s.device<int>(k), s.device<int>(n)};
+}
 
 /// Counts a row with this number.
 __device__ inline void count_row(const RowOrder& order, int number) {

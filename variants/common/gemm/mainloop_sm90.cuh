@@ -5,8 +5,8 @@
 #pragma once
 #include <type_traits>
 
-#include "tma_pipeline.cuh"
 #include "../certified/error_bound.cuh"
+#include "tma_pipeline.cuh"
 #include "wgmma_sm90.cuh"
 
 namespace ladder {
@@ -15,7 +15,7 @@ namespace ladder {
 
 struct MainloopPlan {
   int columns;    // centroids of a tile
-  int k_block;     // stages, 32 features each, whose points are in registers at a time
+  int k_block;    // stages, 32 features each, whose points are in registers at a time
   bool streamed;  // are a point's features more than a window?
   int steps;      // of 16 features, those of all windows
 };
@@ -65,7 +65,7 @@ struct MainloopSm90 {
   static constexpr int width = columns;
   static constexpr int groups = 2;  // of a block; the third multiplies nothing
   static constexpr int readers = groups * warpgroup_threads, block = readers + warpgroup_threads;
-  static constexpr int rows = groups * warpgroup_rows;         // points of a block
+  static constexpr int rows = groups * warpgroup_rows;      // points of a block
   static constexpr int cluster_rows = cluster_size * rows;  // of a cluster
   static constexpr int stage_bytes = stage_steps * step_bytes<columns>;
   static constexpr bool with_facts = !std::is_empty_v<Facts>;
@@ -85,7 +85,8 @@ struct MainloopSm90 {
   /// Of each 64 points in turn, `row` the first of them, calls begin(row), look(first, facts, products) for each tile
   /// of centroids first .. first + columns - 1, and end(row), by the warpgroup that has them. Those are called by whole
   /// warps, and end with all lanes together. Dynamic shared memory: Ring::bytes, and what the caller adds. x and c:
-  /// a_fragment_offset() and, tile by tile, b_smem_offset() and the tile's Facts; of padded_rows(n) and padded_columns(k).
+  /// a_fragment_offset() and, tile by tile, b_smem_offset() and the tile's Facts; of padded_rows(n) and
+  /// padded_columns(k).
   template <int k_block, bool streamed, class Begin, class Look, class End>
   __device__ static void multiply(const uint4* __restrict__ x, const unsigned char* __restrict__ c, int n, int k,
                                   int steps, const Begin& begin, const Look& look, const End& end) {
@@ -156,8 +157,7 @@ struct MainloopSm90 {
               const uint64_t b = descriptor<columns>(ring.slot(at));
 #pragma unroll
               for (int s = 0; s < stage_steps; ++s)
-                wgmma<columns>(product, a[i][s], b + s * behind(step_bytes<columns>),
-                                        done > 0 || i > 0 || s > 0);
+                wgmma<columns>(product, a[i][s], b + s * behind(step_bytes<columns>), done > 0 || i > 0 || s > 0);
               warpgroup_commit();
               // While these go on, the ones before have ended: their slot is free, and so are their points' registers.
               if (done > 0 || i > 0) {

@@ -4,8 +4,8 @@
 // are three or four warpgroups, none of which waits for another. Blocks stay: clusters of two go from one bundle of
 // points to the next. v27_projection_filter introduces it.
 #pragma once
-#include "tma_pipeline.cuh"
 #include "../pruning/projection_bound.cuh"
+#include "tma_pipeline.cuh"
 #include "wgmma_sm90.cuh"
 
 namespace ladder {
@@ -17,7 +17,7 @@ struct NarrowMainloopSm90 {
   static constexpr int columns = 128;                 // centroids of a tile
   static constexpr int groups = width <= 64 ? 4 : 3;  // of a block, beside the one that copies: registers
   static constexpr int readers = groups * warpgroup_threads, block = readers + warpgroup_threads;
-  static constexpr int rows = groups * warpgroup_rows;         // points of a block
+  static constexpr int rows = groups * warpgroup_rows;      // points of a block
   static constexpr int cluster_rows = cluster_size * rows;  // of a cluster: a bundle
   static constexpr int tile_bytes = steps * step_bytes<columns>;
   static constexpr int slots = std::min(12, (208 << 10) / tile_bytes);  // of the 227 KB that a block can have
@@ -42,7 +42,7 @@ struct NarrowMainloopSm90 {
 #ifdef __CUDACC__
   using Ring = TmaPipeline<slots, tile_bytes, readers / 32>;
   static constexpr uint64_t next_part = behind(part_columns * 16);  // what is behind a part's first 8 features
-  using Products = float[part_columns / 2];                         // accumulator_row() and accumulator_column() say of what
+  using Products = float[part_columns / 2];  // accumulator_row() and accumulator_column() say of what
   /// Threads have so many registers at launch, 65 536 shared out and rounded down to eights: they are moved from those
   /// that only copy to those that multiply.
   static constexpr int launch_registers = 65536 / block / 8 * 8;
@@ -52,8 +52,8 @@ struct NarrowMainloopSm90 {
   /// Of each 64 points in turn, calls begin(first), look(column, products) for each part of a tile, centroids column ..
   /// column + part_columns - 1, and end(first), by the warpgroup that has them: points `first` and on of the list. All
   /// are called by whole warps, and end with all lanes together. x: of each point its row, point(i) the i-th of the
-  /// list's n, asked for below n; last_words: as NarrowMainloopSm80::multiply; c: place(), padded_columns(k). Dynamic shared
-  /// memory: Ring::bytes, and what the caller adds.
+  /// list's n, asked for below n; last_words: as NarrowMainloopSm80::multiply; c: place(), padded_columns(k). Dynamic
+  /// shared memory: Ring::bytes, and what the caller adds.
   template <class Point, class Begin, class Look, class End>
   __device__ static void multiply(const uint4* __restrict__ x, const uint32_t* __restrict__ last_words,
                                   const unsigned char* __restrict__ c, int n, int k, const Point& point,
@@ -98,8 +98,7 @@ struct NarrowMainloopSm90 {
           for (int p = 0; p < parts; ++p) {
 #pragma unroll
             for (int s = 0; s < steps; ++s)
-              wgmma<part_columns>(product[p], a[s], b + s * behind(step_bytes<columns>) + p * next_part,
-                                           s > 0);
+              wgmma<part_columns>(product[p], a[s], b + s * behind(step_bytes<columns>) + p * next_part, s > 0);
             warpgroup_commit();
           }
 #pragma unroll

@@ -3,8 +3,8 @@
 // v15_register_tile introduces it; v16_async_copy keeps it.
 #pragma once
 #include "../lloyd/norms.cuh"
-#include "../lloyd/vector_load.cuh"
 #include "../lloyd/overflow_check.cuh"
+#include "../lloyd/vector_load.cuh"
 #include "../update/block_private.cuh"
 
 namespace ladder {

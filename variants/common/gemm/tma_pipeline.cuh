@@ -1,13 +1,13 @@
 // A ring of slots in shared memory that one thread keeps full by bulk copies (cp.async.bulk, compute capability 9.0 and
 // up), while others read the slots in the same order. Two blocks, a cluster, read the same: each fetches half of every
-// slot and the copy engine writes it to both (multicast), so it leaves the L2 cache once for two. v23_multicast introduces
-// it.
+// slot and the copy engine writes it to both (multicast), so it leaves the L2 cache once for two. v23_multicast
+// introduces it.
 //
 // Each slot has two barriers (mbarrier), in each block. `full`: this block's producer arrives and says how many bytes
 // come, from both blocks; the copies count them off. `empty`: of both blocks, each warp that reads the slot arrives
 // when it has; the producer of either block waits for that, for it writes to both. A barrier's phases end one after
-// another; who waits says by one bit, which one it waits for to end: PipelineState. Source: PTX ISA, sections "mbarrier",
-// "cp.async.bulk", "mapa", "barrier.cluster".
+// another; who waits says by one bit, which one it waits for to end: PipelineState. Source: PTX ISA, sections
+// "mbarrier", "cp.async.bulk", "mapa", "barrier.cluster".
 #pragma once
 #include "../../../harness/contract/launch.cuh"
 

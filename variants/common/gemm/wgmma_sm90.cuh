@@ -150,7 +150,9 @@ struct OrderedBarrier {
     if (group == 1) pass();
   }
   /// Waits for this group's turn.
-  __device__ void take() const { asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(2 * warpgroup_threads) : "memory"); }
+  __device__ void take() const {
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(2 * warpgroup_threads) : "memory");
+  }
   /// The other one's turn.
   __device__ void pass() const {
     asm volatile("bar.arrive %0, %1;" ::"r"(2 - group), "n"(2 * warpgroup_threads) : "memory");

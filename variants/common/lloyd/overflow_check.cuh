@@ -44,8 +44,8 @@ void refuse_square_range(Run<T, W>& s) {
   const int64_t values = int64_t(s.n) * s.d;
   const T largest = largest_squared<T>(s.d);
   check(cudaMemsetAsync(first, 0xff, sizeof *first, s.stream), "clearing the place of a value");
-  launch(first_overflow_kernel<T>, int(std::min<int64_t>(blocks(values, 256), 16 * s.device_info.multiprocessors)), 256, 0,
-         s.stream, s.ws.rows.points, largest, first, values);
+  launch(first_overflow_kernel<T>, int(std::min<int64_t>(blocks(values, 256), 16 * s.device_info.multiprocessors)), 256,
+         0, s.stream, s.ws.rows.points, largest, first, values);
   unsigned long long place = 0;
   check(cudaMemcpyAsync(&place, first, sizeof place, cudaMemcpyDeviceToHost, s.stream), "downloading a place");
   check(cudaStreamSynchronize(s.stream), "looking for values whose squares overflow");

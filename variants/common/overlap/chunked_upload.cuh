@@ -59,11 +59,11 @@ struct ChunkedUpload {
   Event known, left;    // `arrived` is on the host; the initial centroids have left `initial`
   T* sample = nullptr;  // sampled rows x d
   int sampled_rows = 0;
-  int* top = nullptr;          // 1, on the device
+  int* top = nullptr;               // 1, on the device
   UploadResult* arrived = nullptr;  // 1, page-locked
-  T* initial = nullptr;        // k x d, page-locked
-  bool pending = false;        // is there an upload of which `arrived` was not looked at?
-  bool again = false;          // were its points worked on twice?
+  T* initial = nullptr;             // k x d, page-locked
+  bool pending = false;             // is there an upload of which `arrived` was not looked at?
+  bool again = false;               // were its points worked on twice?
   /// Of the first row of a piece.
   int alignment = RowRange::alignment;
 };
@@ -101,7 +101,7 @@ constexpr int chunks_before_centroids = 3;
 /// send() sends by the copy engine's stream comes behind the first pieces.
 template <class T, class Prepare, class Work, class Send = Nothing, class W>
 void upload_chunks(Run<T, W>& s, const Frame<T>& view, int pieces, const Prepare& prepare, const Work& work,
-                      const Send& send = {}) {
+                   const Send& send = {}) {
   auto& own = s.ws.chunks;
   const size_t row = s.d * sizeof(T), apart = s.n / own.sampled_rows * row;
   own.begun.record(s.stream);

@@ -9,20 +9,20 @@
 namespace ladder {
 
 struct EagerAssignment {
-  int32_t* label = nullptr;     // n
-  DistanceBound* known = nullptr;    // n
-  double* travelled = nullptr;  // k: no centroid has gone anywhere yet
-  RefineCounters* refine_counters = nullptr;     // max_chunks: of each piece that was assigned, as its lists begin anew
-  FilterCounters* counters = nullptr;  // likewise
-  int pieces = 0;               // that were
-  bool sent = false;            // no restart was since the upload: s.c is what Pieces::initial has
-  bool previous_label = false;           // it is the next assignment's
-  bool taken = false;           // it was the first one's, since the restart
+  int32_t* label = nullptr;                   // n
+  DistanceBound* known = nullptr;             // n
+  double* travelled = nullptr;                // k: no centroid has gone anywhere yet
+  RefineCounters* refine_counters = nullptr;  // max_chunks: of each piece that was assigned, as its lists begin anew
+  FilterCounters* counters = nullptr;         // likewise
+  int pieces = 0;                             // that were
+  bool sent = false;                          // no restart was since the upload: s.c is what Pieces::initial has
+  bool previous_label = false;                // it is the next assignment's
+  bool taken = false;                         // it was the first one's, since the restart
 };
 
 /// What was found ahead, as if it was found now; doubts and contest are 0.
-static __global__ void reuse_eager_kernel(EagerAssignment ahead, int32_t* label, DistanceBound* known, RefineCounters* refine_counters,
-                                         FilterCounters* contest, int n) {
+static __global__ void reuse_eager_kernel(EagerAssignment ahead, int32_t* label, DistanceBound* known,
+                                          RefineCounters* refine_counters, FilterCounters* contest, int n) {
   const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (i < n) label[i] = ahead.label[i], known[i] = ahead.known[i];
   if (i >= ahead.pieces) return;
@@ -30,7 +30,8 @@ static __global__ void reuse_eager_kernel(EagerAssignment ahead, int32_t* label,
   const FilterCounters& candidate_rows = ahead.counters[i];
   atomicAdd(&refine_counters->pairs, doubted.pairs), atomicAdd(&refine_counters->brute_force, doubted.brute_force);
   atomicAdd(&refine_counters->few, doubted.few);
-  atomicAdd(&contest->candidate_rows, candidate_rows.candidate_rows), atomicAdd(&contest->candidates, candidate_rows.candidates);
+  atomicAdd(&contest->candidate_rows, candidate_rows.candidate_rows),
+      atomicAdd(&contest->candidates, candidate_rows.candidates);
   atomicAdd(&contest->left, candidate_rows.left), atomicAdd(&contest->listed, candidate_rows.listed);
   atomicAdd(&contest->exact_distances, candidate_rows.exact_distances);
 }

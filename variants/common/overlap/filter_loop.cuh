@@ -24,9 +24,10 @@ void solve_filtered(Run<T, W>& s, const Iterate& iterate) {
   const auto history = [](auto* first, int places) {
     return History{reinterpret_cast<unsigned*>(first), int(sizeof *first / sizeof(unsigned)), places};
   };
-  LoopBody looped{.histories = {history(refine.refine_counters, counted), history(moved.moves, kept_iterations_of_moves)},
-                .changed = &moved.moves[kept_iterations_of_moves - 1].points,
-                .key = {few.width, format.low, format.high, format.bits, format.words}};
+  LoopBody looped{
+      .histories = {history(refine.refine_counters, counted), history(moved.moves, kept_iterations_of_moves)},
+      .changed = &moved.moves[kept_iterations_of_moves - 1].points,
+      .key = {few.width, format.low, format.high, format.bits, format.words}};
   if (few.width > 0) looped.histories.push_back(history(few.counters, counted));
   solve_on_device(s, looped, iterate, [&](int done) { refine.done = moved.done = done; });
 }

@@ -12,14 +12,14 @@ namespace ladder {
 struct Split {
   int own;        ///< rows of touched clusters; all rows, where two parts do not pay
   int others;     ///< all other rows
-  int dirty;    ///< centroids
+  int dirty;      ///< centroids
   int placed[2];  ///< where the next row of either part is listed
 };
 
 struct ActiveSet {
   Split* split = nullptr;       // 1
   int* rows = nullptr;          // n: those of touched clusters, then the others, both nearly in the order that stands
-  int* dirty = nullptr;       // k: the centroids that are
+  int* dirty = nullptr;         // k: the centroids that are
   uint4* short_rows = nullptr;  // theirs, whole tiles of them
   bool proven = false;  // there was an update since the last assignment, and no other: what the sums hold was proven
 };
@@ -51,7 +51,8 @@ constexpr int split_block = 1024;
 /// One block: which centroids are touched, and how many rows they have. Two parts have lists to be made, and a launch
 /// more: less than an eighth of the rounds is not worth that.
 [[maybe_unused]] static __global__ void __launch_bounds__(split_block)
-    count_active_kernel(DirtyClusters dirty, const int* count, ActiveSet own, Waves rounds, FilterCounters* contest, int n, int k) {
+    count_active_kernel(DirtyClusters dirty, const int* count, ActiveSet own, Waves rounds, FilterCounters* contest,
+                        int n, int k) {
   constexpr int at_once = 4;  // centroids of a thread that are asked for together
   __shared__ int centroids, rows;
   if (threadIdx.x == 0) centroids = rows = 0;
@@ -79,8 +80,8 @@ constexpr int split_block = 1024;
 /// Lists the rows of either part, a warp some neighbours, which stay neighbours; and puts short rows of touched
 /// centroids side by side. What is left of the last tile has the last of them again: nobody asks who that is.
 template <class By>
-__global__ void partition_kernel(const int* __restrict__ order, const int* __restrict__ guess, const uint4* __restrict__ c,
-                            DirtyClusters dirty, ActiveSet own, int chunks, int n) {
+__global__ void partition_kernel(const int* __restrict__ order, const int* __restrict__ guess,
+                                 const uint4* __restrict__ c, DirtyClusters dirty, ActiveSet own, int chunks, int n) {
   constexpr unsigned all = 0xffffffffu;
   const Split& split = *own.split;
   if (split.others == 0) return;

@@ -16,8 +16,8 @@ struct DistanceBound {
 };
 
 struct DistanceBounds {
-  DistanceBound* known = nullptr;    // n
-  double* travelled = nullptr;  // k: the lengths of all its steps since the restart, added up
+  DistanceBound* known = nullptr;  // n
+  double* travelled = nullptr;     // k: the lengths of all its steps since the restart, added up
 };
 
 /// Not less than the root of a squared distance, as sums in double have it.
@@ -25,8 +25,8 @@ __device__ inline double distance_above(double squared) { return sqrt(squared) *
 
 /// The threshold of a row that is no farther than `distance` from its guess; and its place. `square` is that of its
 /// length, `exponent` that of the unit of short rows.
-__device__ inline void set_threshold(int i, int guess, double distance, double square, int exponent, uint32_t* thresholds,
-                                 const RowOrder& order, int width) {
+__device__ inline void set_threshold(int i, int guess, double distance, double square, int exponent,
+                                     uint32_t* thresholds, const RowOrder& order, int width) {
   const double scaled = distance * power_of_two(exponent);
   thresholds[i] = threshold(square, scaled * scaled, width);
   scatter(order, i, guess);
@@ -36,9 +36,10 @@ __device__ inline void set_threshold(int i, int guess, double distance, double s
 /// exceed the lower one, relative. Where its centroid has stayed, and so its guess, a row begins as it did last.
 template <class By, int width, class T>
 __global__ void __launch_bounds__(256, 4)  // else registers are saved, and a row's loads wait for each other
-    threshold_by_bounds_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, Frame<T> view, const int* guess,
-                           const double* square, const double* centroid_square, uint32_t* thresholds, RowOrder order,
-                           DistanceBounds bounds, double loose, int* list, FilterCounters* contest, DirtyClusters dirty, int n, int d) {
+    threshold_by_bounds_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, Frame<T> view,
+                               const int* guess, const double* square, const double* centroid_square,
+                               uint32_t* thresholds, RowOrder order, DistanceBounds bounds, double loose, int* list,
+                               FilterCounters* contest, DirtyClusters dirty, int n, int d) {
   const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   const int guessed = i < n ? guess[i] : 0;
   const bool mine = i < n && dirty[guessed];
@@ -69,8 +70,8 @@ __global__ void __launch_bounds__(256, 4)  // else registers are saved, and a ro
 template <class T>
 __global__ void __launch_bounds__(256)
     threshold_by_distances_kernel(const T* __restrict__ x, const T* __restrict__ c, Frame<T> view, const int* guess,
-                              const double* square, uint32_t* thresholds, RowOrder order, DistanceBounds bounds,
-                              const int* list, const FilterCounters* contest, int width, int d) {
+                                  const double* square, uint32_t* thresholds, RowOrder order, DistanceBounds bounds,
+                                  const int* list, const FilterCounters* contest, int width, int d) {
   const int warps = gridDim.x * blockDim.x / 32, exponent = view.exponent() + short_exponent(d);
   for (int at = (blockIdx.x * blockDim.x + threadIdx.x) / 32; at < contest->exact_distances; at += warps) {
     const int i = list[at], own = guess[i];
@@ -104,9 +105,9 @@ __global__ void __launch_bounds__(step_block)
   __shared__ double of_warp[step_block / 32];
   const int64_t j = blockIdx.x;
   const int own_count = count[j];
-  const double way = travelled[j];                 // asked for here, it is there at the end
+  const double way = travelled[j];               // asked for here, it is there at the end
   if (!dirty[int(j)] || own_count == 0) return;  // a centroid without points stays
-  format.words = words_of_sum;                     // so that nobody asks which words there are
+  format.words = words_of_sum;                   // so that nobody asks which words there are
   double squared = 0;
   for (int from = threadIdx.x; from < d; from += at_once * step_block) {
     SumWords words[at_once];
@@ -171,13 +172,13 @@ void assign_with_bounds(Run<T, W>& s, bool ordered) {
   const RowOrder order = ordered && s.ws.incremental.done > 0 ? standing(few.order) : few.order;
   int* const list = few.candidate_rows;  // it is free until the contest
   dispatch_width(few, [&]<int width>() {
-    launch(threshold_by_bounds_kernel<By<width>, width, T>, blocks(s.n, 256), 256, 0, s.stream, few.x, few.c, view_of(s),
-           few.candidates.guess, few.square, few.centroid_square, few.threshold, order, bounds,
+    launch(threshold_by_bounds_kernel<By<width>, width, T>, blocks(s.n, 256), 256, 0, s.stream, few.x, few.c,
+           view_of(s), few.candidates.guess, few.square, few.centroid_square, few.threshold, order, bounds,
            s.axis("loose") / 1000.0, list, contest, s.ws.incremental.dirty, s.n, s.d);
   });
-  launch(threshold_by_distances_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
-         s.x, s.c, view_of(s), few.candidates.guess, few.square, few.threshold, order, bounds, list, contest, few.width,
-         s.d);
+  launch(threshold_by_distances_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0,
+         s.stream, s.x, s.c, view_of(s), few.candidates.guess, few.square, few.threshold, order, bounds, list, contest,
+         few.width, s.d);
   filter_rows<By>(s, contest, refine_counters, StoreBound{s.label, bounds});
   assign_overflow(s, contest, refine_counters);
 }

@@ -3,24 +3,24 @@
 // who else may be as near (projected.cuh). Where nobody is, the guess is proven; a few are compared exactly
 // (candidates.cuh); rows with more are left to others. v27_projection_filter_sm80 introduces it.
 #pragma once
-#include "../gemm/narrow_mainloop_sm80.cuh"
-#include "../device/counting_sort.cuh"
-#include "rank_selection.cuh"
 #include "../certified/refine.cuh"
+#include "../device/counting_sort.cuh"
+#include "../gemm/narrow_mainloop_sm80.cuh"
 #include "../lloyd/row_range.cuh"
 #include "../update/incremental.cuh"
+#include "rank_selection.cuh"
 
 namespace ladder {
 
 /// What an iteration counts.
 struct FilterCounters {
-  int candidate_rows;   ///< rows with a few candidates
-  int candidates;  ///< of these rows, beside their guesses
-  int left;        ///< rows with too many
-  int listed;      ///< of these, those that go the way of all features: all, or where they are few none
-  int exact_distances;   ///< rows whose distance to their guess was worked out, where not all are (row_bounds.cuh)
-  int settled_rows;     ///< rows that do not meet all centroids (changed_contest.cuh)
-  int skipped_centroids;      ///< centroids that these do not meet
+  int candidate_rows;     ///< rows with a few candidates
+  int candidates;         ///< of these rows, beside their guesses
+  int left;               ///< rows with too many
+  int listed;             ///< of these, those that go the way of all features: all, or where they are few none
+  int exact_distances;    ///< rows whose distance to their guess was worked out, where not all are (row_bounds.cuh)
+  int settled_rows;       ///< rows that do not meet all centroids (changed_contest.cuh)
+  int skipped_centroids;  ///< centroids that these do not meet
 };
 
 /// What the way by few directions keeps.
@@ -32,16 +32,16 @@ struct ProjectionFilter {
   double* square = nullptr;           // n: squared lengths of points, in the unit of short rows
   double* centroid_square = nullptr;  // k: the same of centroids, where somebody asks for them
   uint32_t* threshold = nullptr;      // n: of each row, what it asks for
-  int* candidate_rows = nullptr;           // n: rows that are
+  int* candidate_rows = nullptr;      // n: rows that are
   int* left = nullptr;                // n: rows that are left
   Candidates candidates;
   RowOrder order;  // of the rows, by their guesses
   Pilot pilot;
   FilterCounters *counters = nullptr, *counters_host = nullptr;  // counted: as Recheck::doubts
-  int told = 0;                                           // how many of them State::counters has
-  bool bounded = false;                                   // not all rows are looked at in each iteration
-  bool shortened = false;                                 // c has the centroids' short rows already
-  bool parted = false;                                    // not all rows are multiplied with all centroids
+  int told = 0;                                                  // how many of them State::counters has
+  bool bounded = false;                                          // not all rows are looked at in each iteration
+  bool shortened = false;                                        // c has the centroids' short rows already
+  bool parted = false;                                           // not all rows are multiplied with all centroids
 };
 
 /// The rows and the columns of a contest: all of them. Where they are others, the device alone knows them
@@ -60,7 +60,8 @@ struct WholeProblem {
 /// the rows in order.
 template <int width>
 __global__ void __launch_bounds__(NarrowMainloopSm80<width>::block, NarrowMainloopSm80<width>::resident)
-    max_bound_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, int* guess, RowOrder order, int n, int k) {
+    max_bound_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, int* guess, RowOrder order, int n,
+                     int k) {
   using Tile = NarrowMainloopSm80<width>;
   const int64_t begin = int64_t(blockIdx.x) * Tile::rows;
   const Tile tile;
@@ -102,7 +103,8 @@ __global__ void previous_label_kernel(const int32_t* previous_label, int* guess,
 /// its place in order.
 template <class T>
 __global__ void set_threshold_kernel(const T* __restrict__ x, const T* __restrict__ c, Frame<T> view, const int* guess,
-                             const double* square, uint32_t* thresholds, RowOrder order, int width, int n, int d) {
+                                     const double* square, uint32_t* thresholds, RowOrder order, int width, int n,
+                                     int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= n) return;  // a whole warp at a time
   double distance[1];
@@ -118,8 +120,8 @@ __global__ void set_threshold_kernel(const T* __restrict__ x, const T* __restric
 template <int width, class Part>
 __global__ void __launch_bounds__(NarrowMainloopSm80<width>::block, NarrowMainloopSm80<width>::resident)
     filter_kernel(const uint4* __restrict__ x, const uint4* __restrict__ c, const uint32_t* __restrict__ thresholds,
-                   Candidates candidates, const int* __restrict__ order, int* candidate_rows, int* left, FilterCounters* contest,
-                   int32_t* __restrict__ label, int n, int k, Part part) {
+                  Candidates candidates, const int* __restrict__ order, int* candidate_rows, int* left,
+                  FilterCounters* contest, int32_t* __restrict__ label, int n, int k, Part part) {
   using Tile = NarrowMainloopSm80<width>;
   order = part.rows(order), n = part.count(n), k = part.columns(k);
   if (int64_t(blockIdx.x) * Tile::rows >= n) return;                     // a launch is for all rows
@@ -181,8 +183,8 @@ __global__ void __launch_bounds__(NarrowMainloopSm80<width>::block, NarrowMainlo
 
 /// One block. Rows that are left, where they are few, are compared with all centroids at once: by doubles that takes no
 /// longer than one round of tiles, in which each multiprocessor has room for 128 rows, few or many.
-__global__ void route_overflow_kernel(const int* left, FilterCounters* contest, UndecidedPair* undecided_pairs, RefineCounters* refine_counters, DirtyClusters dirty,
-                             int few, int n) {
+__global__ void route_overflow_kernel(const int* left, FilterCounters* contest, UndecidedPair* undecided_pairs,
+                                      RefineCounters* refine_counters, DirtyClusters dirty, int few, int n) {
   if (threadIdx.x == 0) dirty.begin_anew();  // no kernel of this assignment asks any more
   const int count = contest->left;
   if (count > few) {
@@ -293,9 +295,9 @@ struct FilterSm80 {
   }
   template <class T, class Part = WholeProblem, class W>
   static void contest(Run<T, W>& s, const ProjectionFilter& few, FilterCounters* contest, const Part& part = {}) {
-    launch(filter_kernel<width, Part>, blocks(s.n, Tile::rows), Tile::block,
-           Tile::bytes + 3 * Tile::rows * sizeof(int), s.stream, few.x, few.c, few.threshold, few.candidates,
-           few.order.row, few.candidate_rows, few.left, contest, s.label, s.n, s.k, part);
+    launch(filter_kernel<width, Part>, blocks(s.n, Tile::rows), Tile::block, Tile::bytes + 3 * Tile::rows * sizeof(int),
+           s.stream, few.x, few.c, few.threshold, few.candidates, few.order.row, few.candidate_rows, few.left, contest,
+           s.label, s.n, s.k, part);
   }
 };
 
@@ -313,7 +315,8 @@ void compute_guesses(Run<T, W>& s, const Frame<T>& view, bool ordered = false) {
   });
   if (moved.done > 0 && ordered) return;
   if (moved.done > 0)
-    launch(previous_label_kernel, blocks(s.n, 256), 256, 0, s.stream, moved.previous_label, few.candidates.guess, few.order, s.n);
+    launch(previous_label_kernel, blocks(s.n, 256), 256, 0, s.stream, moved.previous_label, few.candidates.guess,
+           few.order, s.n);
   launch(prefix_sum_kernel, 1, places_block, 0, s.stream, few.order, s.k);
 }
 
@@ -325,8 +328,8 @@ void filter_rows(Run<T, W>& s, FilterCounters* contest, RefineCounters* refine_c
   dispatch_width(few, [&]<int width>() { By<width>::contest(s, few, contest); });
   launch(compare_kernel<T, Keep>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
          s.ws.rows.points, s.c, few.candidates, few.candidate_rows, &contest->candidate_rows, keep, s.d);
-  launch(route_overflow_kernel, 1, 256, 0, s.stream, few.left, contest, s.ws.refinement.undecided_pairs, refine_counters,
-         s.ws.incremental.dirty, brute_force_rows_per_sm * s.device_info.multiprocessors, s.n);
+  launch(route_overflow_kernel, 1, 256, 0, s.stream, few.left, contest, s.ws.refinement.undecided_pairs,
+         refine_counters, s.ws.incremental.dirty, brute_force_rows_per_sm * s.device_info.multiprocessors, s.n);
 }
 
 /// Both, with the exact distance of each row between them.
@@ -344,8 +347,9 @@ template <class T, class W>
 void fetch_filter_counters(Run<T, W>& s) {
   const auto& few = s.ws.filter;
   if (few.width > 0)
-    check(cudaMemcpyAsync(few.counters_host, few.counters, std::min(s.ws.refinement.done, counted) * sizeof(FilterCounters),
-                          cudaMemcpyDeviceToHost, s.stream),
+    check(cudaMemcpyAsync(few.counters_host, few.counters,
+                          std::min(s.ws.refinement.done, counted) * sizeof(FilterCounters), cudaMemcpyDeviceToHost,
+                          s.stream),
           "downloading the counts");
 }
 template <class T, class W>
@@ -362,7 +366,8 @@ void report_filter_counters(Run<T, W>& s) {
     s.counters["rows of all features"].push_back(contest.left);
     if (!few.parted) continue;
     s.counters["centroids that all rows meet"].push_back(s.k - contest.skipped_centroids);
-    s.counters["products multiplied"].push_back(int64_t(s.n) * s.k - int64_t(contest.settled_rows) * contest.skipped_centroids);
+    s.counters["products multiplied"].push_back(int64_t(s.n) * s.k -
+                                                int64_t(contest.settled_rows) * contest.skipped_centroids);
   }
 }
 

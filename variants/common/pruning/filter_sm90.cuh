@@ -1,9 +1,9 @@
-// The contest of v27_projection_filter_sm80 by the products of warpgroups: which centroid has the greatest bound of a row, and which
-// others may be as near. What is asked of most tiles is one bit: whether any product of a warp is not below 0. One
-// instruction of a thread, a LOP3, sees to two products. v27_projection_filter introduces it.
+// The contest of v27_projection_filter_sm80 by the products of warpgroups: which centroid has the greatest bound of a
+// row, and which others may be as near. What is asked of most tiles is one bit: whether any product of a warp is not
+// below 0. One instruction of a thread, a LOP3, sees to two products. v27_projection_filter introduces it.
 #pragma once
-#include "filter.cuh"
 #include "../gemm/narrow_mainloop_sm90.cuh"
+#include "filter.cuh"
 
 namespace ladder {
 
@@ -20,12 +20,12 @@ __device__ unsigned lop3(unsigned a, unsigned b, unsigned c) {
   return d;
 }
 
-/// As max_bound_kernel. `bound_bits`: guess_bits, an argument, for an instruction takes one constant, and with the column's
-/// number this would be a second.
+/// As max_bound_kernel. `bound_bits`: guess_bits, an argument, for an instruction takes one constant, and with the
+/// column's number this would be a second.
 template <int width>
 __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(NarrowMainloopSm90<width>::block, 1)
     max_bound_sm90_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, unsigned bound_bits,
-                           int* guess, RowOrder order, int n, int k) {
+                          int* guess, RowOrder order, int n, int k) {
   using Tile = NarrowMainloopSm90<width>;
   static_assert(Tile::own_columns == ~guess_bits + 1);
   constexpr float nothing = -std::numeric_limits<float>::infinity();
@@ -69,15 +69,15 @@ __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(NarrowMai
 template <int width, class Part>
 __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(NarrowMainloopSm90<width>::block, 1)
     filter_sm90_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
-                             const uint32_t* __restrict__ thresholds, Candidates candidates,
-                             const int* __restrict__ order, int* candidate_rows, int* left, FilterCounters* contest,
-                             int32_t* __restrict__ label, int n, int k, Part part) {
+                       const uint32_t* __restrict__ thresholds, Candidates candidates, const int* __restrict__ order,
+                       int* candidate_rows, int* left, FilterCounters* contest, int32_t* __restrict__ label, int n,
+                       int k, Part part) {
   using Tile = NarrowMainloopSm90<width>;
   order = part.rows(order), n = part.count(n), k = part.columns(k);
   const int thread = threadIdx.x % warpgroup_threads, lane = thread % 32;
   // Of each row of the block, how many others may be as near: of this warp's rows, and of this thread's two.
-  int* const found =
-      reinterpret_cast<int*>(dynamic_shared<unsigned char>() + Tile::Ring::bytes) + threadIdx.x / 32 * (warpgroup_rows / 4);
+  int* const found = reinterpret_cast<int*>(dynamic_shared<unsigned char>() + Tile::Ring::bytes) +
+                     threadIdx.x / 32 * (warpgroup_rows / 4);
   int* const own_found = found + lane / 4;
   int row[2], guess[2];
   unsigned closed[2];  // all bits: whatever its products are, nobody looks
@@ -166,14 +166,14 @@ struct FilterSm90 {
   static constexpr size_t contest_bytes = Tile::Ring::bytes + Tile::rows * sizeof(int);
   template <class T>
   static void guess(State<T>& s, const ProjectionFilter& few) {
-    launch(max_bound_sm90_kernel<width>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block,
-           Tile::Ring::bytes, s.stream, few.x, tiles(few), guess_bits, few.candidates.guess, few.order, s.n, s.k);
+    launch(max_bound_sm90_kernel<width>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block, Tile::Ring::bytes,
+           s.stream, few.x, tiles(few), guess_bits, few.candidates.guess, few.order, s.n, s.k);
   }
   template <class T, class Part = WholeProblem, class W>
   static void contest(Run<T, W>& s, const ProjectionFilter& few, FilterCounters* contest, const Part& part = {}) {
-    launch(filter_sm90_kernel<width, Part>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block,
-           contest_bytes, s.stream, few.x, tiles(few), few.threshold, few.candidates, few.order.row, few.candidate_rows,
-           few.left, contest, s.label, s.n, s.k, part);
+    launch(filter_sm90_kernel<width, Part>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block, contest_bytes,
+           s.stream, few.x, tiles(few), few.threshold, few.candidates, few.order.row, few.candidate_rows, few.left,
+           contest, s.label, s.n, s.k, part);
   }
 #else
   /// The CPU device is refused.

@@ -11,11 +11,11 @@
 
 namespace ladder {
 
-constexpr int max_directions = 128;           // vectors of the iteration
-constexpr int sample_rows = 4096;         // points whose covariance it is
-constexpr int rounds = 4;             // of the iteration
-constexpr int most_projected = 4096;  // features of which the defect is known well enough
-constexpr double rank_tolerance = 0x1p-40;   // a vector of which the earlier ones leave less (of its square) is none
+constexpr int max_directions = 128;         // vectors of the iteration
+constexpr int sample_rows = 4096;           // points whose covariance it is
+constexpr int rounds = 4;                   // of the iteration
+constexpr int most_projected = 4096;        // features of which the defect is known well enough
+constexpr double rank_tolerance = 0x1p-40;  // a vector of which the earlier ones leave less (of its square) is none
 
 struct Directions {
   double* at = nullptr;      // d x sought: feature f of direction k is at[f * sought + k]; all 0 where there is none
@@ -167,8 +167,8 @@ inline Directions allocate_directions(Resources& s, int d) {
 
 inline Subspace allocate_subspace(Resources& s, int n, int d) {
   const int count = std::min(n, sample_rows);
-  return {s.device<float>(size_t(count) * d), s.device<float>(size_t(d) * d), s.device<double>(size_t(d) * max_directions),
-          s.device<double>(max_directions * max_directions), count};
+  return {s.device<float>(size_t(count) * d), s.device<float>(size_t(d) * d),
+          s.device<double>(size_t(d) * max_directions), s.device<double>(max_directions * max_directions), count};
 }
 
 /// Finds the directions of n points, row-major on the device, as `view` sees them.
@@ -178,7 +178,8 @@ void find_directions(cudaStream_t stream, const T* rows, const Frame<T>& view, c
   const int64_t values = int64_t(own.count) * d;
   launch(sample_kernel<T>, blocks(values, 256), 256, 0, stream, rows, view, own.sample, values, n / own.count, d);
   multiply_transposed(stream, own.sample, own.sample, own.covariance, d, d, own.count);
-  launch(signs_kernel<double>, blocks(int64_t(d) * max_directions, 256), 256, 0, stream, found.at, int64_t(d) * max_directions);
+  launch(signs_kernel<double>, blocks(int64_t(d) * max_directions, 256), 256, 0, stream, found.at,
+         int64_t(d) * max_directions);
   for (int round = 0; round < rounds; ++round) {
     multiply_transposed(stream, own.covariance, found.at, own.vectors, d, max_directions, d);
     multiply_transposed(stream, own.vectors, own.vectors, own.products, max_directions, max_directions, d);

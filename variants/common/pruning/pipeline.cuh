@@ -1,9 +1,10 @@
-// The phases of v27_projection_filter, for the rungs above it. The CPU device has no warpgroups: there warps multiply, as in
-// v27_projection_filter_sm80, so that what those rungs add to them can be run and read anywhere. v28_distance_bounds introduces it.
+// The phases of v27_projection_filter, for the rungs above it. The CPU device has no warpgroups: there warps multiply,
+// as in v27_projection_filter_sm80, so that what those rungs add to them can be run and read anywhere.
+// v28_distance_bounds introduces it.
 #pragma once
 #include "../certified/assign_sm80.cuh"
-#include "filter.cuh"
 #include "../certified/gathered_rows.cuh"
+#include "filter.cuh"
 #include "filter_sm90.cuh"
 
 namespace ladder {

@@ -12,10 +12,10 @@
 // sign the answer. It changes from one iteration to the next, and a guess does without: so a point's row has zeros
 // there, and thresholds are kept beside the rows, to take the place of the zeros where they are asked for.
 #pragma once
-#include "../certified/error_bound.cuh"
 #include "../certified/common_scale.cuh"
-#include "pca.cuh"
+#include "../certified/error_bound.cuh"
 #include "dirty_clusters.cuh"
+#include "pca.cuh"
 
 namespace ladder {
 
@@ -35,8 +35,8 @@ struct ProjectedRow {
 /// in the row's unit; `put(k, half)` keeps a half. Directions whose defect is not below 1 are not looked at: some may
 /// be so long that what is said of roundings, and of the range of halves, is not true of them.
 template <class Coordinate, class Put>
-__device__ ProjectedRow split_projection(int directions, int d, double square, double defect, const Coordinate& coordinate,
-                           const Put& put) {
+__device__ ProjectedRow split_projection(int directions, int d, double square, double defect,
+                                         const Coordinate& coordinate, const Put& put) {
   double kept = 0, lost = 0, cross = 0;
   const bool sound = defect < 1;  // a number, too
   for (int k = threadIdx.x % 32; k < directions; k += 32) {
@@ -84,7 +84,7 @@ __device__ void write_centroid_columns(const Half& half, int width, double squar
 /// The short row of a centroid, by a warp: as split_projection() and write_centroid_columns().
 template <class Half>
 __device__ void write_centroid(const Half& half, int width, double square, double defect, const double* coordinates,
-                              int d) {
+                               int d) {
   const bool far = !(square < far_length * far_length);
   const ProjectedRow parted = split_projection(
       width - bound_columns, d, far ? 0 : square, defect, [&](int k) { return far ? 0 : coordinates[k]; },
@@ -159,8 +159,9 @@ struct ManyRowsTile {
 };
 
 template <int width, class T, class Finish>
-__global__ void __launch_bounds__(256) project_points_kernel(const T* __restrict__ x, Frame<T> view, Directions directions,
-                                                           RowSubset chosen, int d, Finish finish) {
+__global__ void __launch_bounds__(256)
+    project_points_kernel(const T* __restrict__ x, Frame<T> view, Directions directions, RowSubset chosen, int d,
+                          Finish finish) {
   using P = ManyRowsTile<width>;
   // features x pitch: the rows' values; at the end rows x width: their coordinates
   __shared__ __align__(16) double values[P::words];
@@ -222,7 +223,7 @@ struct CentroidRowsTile {
 template <int width, class T, class Finish>
 __global__ void __launch_bounds__(CentroidRowsTile<width>::block, CentroidRowsTile<width>::resident)
     project_centroids_kernel(const T* __restrict__ x, Frame<T> view, Directions directions, RowSubset chosen, int d,
-                       Finish finish) {
+                             Finish finish) {
   using P = CentroidRowsTile<width>;
   __shared__ __align__(16) double values[P::features][P::rows + 2];  // of a feature two rows can be read at once
   __shared__ double sums[P::parts][P::rows][width], squares[P::rows];
@@ -287,10 +288,10 @@ void project_many(cudaStream_t stream, const T* x, const Frame<T>& view, const D
          directions, chosen, d, finish);
 }
 template <int width, class T, class Finish>
-void project(cudaStream_t stream, const T* x, const Frame<T>& view, const Directions& directions, const RowSubset& chosen,
-             int64_t padded, int d, const Finish& finish) {
-  launch(project_centroids_kernel<width, T, Finish>, blocks(padded, CentroidRowsTile<width>::rows), CentroidRowsTile<width>::block, 0, stream,
-         x, view, directions, chosen, d, finish);
+void project(cudaStream_t stream, const T* x, const Frame<T>& view, const Directions& directions,
+             const RowSubset& chosen, int64_t padded, int d, const Finish& finish) {
+  launch(project_centroids_kernel<width, T, Finish>, blocks(padded, CentroidRowsTile<width>::rows),
+         CentroidRowsTile<width>::block, 0, stream, x, view, directions, chosen, d, finish);
 }
 
 /// Keeps points: their short rows, and their squared lengths. Rows from `count` on, up to `padded`, are zeros.
@@ -328,7 +329,7 @@ struct WriteCentroids {
     if (square && j < count && threadIdx.x % 32 == 0) square[j] = length;
     __half* const row = reinterpret_cast<__half*>(rows) + j * width;
     write_centroid([&](int f) -> __half& { return row[f]; }, width,
-                  j < count ? length : std::numeric_limits<double>::infinity(), *defect, coordinates, d);
+                   j < count ? length : std::numeric_limits<double>::infinity(), *defect, coordinates, d);
   }
 };
 

@@ -54,7 +54,8 @@ struct StoreFloats {
 /// One block per point and age. A squared distance is taken to be that of the coordinates and of both rests, as if
 /// these were at right angles; its bound, that of the coordinates and of the rests' difference. `shrunk`: the rests of
 /// means, beside those of points.
-__global__ void pilot_kernel(Pilot pilot, RowSubset points, RowSubset centroids, float shrunk, int k, PilotCounts* counts) {
+__global__ void pilot_kernel(Pilot pilot, RowSubset points, RowSubset centroids, float shrunk, int k,
+                             PilotCounts* counts) {
   __shared__ float own[widest];
   __shared__ float least[width_count][pilot_block];
   __shared__ int found[width_count];

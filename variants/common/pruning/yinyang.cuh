@@ -2,8 +2,8 @@
 // and each point's bounds. v13d_yinyang tells the algorithm.
 #pragma once
 #include "../lloyd/assign_rows.cuh"
-#include "yinyang_margin.hpp"
 #include "../update/lane_private.cuh"
+#include "yinyang_margin.hpp"
 
 namespace ladder {
 

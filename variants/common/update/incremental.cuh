@@ -3,9 +3,9 @@
 // last bit in whatever order, and by whichever way, the points came. v25_incremental_update introduces it.
 #pragma once
 #include "../lloyd/feature_major.cuh"
-#include "reproducible_sum.cuh"
 #include "../lloyd/row_range.cuh"
 #include "../pruning/dirty_clusters.cuh"
+#include "reproducible_sum.cuh"
 
 namespace ladder {
 
@@ -25,10 +25,11 @@ struct IncrementalSums {
   FixedPoint format;                  // chosen at upload
   unsigned long long* sum = nullptr;  // words x k x d
   int* count = nullptr;               // k: points of each cluster
-  int32_t* previous_label = nullptr;           // n: the cluster whose sums have the point, or -1. Labels of the iteration
+  int32_t* previous_label = nullptr;  // n: the cluster whose sums have the point, or -1. Labels of the iteration
                                       // before would do in a solve, but an assignment can be made twice
   Moved* moved = nullptr;             // n: a list of them, in no order
-  MoveCounters *moves = nullptr, *moves_host = nullptr;  // kept_iterations_of_moves: those of iteration i since the restart are at i
+  MoveCounters *moves = nullptr,
+               *moves_host = nullptr;  // kept_iterations_of_moves: those of iteration i since the restart are at i
   int share = 2;  // if more than one point in so many has moved, all are added up anew. A move takes a point away from
                   // the one, and adds it to the other: twice the work
   DirtyClusters dirty;
@@ -93,7 +94,8 @@ void restart_incremental(Run<T, W>& s) {
   const size_t words = size_t(m.format.words) * s.k * s.d;
   check(cudaMemsetAsync(m.sum, 0, words * sizeof *m.sum, s.stream), "clearing the sums");
   check(cudaMemsetAsync(m.count, 0, s.k * sizeof *m.count, s.stream), "clearing the counts");
-  check(cudaMemsetAsync(m.previous_label, -1, s.n * sizeof *m.previous_label, s.stream), "clearing who holds the points");
+  check(cudaMemsetAsync(m.previous_label, -1, s.n * sizeof *m.previous_label, s.stream),
+        "clearing who holds the points");
   mark_all_dirty(m.dirty, s.k, s.stream);
 }
 
@@ -109,8 +111,8 @@ __device__ inline void count_by_warp(int* count, const DirtyClusters& dirty, int
 constexpr int listed_each = 4;  // points of a thread
 
 /// Lists the points that have moved, and counts them in their new clusters. One atomic a warp on their number.
-__global__ void list_moved_kernel(const int32_t* label, int32_t* previous_label, Moved* moved, MoveCounters* moves, int* count,
-                                  DirtyClusters dirty, int n) {
+__global__ void list_moved_kernel(const int32_t* label, int32_t* previous_label, Moved* moved, MoveCounters* moves,
+                                  int* count, DirtyClusters dirty, int n) {
   constexpr unsigned all = 0xffffffffu;
   const int lane = threadIdx.x % 32;
   const int64_t first = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x - lane) * listed_each + lane;
@@ -138,8 +140,8 @@ __global__ void list_moved_kernel(const int32_t* label, int32_t* previous_label,
 }
 
 /// Where many have moved, the sums begin anew.
-__global__ void clear_if_many_kernel(const MoveCounters* moves, int share, unsigned long long* sum, int words, int n, int k,
-                                     int d) {
+__global__ void clear_if_many_kernel(const MoveCounters* moves, int share, unsigned long long* sum, int words, int n,
+                                     int k, int d) {
   if (!moves_are_many(moves->points, n, share)) return;
   const size_t size = size_t(words) * k * d, all = size_t(gridDim.x) * blockDim.x;
   for (size_t e = blockIdx.x * size_t(blockDim.x) + threadIdx.x; e < size; e += all) sum[e] = 0;
@@ -149,8 +151,8 @@ __global__ void clear_if_many_kernel(const MoveCounters* moves, int share, unsig
 /// have moved, one per point and feature adds it to its cluster's, unless `anew` says that others do. Neighbouring
 /// threads have neighbouring features, and so neighbouring sums.
 template <class T>
-__global__ void move_kernel(const T* rows, const int32_t* label, const Moved* moved, const MoveCounters* moves, int share,
-                            bool anew, unsigned long long* sum, FixedPoint format, int n, int k, int d) {
+__global__ void move_kernel(const T* rows, const int32_t* label, const Moved* moved, const MoveCounters* moves,
+                            int share, bool anew, unsigned long long* sum, FixedPoint format, int n, int k, int d) {
   const bool all = moves_are_many(moves->points, n, share);
   if (all && !anew) return;
   const auto work = int64_t(all ? n : moves->points);
@@ -188,8 +190,8 @@ const MoveCounters* list_moved(Run<T, W>& s) {
   auto& m = s.ws.incremental;
   MoveCounters* const moves = m.moves + std::min(m.done, kept_iterations_of_moves - 1);
   if (m.done++ < loop_on_device) check(cudaMemsetAsync(moves, 0, sizeof *moves, s.stream), "clearing the moves");
-  launch(list_moved_kernel, blocks(s.n, 128 * listed_each), 128, 0, s.stream, s.label, m.previous_label, m.moved, moves, m.count,
-         m.dirty, s.n);
+  launch(list_moved_kernel, blocks(s.n, 128 * listed_each), 128, 0, s.stream, s.label, m.previous_label, m.moved, moves,
+         m.count, m.dirty, s.n);
   // As many blocks as run at a time: mostly few points move, and blocks that only end take their time, too.
   const int grid = std::min(blocks(int64_t(m.format.words) * s.k * s.d, 256), 8 * s.device_info.multiprocessors);
   launch(clear_if_many_kernel, grid, 256, 0, s.stream, moves, m.share, m.sum, m.format.words, s.n, s.k, s.d);

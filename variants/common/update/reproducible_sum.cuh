@@ -1,4 +1,5 @@
-// Exact sums: values as whole numbers, which add up to the same bits in any order. v25_incremental_update introduces it.
+// Exact sums: values as whole numbers, which add up to the same bits in any order. v25_incremental_update introduces
+// it.
 //
 // A finite value is m 2^e, m and e whole. Let 2^low be the least bit that is set in any value of a data set, and 2^high
 // above them all: then each value is X 2^low with a whole X, |X| < 2^(high - low). X is written with digits of `bits`

@@ -7,8 +7,8 @@
 
 namespace ladder {
 
-constexpr int run_points = 256;  // points of a block, and threads
-constexpr int run_features = 64;     // features of a block
+constexpr int run_points = 256;   // points of a block, and threads
+constexpr int run_features = 64;  // features of a block
 template <class T>
 constexpr int run_blocks_per_sm = sizeof(T) == 4 ? 5 : 4;  // blocks of a multiprocessor
 
@@ -110,8 +110,8 @@ struct SortState {
 
 /// One block: whether the order stands; where it does not, the places of the points of each cluster.
 __global__ void __launch_bounds__(places_block)
-    cluster_offsets_kernel(RowOrder order, const int* count, SortState standing, const MoveCounters* moves, int share, int n,
-                              int k) {
+    cluster_offsets_kernel(RowOrder order, const int* count, SortState standing, const MoveCounters* moves, int share,
+                           int n, int k) {
   __shared__ bool ends;
   if (threadIdx.x == 0) {
     const unsigned long long moved = standing.state->moved + moves->points;
@@ -133,8 +133,8 @@ __global__ void scatter_labels_kernel(const int32_t* label, RowOrder order, Sort
 template <class T, int pieces>
 __global__ void __launch_bounds__(run_points, run_blocks_per_sm<T>)
     segmented_sum_kernel(const T* __restrict__ rows, const int* __restrict__ order, const int32_t* __restrict__ label,
-                          const MoveCounters* moves, int share, unsigned long long* sum, FixedPoint format, int n, int k,
-                          int d) {
+                         const MoveCounters* moves, int share, unsigned long long* sum, FixedPoint format, int n, int k,
+                         int d) {
   constexpr int at_once = 8;  // loads of a thread that are on their way together
   __shared__ int64_t row[run_points];
   __shared__ int cluster[run_points];
@@ -184,7 +184,8 @@ __global__ void __launch_bounds__(run_points, run_blocks_per_sm<T>)
 
 /// As move_points, after list_moved; the points are put in order where `standing` wants it.
 template <class T, class W>
-void sum_segments(Run<T, W>& s, const T* rows, const RowOrder& order, const SortState& standing, const MoveCounters* moves) {
+void sum_segments(Run<T, W>& s, const T* rows, const RowOrder& order, const SortState& standing,
+                  const MoveCounters* moves) {
   const auto& m = s.ws.incremental;
   launch(cluster_offsets_kernel, 1, places_block, 0, s.stream, order, m.count, standing, moves, m.share, s.n, s.k);
   launch(scatter_labels_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, order, standing, s.n);
@@ -193,8 +194,8 @@ void sum_segments(Run<T, W>& s, const T* rows, const RowOrder& order, const Sort
   const int most = std::max(1, run_blocks_per_sm<T> * s.device_info.multiprocessors / parts);
   const int grid = std::min(blocks(s.n, run_points), most);
   with_sum_pieces<T>(m.format, [&]<int pieces>() {
-    launch(segmented_sum_kernel<T, pieces>, dim3(grid, parts), run_points, 0, s.stream, rows, order.row, s.label,
-           moves, m.share, m.sum, m.format, s.n, s.k, s.d);
+    launch(segmented_sum_kernel<T, pieces>, dim3(grid, parts), run_points, 0, s.stream, rows, order.row, s.label, moves,
+           m.share, m.sum, m.format, s.n, s.k, s.d);
   });
   move_points(s, rows, moves, false);
 }
