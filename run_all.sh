@@ -317,7 +317,7 @@ draw() {
   [[ -f results/latest/record.json ]] || stop "there is no results/latest/record.json: ./run_all.sh run makes it."
   step "Check and draw the record"
   if have_module numpy && have_module jsonschema_rs; then
-    logged results/latest/log/check.log "$python" plots/check.py results/latest/record.json ||
+    logged results/latest/log/check.log "$python" -m plots.check results/latest/record.json ||
       problem "the record does not keep to its schema (see results/latest/log/check.log)"
   else
     leave_out "the check of the record against its schema (${python:-python3} lacks numpy or jsonschema_rs)"
@@ -326,9 +326,9 @@ draw() {
     # The sources' figures from this machine's own record where it has a GPU, else from the committed ones.
     local of=()
     if has_gpu; then of=(results/latest/record.json); fi
-    logged results/latest/log/seeds.log "$python" plots/seeds.py "${of[@]}" --out results/latest/seeds ||
+    logged results/latest/log/seeds.log "$python" -m plots.seeds_page "${of[@]}" --out results/latest/seeds ||
       problem "the figures of the sources could not be drawn (see results/latest/log/seeds.log)"
-    logged results/latest/log/draw.log "$python" plots/draw.py results/latest/record.json --committed \
+    logged results/latest/log/draw.log "$python" -m plots.draw results/latest/record.json --committed \
       --out results/latest || problem "the drawing failed (see results/latest/log/draw.log)"
   else
     leave_out "the pictures (${python:-python3} lacks matplotlib)"

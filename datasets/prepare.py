@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns source files into what the C++ side maps: NAME.npy (N x D, C order, little-endian) and a NAME.json sidecar.
 
-    prepare.py [WORKLOAD-GLOB ...] [--cache DIR]     the catalogue's file-based workloads (all of them by default)
+    prepare.py [WORKLOAD-GLOB ...] [--cache DIR]     the workloads that are files (all of them by default)
     prepare.py convert IN [IN ...] OUT.npy [...]     files of your own; several are joined row by row
 
 A source file is looked for in the folders of LADDER_DATA (separated by ':'), in ../shared/datasets beside the checkout,
@@ -39,7 +39,7 @@ except ImportError as error:
     sys.exit(f"prepare.py: the Python package {error.name} is not installed; ./run_all.sh setup installs it into .venv")
 
 HERE = Path(__file__).resolve().parent
-CATALOGUE = HERE / "catalogue.json"
+WORKLOADS_FILE = HERE / "workloads.json"
 MADE_BY = "datasets/prepare.py 1"  # raise the number when the same source would give other bytes
 FETCH_SECONDS = 60  # for one file, altogether
 FETCH_BYTES = 1 << 30
@@ -220,11 +220,11 @@ def fetch(url: str, member: str) -> bytes:
         return archive.read(member)
 
 
-# -------------------------------------------------------------------------------------------------------- the catalogue
+# ------------------------------------------------------------------------------------------------------- workloads.json
 
 
-def load_catalogue() -> dict[str, Any]:
-    return json.loads(CATALOGUE.read_text(encoding="utf-8"))
+def load_workloads() -> dict[str, Any]:
+    return json.loads(WORKLOADS_FILE.read_text(encoding="utf-8"))
 
 
 def resolve(sources: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def is_current(path: Path, recipe: str) -> bool:
 def prepare(source: dict[str, Any], cache: Path, finder: Finder) -> str:
     """Makes one source's .npy and sidecar. Returns what was done, in words. Raises MissingError or ConvertError."""
     path = cache / source["data"]
-    # The recipe is part of the sidecar: a changed catalogue entry makes its file anew.
+    # The recipe is part of the sidecar: a changed entry of workloads.json makes its file anew.
     inputs = json.dumps([source["read"], source["origin"], source["n"], source["d"]], sort_keys=True)
     recipe = f"{MADE_BY}, recipe {hashlib.sha256(inputs.encode()).hexdigest()[:16]}"
     if is_current(path, recipe):
@@ -266,7 +266,7 @@ def prepare(source: dict[str, Any], cache: Path, finder: Finder) -> str:
     points = join(parts, every)
     if points.matrix.shape != (source["n"], source["d"]):
         raise ConvertError(
-            f"{path.name}: came out as {points.matrix.shape}, the catalogue says {source['n']} x {source['d']}"
+            f"{path.name}: came out as {points.matrix.shape}, workloads.json says {source['n']} x {source['d']}"
         )
     write_points(path, points, reader.dtype, sources, recipe)
     return f"made from {', '.join(dict.fromkeys(entry['from'] for entry in sources))}"
@@ -283,9 +283,9 @@ def join(parts: list[Points], every: int = 1) -> Points:
 
 
 def prepare_workloads(globs: Sequence[str], cache: Path) -> int:
-    catalogue = load_catalogue()
-    workloads = {workload["name"]: workload for workload in catalogue["workloads"]}
-    sources = {source["name"]: source for source in catalogue["sources"]}
+    document = load_workloads()
+    workloads = {workload["name"]: workload for workload in document["workloads"]}
+    sources = {source["name"]: source for source in document["sources"]}
     chosen = {}
     for glob in globs:
         names = fnmatch.filter(workloads, glob)

@@ -37,7 +37,7 @@ class ConvertError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """How to read a file. The catalogue's "read" objects and the options of `convert` are these fields."""
+    """How to read a file. The "read" objects of workloads.json and the options of `convert` are these fields."""
 
     format: str | None = None  # None: told from the file's first bytes
     delimiter: str | None = None  # csv: None is told from the first line

@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""Draws what records hold: `draw.py RECORD [RECORD...] --out DIR [--only FIGURE]`.
+"""Draws what records hold: `python -m plots.draw RECORD [RECORD...] --out DIR`.
 
 Every page is a PNG and an SVG; DIR/index.html lists them. Records made on one kind of machine are drawn together;
 those of others go into folders of their own: times of different machines do not belong in one figure. With --committed
@@ -17,44 +16,46 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import check
-import convergence
-import files
-import ladder
-import overview
-import photo
-import points
-import right
-import roof
-import roofline
-import scopes
-import shapes
-import sweep
-import tree
-import tuning
-import waterfall
-from choice import DEFAULT_DEVICES, Choice
-from record import DEVICES, SCOPES, Record, RecordError, committed, together
+from plots.figures import (
+    convergence,
+    image,
+    ladder,
+    overview,
+    per_workload,
+    percent_of_peak,
+    points,
+    roofline,
+    scopes,
+    shape_map,
+    simt_check,
+    sweep,
+    tree,
+    tuning,
+    waterfall,
+)
+from plots.lib import schema
+from plots.lib.options import DEFAULT_DEVICES, Options
+from plots.lib.record import DEVICES, SCOPES, Record, RecordError, committed, together
 
-Drawer = Callable[[Record, Path, Choice], tuple[list[tuple[str, str]], list[str]]]
+Drawer = Callable[[Record, Path, Options], tuple[list[tuple[str, str]], list[str]]]
 FIGURES: dict[str, Drawer] = {
     "overview": overview.draw,
     "ladder": ladder.draw,
     "waterfall": waterfall.draw,
     "tree": tree.draw,
     "roofline": roofline.draw,
-    "roof": roof.draw,
+    "roof": percent_of_peak.draw,
     "scopes": scopes.draw,
     "sweep": sweep.draw,
-    "map": shapes.draw,
+    "map": shape_map.draw,
     "tuning": tuning.draw,
-    "files": files.draw,
+    "files": per_workload.draw,
     "convergence": convergence.draw,
     "points": points.draw,
-    "photo": photo.draw,
+    "photo": image.draw,
 }
 MAIN_FIGURES = ("overview", "waterfall", "roofline", "roof")  # what a rung gained, and how far it is from the best
-SOURCES = "seeds"  # the folder of plots/seeds.py's pages beside the index
+SOURCES = "seeds"  # the folder of python -m plots.seeds_page's pages beside the index
 
 
 @dataclass
@@ -83,20 +84,20 @@ def folder_names(paths: list[Path]) -> list[str]:
     return names
 
 
-def draw_record(record: Record, out: Path, folder: str, only: list[str], choice: Choice) -> Section:
+def draw_record(record: Record, out: Path, folder: str, only: list[str], options: Options) -> Section:
     target = out / folder
     target.mkdir(parents=True, exist_ok=True)
-    section = Section(f"{record.names}: {record.footer()}", folder, [], [], table=right.table(record))
+    section = Section(f"{record.names}: {record.footer()}", folder, [], [], table=simt_check.table(record))
     if record.skipped:
         section.left_out.append(
             f"{record.skipped} rows that repeat a variant, workload, device and scope with other axes, another cache "
             "state or in another record: the first of each is drawn"
         )
-    left = [device for device in DEVICES if device not in choice.devices and record.rungs(device)]
+    left = [device for device in DEVICES if device not in options.devices and record.rungs(device)]
     if left:
         section.left_out.append(f"times on {', '.join(left)}: `--device {left[0]}` draws them")
     for name in only:
-        pages, left_out = FIGURES[name](record, target, choice)
+        pages, left_out = FIGURES[name](record, target, options)
         section.pages += pages
         section.left_out += left_out
     return section
@@ -105,9 +106,9 @@ def draw_record(record: Record, out: Path, folder: str, only: list[str], choice:
 def committed_sections(out: Path) -> list[Section]:
     """The main figures of the repository's records, on GPUs alone, a folder each."""
     found: list[Section] = []
-    for record in together([check.load(path) for path in committed()]):
+    for record in together([schema.load(path) for path in committed()]):
         folder = f"committed/{record.sources[0].path.parent.name}"
-        section = draw_record(record, out, folder, list(MAIN_FIGURES), Choice(devices=("cuda",)))
+        section = draw_record(record, out, folder, list(MAIN_FIGURES), Options(devices=("cuda",)))
         section.head = "" if found else "What a GPU shows: the records of this repository"
         found.append(section)
     return found
@@ -172,7 +173,7 @@ def main(argv: list[str] | None = None) -> int:
         help="where the records have no GPU times, the main figures of the repository's own come first",
     )
     arguments = parser.parse_args(argv)
-    choice = Choice(
+    options = Options(
         tuple(device for device in DEVICES if device in (arguments.device or DEFAULT_DEVICES)),
         tuple(arguments.scope),
         arguments.over,
@@ -181,7 +182,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     try:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        records = together([check.load(path) for path in arguments.records])
+        records = together([schema.load(path) for path in arguments.records])
         if arguments.workload:
             records = [record.only(arguments.workload) for record in records]
         for record in records:
@@ -189,7 +190,7 @@ def main(argv: list[str] | None = None) -> int:
                 print(f"together, being of one kind of machine: {record.names}")
         folders = folder_names([record.sources[0].path for record in records])
         sections = [
-            draw_record(record, arguments.out, folder, arguments.only or list(FIGURES), choice)
+            draw_record(record, arguments.out, folder, arguments.only or list(FIGURES), options)
             for record, folder in zip(records, folders, strict=True)
         ]
         if arguments.committed and not any(record.workloads_on("cuda") for record in records):

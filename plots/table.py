@@ -1,11 +1,10 @@
-#!/usr/bin/env python3
 """The README's table, from one record or several of one kind of machine.
 
-`table.py RECORD [RECORD...] --markdown` prints it: variants by workloads; median of an iteration, speedup over the
-root, percent of roof; and beside each variant what it gained over its base. With `--over base` the speedups in the
-cells are those. `table.py RECORD --update README.md` puts it between the marks <!-- ladder:table --> and
-<!-- /ladder:table -->; `--check README.md` exits 1 where the file says anything else. `--whole-run WORKLOAD` puts a
-sentence before it: the fastest run from host memory to host memory.
+`python -m plots.table RECORD [RECORD...] --markdown` prints it: variants by workloads; median of an iteration, speedup
+over the root, percent of roof; and beside each variant what it gained over its base. With `--over base` the speedups in
+the cells are those. `--update README.md` puts it between the marks <!-- ladder:table --> and <!-- /ladder:table -->;
+`--check README.md` exits 1 where the file says anything else. `--whole-run WORKLOAD` puts a sentence before it:
+the fastest run from host memory to host memory.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-import check
-from record import (
+from plots.lib import schema
+from plots.lib.record import (
     DAGGER,
     DEVICES,
     SCOPE_TITLES,
@@ -230,7 +229,7 @@ def main(argv: list[str] | None = None) -> int:
     what.add_argument("--update", type=Path, metavar="FILE", help="put the table between the marks of this file")
     what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where this file's table is another")
     arguments = parser.parse_args(argv)
-    record = merged([check.load(path) for path in arguments.records])
+    record = merged([schema.load(path) for path in arguments.records])
     head = f"{whole_run(record, arguments.whole_run)}\n\n" if arguments.whole_run else ""
     if arguments.workload:
         record = record.only(arguments.workload)
@@ -252,7 +251,7 @@ def main(argv: list[str] | None = None) -> int:
         more += "".join(f" --workload {quote(glob)}" for glob in arguments.workload)
         more += f" --whole-run {quote(arguments.whole_run)}" if arguments.whole_run else ""
         print(
-            f"{path}: its table is not that of {names}; run `plots/table.py {names}{more} --update {path}`.",
+            f"{path}: its table is not that of {names}; run `python -m plots.table {names}{more} --update {path}`.",
             file=sys.stderr,
         )
         return 1

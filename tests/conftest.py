@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from check import violations
+
+from plots.lib.schema import violations
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("LADDER_BUILD", ROOT / "build"))

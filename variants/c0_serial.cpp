@@ -7,7 +7,13 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void assign(State<T>& s) {
+struct Own {
+  host::Directions<T> directions;
+  host::Sums sums;
+};
+
+template <class T>
+void assign(Run<T, Own<T>>& s) {
   const T* c = host::compared_centroids(s);
   for (int i = 0; i < s.n; ++i) {
     const T* x = s.points + size_t(i) * s.d;
@@ -16,8 +22,8 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-void update(State<T>& s) {
-  auto& sums = s.template own<host::Sums>();
+void update(Run<T, Own<T>>& s) {
+  auto& sums = s.own.sums;
   sums.clear(s.k, s.d);
   for (int i = 0; i < s.n; ++i) {
     const T* x = s.points + size_t(i) * s.d;
@@ -27,12 +33,12 @@ void update(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = host::prepare_directions<T>,
-                           .upload = host::upload_directions<T>,
-                           .restart = host::restart<T>,
-                           .assign = assign<T>,
-                           .update = update<T>,
-                           .download = host::download<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = host::prepare_directions<T>,
+                                   .upload = host::upload_directions<T>,
+                                   .restart = host::restart<T>,
+                                   .assign = assign<T>,
+                                   .update = update<T>,
+                                   .download = host::download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "c0_serial", .base = "", .idea = "textbook Lloyd, one thread",

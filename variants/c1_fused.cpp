@@ -6,9 +6,15 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void iterate(State<T>& s) {
+struct Own {
+  host::Directions<T> directions;
+  host::Sums sums;
+};
+
+template <class T>
+void iterate(Run<T, Own<T>>& s) {
   const T* c = host::compared_centroids(s);
-  auto& sums = s.template own<host::Sums>();
+  auto& sums = s.own.sums;
   sums.clear(s.k, s.d);
   for (int i = 0; i < s.n; ++i) {
     const T* x = s.points + size_t(i) * s.d;
@@ -19,11 +25,11 @@ void iterate(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = host::prepare_directions<T>,
-                           .upload = host::upload_directions<T>,
-                           .restart = host::restart<T>,
-                           .iterate = iterate<T>,
-                           .download = host::download<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = host::prepare_directions<T>,
+                                   .upload = host::upload_directions<T>,
+                                   .restart = host::restart<T>,
+                                   .iterate = iterate<T>,
+                                   .download = host::download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "c1_fused", .base = "c0_serial", .idea = "assign and accumulate in one loop",

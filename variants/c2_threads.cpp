@@ -29,15 +29,22 @@ int nearest(const T* x, const T* features, int k, int padded, int d) {
 }
 
 template <class T>
-void iterate(State<T>& s) {
+struct Own {
+  host::Directions<T> directions;
+  std::vector<T> transposed;
+  std::vector<host::Sums> thread_sums;
+};
+
+template <class T>
+void iterate(Run<T, Own<T>>& s) {
   const T* c = host::compared_centroids(s);
-  auto& features = s.template own<std::vector<T>>();  // d x k rounded up to width: the centroids transposed
+  auto& features = s.own.transposed;  // d x k rounded up to width: the centroids transposed
   const int padded = blocks(s.k, width) * width;
   features.resize(size_t(padded) * s.d);
   for (int j = 0; j < s.k; ++j) {
     for (int f = 0; f < s.d; ++f) features[size_t(f) * padded + j] = c[size_t(j) * s.d + f];
   }
-  auto& thread = s.template own<std::vector<host::Sums>>();
+  auto& thread = s.own.thread_sums;
   thread.resize(omp_get_max_threads());
   for (auto& sums : thread) sums.clear(s.k, s.d);
 #pragma omp parallel
@@ -54,11 +61,11 @@ void iterate(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = host::prepare_directions<T>,
-                           .upload = host::upload_directions<T>,
-                           .restart = host::restart<T>,
-                           .iterate = iterate<T>,
-                           .download = host::download<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = host::prepare_directions<T>,
+                                   .upload = host::upload_directions<T>,
+                                   .restart = host::restart<T>,
+                                   .iterate = iterate<T>,
+                                   .download = host::download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "c2_threads", .base = "c1b_vectors", .idea = "all cores",

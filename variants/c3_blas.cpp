@@ -48,15 +48,23 @@ int nearest(const T* distance, int k) {
 }
 
 template <class T>
-void iterate(State<T>& s) {
+struct Own {
+  host::Directions<T> directions;
+  std::vector<T> transposed;
+  std::vector<host::Sums> thread_sums;
+  std::vector<std::vector<T>> distances;
+};
+
+template <class T>
+void iterate(Run<T, Own<T>>& s) {
   const T* c = host::compared_centroids(s);
-  auto& norm = s.template own<std::vector<T>>();  // k: |c|^2
+  auto& norm = s.own.transposed;  // k: |c|^2
   norm.assign(s.k, 0);
   for (int j = 0; j < s.k; ++j) {
     for (int f = 0; f < s.d; ++f) norm[j] += c[size_t(j) * s.d + f] * c[size_t(j) * s.d + f];
   }
-  auto& distances = s.template own<std::vector<std::vector<T>>>();  // one per thread: chunk x k
-  auto& thread = s.template own<std::vector<host::Sums>>();
+  auto& distances = s.own.distances;  // one per thread: chunk x k
+  auto& thread = s.own.thread_sums;
   distances.resize(omp_get_max_threads());
   thread.resize(omp_get_max_threads());
   for (auto& sums : thread) sums.clear(s.k, s.d);
@@ -81,11 +89,11 @@ void iterate(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = host::upload_directions<T>,
-                           .restart = host::restart<T>,
-                           .iterate = iterate<T>,
-                           .download = host::download<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = host::upload_directions<T>,
+                                   .restart = host::restart<T>,
+                                   .iterate = iterate<T>,
+                                   .download = host::download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "c3_blas", .base = "c2_threads", .idea = "scalar products as one matrix product, by OpenBLAS",

@@ -54,8 +54,8 @@ T squared_distance(const T* x, const T* c, int d) {
 
 /// A few iterations of k-means over the centroids, the paper's five. Any grouping gives the same labels.
 template <class T>
-void group_centroids(State<T>& s) {
-  auto& own = s.template own<Own<T>>();
+void group_centroids(Run<T, Own<T>>& s) {
+  auto& own = s.own;
   own.groups = yinyang_groups(s.k);
   own.group.assign(s.k, 0);
   std::vector<T> centre(size_t(own.groups) * s.d);
@@ -81,8 +81,8 @@ void group_centroids(State<T>& s) {
 }
 
 template <class T>
-void restart(State<T>& s) {
-  auto& own = s.template own<Own<T>>();
+void restart(Run<T, Own<T>>& s) {
+  auto& own = s.own;
   host::restart(s);
   group_centroids(s);
   own.drift.assign(s.k, 0);
@@ -148,8 +148,8 @@ int32_t label_point(const State<T>& s, Own<T>& own, int i, const Margin<T>& marg
 }
 
 template <class T>
-void iterate(State<T>& s) {
-  auto& own = s.template own<Own<T>>();
+void iterate(Run<T, Own<T>>& s) {
+  auto& own = s.own;
   const Margin<T> margin(s.d);
   own.thread.resize(omp_get_max_threads());
   for (auto& sums : own.thread) sums.clear(s.k, s.d);
@@ -176,7 +176,7 @@ void iterate(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{
+constexpr Phases<T, Own<T>> phases{
     .prepare = host::prepare<T>, .restart = restart<T>, .iterate = iterate<T>, .download = host::download<T>};
 }  // namespace
 

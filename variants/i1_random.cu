@@ -47,10 +47,16 @@ void initialise(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_draw<T>,
-                           .upload = upload_features<T>,
-                           .initialise = initialise<T>,
-                           .download = download_drawn<T>};
+struct Own {
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_draw<T>,
+                                   .upload = upload_features<T>,
+                                   .initialise = initialise<T>,
+                                   .download = download_drawn<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "i1_random", .base = "", .idea = "K random distinct points as the first centroids",

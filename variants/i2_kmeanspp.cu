@@ -29,8 +29,15 @@ __global__ void pick_kernel(const T* distance, const double* part, int32_t* chos
 }
 
 template <class T>
-void initialise(State<T>& s) {
-  const auto& own = s.template own<Weights<T>>();
+struct Own {
+  Rows<T> rows;
+  Sums sums;
+  Weights<T> weights;
+};
+
+template <class T>
+void initialise(Run<T, Own<T>>& s) {
+  const auto& own = s.own.weights;
   draw_first(s, Stream::kmeanspp);
   for (int t = 1; t < s.k; ++t) {
     distances_to(s, t - 1);
@@ -41,10 +48,10 @@ void initialise(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_weights<T>,
-                           .upload = upload_features<T>,
-                           .initialise = initialise<T>,
-                           .download = download_drawn<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_weights<T>,
+                                   .upload = upload_features<T>,
+                                   .initialise = initialise<T>,
+                                   .download = download_drawn<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "i2_kmeanspp", .base = "i1_random", .idea = "k-means++: far points are drawn more often",

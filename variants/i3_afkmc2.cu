@@ -20,11 +20,18 @@ struct Chain {
 };
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Chain<T> chain;
+  Rows<T> rows;
+  Sums sums;
+  Weights<T> weights;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_weights(s);
-  s.template own<Chain<T>>() = {s.template device<double>(s.n), s.template device<double>(1),
-                                s.template device<int32_t>(chain), s.template device<T>(chain),
-                                s.template device<int32_t>(1)};
+  s.own.chain = {s.template device<double>(s.n), s.template device<double>(1), s.template device<int32_t>(chain),
+                 s.template device<T>(chain), s.template device<int32_t>(1)};
 }
 
 /// One block: the mean of the distances, and from sums of pieces to where each piece begins.
@@ -120,9 +127,9 @@ __global__ void stand_in_kernel(int32_t* chosen, const int32_t* lowest, int t, i
 }
 
 template <class T>
-void initialise(State<T>& s) {
-  const auto& own = s.template own<Weights<T>>();
-  const auto& mine = s.template own<Chain<T>>();
+void initialise(Run<T, Own<T>>& s) {
+  const auto& own = s.own.weights;
+  const auto& mine = s.own.chain;
   const uint64_t seed = s.problem.seed;
   draw_first(s, Stream::afkmc2);
   distances_to(s, 0);
@@ -145,7 +152,7 @@ void initialise(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{
+constexpr Phases<T, Own<T>> phases{
     .prepare = prepare<T>, .upload = upload_features<T>, .initialise = initialise<T>, .download = download_drawn<T>};
 }  // namespace
 

@@ -22,9 +22,15 @@ __global__ void distance_kernel(const T* x, const T* c, T* distance, int n, int 
 }
 
 template <class T>
-void iterate(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
-  T* distance = s.template own<Matrix<T>>().distance;
+struct Own {
+  Matrix<T> matrix;
+  Sums sums;
+};
+
+template <class T>
+void iterate(Run<T, Own<T>>& s) {
+  const Sums& sums = s.own.sums;
+  T* distance = s.own.matrix.distance;
   launch(clear_clusters_kernel, blocks(s.k, 256), 256, 0, s.stream, sums.sum, sums.count, s.k, s.d);
   launch(distance_kernel<T>, dim3(blocks(s.n, side), blocks(s.k, side)), dim3(side, side), 0, s.stream, s.x, s.c,
          distance, s.n, s.k, s.d);
@@ -36,11 +42,11 @@ void iterate(State<T>& s) {
 std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_matrix(p, device); }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_matrix<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .iterate = iterate<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_matrix<T>,
+                                   .upload = upload_rows<T>,
+                                   .restart = restart_rows<T>,
+                                   .iterate = iterate<T>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "m1_distance_matrix", .base = "", .idea = "a K x N matrix of distances, one thread per pair",

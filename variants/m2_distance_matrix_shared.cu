@@ -31,9 +31,15 @@ __global__ void distance_kernel(const T* x, const T* c, T* distance, int n, int 
 }
 
 template <class T>
-void iterate(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
-  T* distance = s.template own<Matrix<T>>().distance;
+struct Own {
+  Matrix<T> matrix;
+  Sums sums;
+};
+
+template <class T>
+void iterate(Run<T, Own<T>>& s) {
+  const Sums& sums = s.own.sums;
+  T* distance = s.own.matrix.distance;
   launch(clear_clusters_kernel, blocks(s.k, 256), 256, 0, s.stream, sums.sum, sums.count, s.k, s.d);
   launch(distance_kernel<T>, dim3(blocks(s.n, side), blocks(s.k, side)), dim3(side, side), shared_bytes(s.d, sizeof(T)),
          s.stream, s.x, s.c, distance, s.n, s.k, s.d);
@@ -50,11 +56,11 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_matrix<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .iterate = iterate<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_matrix<T>,
+                                   .upload = upload_rows<T>,
+                                   .restart = restart_rows<T>,
+                                   .iterate = iterate<T>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "m2_distance_matrix_shared", .base = "m1_distance_matrix",

@@ -15,9 +15,14 @@ struct Least {
 };
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Least<T> least;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_device(s);
-  s.template own<Least<T>>().distance = s.template device<T>(s.n);
+  s.own.least.distance = s.template device<T>(s.n);
 }
 
 /// The centroids first .. first + k - 1 are in constant memory.
@@ -41,8 +46,8 @@ __global__ void assign_kernel(const T* x, T* least, int32_t* label, int first, i
 }
 
 template <class T>
-void assign(State<T>& s) {
-  T* least = s.template own<Least<T>>().distance;
+void assign(Run<T, Own<T>>& s) {
+  T* least = s.own.least.distance;
   const int chunk = int(constant_bytes / (s.d * sizeof(T)));
   for (int64_t first = 0; first < s.k; first += chunk) {
     const int k = int(std::min<int64_t>(chunk, s.k - first));
@@ -61,12 +66,12 @@ std::string refuse(const Shape& p, const Device&, const Axes&) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_on_host<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload_rows<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_on_host<T>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v02b_constant_chunks", .base = "v02_constant",

@@ -17,20 +17,25 @@ __global__ void sum_kernel(const T* x, const int32_t* label, double* sum, int* c
 }
 
 template <class T>
-void update(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
+struct Own {
+  Sums sums;
+};
+
+template <class T>
+void update(Run<T, Own<T>>& s) {
+  const Sums& sums = s.own.sums;
   clear_sums(s);
   launch(sum_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.label, sums.sum, sums.count, s.n, s.d);
   divide(s);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_sums<T>,
+                                   .upload = upload_rows<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign_points<T>,
+                                   .update = update<T>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v04_device_update", .base = "v03_pinned", .idea = "new centroids on the device, global atomics",

@@ -8,12 +8,17 @@ namespace {
 using namespace ladder;
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_sums<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update_shared<T, Layout::rows>,
-                           .download = download_rows<T>};
+struct Own {
+  Sums sums;
+};
+
+template <class T>
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_sums<T>,
+                                   .upload = upload_rows<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign_points<T>,
+                                   .update = update_shared<T, Layout::rows>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v05_shared_update", .base = "v04_device_update", .idea = "per-block sums in shared memory",

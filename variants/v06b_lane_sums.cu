@@ -9,12 +9,18 @@ namespace {
 using namespace ladder;
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_features<T>,
-                           .upload = upload_features<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_rows<T>};
+struct Own {
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_features<T>,
+                                   .upload = upload_features<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign_points<T>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v06b_lane_sums", .base = "v06_soa", .idea = "sums of its own for every lane",

@@ -44,12 +44,18 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_features<T>,
-                           .upload = upload_features<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_rows<T>};
+struct Own {
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_features<T>,
+                                   .upload = upload_features<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v07_shared_tiles", .base = "v06b_lane_sums", .idea = "centroids tile by tile in shared memory",

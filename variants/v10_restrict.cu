@@ -59,12 +59,18 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_features<T>,
-                           .upload = upload_features<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_rows<T>};
+struct Own {
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_features<T>,
+                                   .upload = upload_features<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v10_restrict", .base = "v09_unroll", .idea = "const __restrict__ pointers",

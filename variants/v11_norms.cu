@@ -48,7 +48,14 @@ __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, 
 }
 
 template <class T>
-void assign(State<T>& s) {
+struct Own {
+  Norms<T> norms;
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
+void assign(Run<T, Own<T>>& s) {
   constexpr int tile = 128 / sizeof(T);  // with 4 points, 128 of a thread's 255 registers hold distances
   compute_norms(s);
   int points = s.axis("points");
@@ -62,12 +69,12 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_norms<T>,
-                           .upload = upload_features<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_norms<T>,
+                                   .upload = upload_features<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v11_norms", .base = "v10_restrict", .idea = "norms once, one multiply-add per feature",

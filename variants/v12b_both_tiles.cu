@@ -87,18 +87,25 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 2 : 1)
 }
 
 template <class T>
-void assign(State<T>& s) {
+struct Own {
+  Norms<T> norms;
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
+void assign(Run<T, Own<T>>& s) {
   compute_norms(s);
   launch(assign_kernel<T>, blocks(s.n, tile), block, 0, s.stream, s.x, s.c, norms(s), s.label, s.n, s.k, s.d);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_norms<T>,
-                           .upload = upload_features<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_norms<T>,
+                                   .upload = upload_features<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v12b_both_tiles", .base = "v12_block_size",

@@ -59,9 +59,17 @@ struct Before {
 };
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Before<T> before;
+  Norms<T> norms;
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_norms(s);
-  s.template own<Before<T>>().c = s.template device<T>(size_t(s.k) * s.d);
+  s.own.before.c = s.template device<T>(size_t(s.k) * s.d);
 }
 
 /// One thread per point. The length is a double, so that the direction is rounded once.
@@ -76,7 +84,7 @@ __global__ void direction_kernel(T* x, int n, int d) {
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Own<T>>& s) {
   upload_features(s);
   launch(direction_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.n, s.d);
 }
@@ -108,9 +116,9 @@ __global__ void unit_kernel(const double* sum, const int* count, const T* before
 }
 
 template <class T>
-void update(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
-  T* before = s.template own<Before<T>>().c;
+void update(Run<T, Own<T>>& s) {
+  const Sums& sums = s.own.sums;
+  T* before = s.own.before.c;
   check(cudaMemcpyAsync(before, s.c, size_t(s.k) * s.d * sizeof(T), cudaMemcpyDeviceToDevice, s.stream),
         "keeping the centroids");
   update_any<T, Layout::features>(s);
@@ -118,7 +126,7 @@ void update(State<T>& s) {
 }
 
 template <class T>
-void assign(State<T>& s) {
+void assign(Run<T, Own<T>>& s) {
   constexpr int tile = 128 / sizeof(T);  // with 4 points, 128 of a thread's 255 registers hold distances
   launch(inverse_kernel<T>, blocks(int64_t(s.k) * 32, 256), 256, 0, s.stream, s.c, norms(s), s.k, s.d);
   const int block = s.axis("block");
@@ -134,12 +142,12 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update<T>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v12c_angular", .base = "v12_block_size", .idea = "spherical k-means: near is a small angle",

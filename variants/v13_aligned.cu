@@ -14,15 +14,22 @@ constexpr int most_threads = 1024;  // 64 registers each, enough for the distanc
 size_t padded(int d) { return size_t(blocks(d, width)) * width; }
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Norms<T> norms;
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_sums(s);
-  s.template own<Rows<T>>().points = s.x;  // where the points arrive, n x d
+  s.own.rows.points = s.x;  // where the points arrive, n x d
   s.x = s.template device<T>(padded(s.d) * s.n);
-  s.template own<Norms<T>>().c = s.template device<T>(s.k);
+  s.own.norms.c = s.template device<T>(s.k);
 }
 
 template <class T>
-void upload_padded(State<T>& s) {
+void upload_padded(Run<T, Own<T>>& s) {
   upload_features(s);
   check(cudaMemsetAsync(s.x + size_t(s.d) * s.n, 0, (padded(s.d) - s.d) * s.n * sizeof(T), s.stream),
         "padding the points");
@@ -68,7 +75,7 @@ __global__ void __launch_bounds__(most_threads / points)
 }
 
 template <class T>
-void assign(State<T>& s) {
+void assign(Run<T, Own<T>>& s) {
   constexpr int tile = 128 / sizeof(T);  // with 4 points, 128 of a thread's 255 registers hold distances
   compute_norms(s);
   const int block = s.axis("block");
@@ -83,12 +90,12 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload_padded<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload_padded<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v13_aligned", .base = "v12_block_size", .idea = "D padded with zeros to a multiple of 32",

@@ -24,9 +24,15 @@ struct Sparse {
 };
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Sparse<T> sparse;
+  Sums sums;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_sums(s);
-  auto& own = s.template own<Sparse<T>>();
+  auto& own = s.own.sparse;
   own.capacity = int64_t(s.n) * s.d * s.axis("percent") / 100;
   own.row_begin = s.template device<int64_t>(size_t(s.n) + 1);
   own.column = s.template device<int32_t>(own.capacity);
@@ -92,8 +98,8 @@ __global__ void fill_kernel(const T* x, const int64_t* row_begin, int32_t* colum
 }
 
 template <class T>
-void upload(State<T>& s) {
-  auto& own = s.template own<Sparse<T>>();
+void upload(Run<T, Own<T>>& s) {
+  auto& own = s.own.sparse;
   if (s.problem.sparse()) {
     own.used = s.problem.nnz <= own.capacity;
     if (!own.used) return upload_rows(s);
@@ -164,8 +170,8 @@ __global__ void assign_kernel(const int64_t* __restrict__ row_begin, const int32
 }
 
 template <class T>
-void assign(State<T>& s) {
-  const auto& own = s.template own<Sparse<T>>();
+void assign(Run<T, Own<T>>& s) {
+  const auto& own = s.own.sparse;
   if (!own.used) return assign_points(s);
   launch(centroids_kernel<T>, blocks(own.pitch, 32), 32, 0, s.stream, s.c, own.features, own.norm, s.k, own.pitch, s.d);
   launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, own.row_begin, own.column, own.value, own.features,
@@ -203,10 +209,10 @@ __global__ void sum_kernel(const int64_t* row_begin, const int32_t* column, cons
 }
 
 template <class T>
-void update(State<T>& s) {
-  const auto& own = s.template own<Sparse<T>>();
+void update(Run<T, Own<T>>& s) {
+  const auto& own = s.own.sparse;
   if (!own.used) return update_shared<T, Layout::rows>(s);
-  const Sums& sums = s.template own<Sums>();
+  const Sums& sums = s.own.sums;
   clear_sums(s);
   const size_t bytes = s.k * shared_bytes_per_cluster(s.d);
   const bool shared = bytes <= s.device_info.shared_bytes_optin;
@@ -218,12 +224,12 @@ void update(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update<T>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v14_csr", .base = "v05_shared_update", .idea = "zeros are left out: sparse rows",

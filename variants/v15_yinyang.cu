@@ -223,8 +223,14 @@ __global__ void decide_kernel(const int32_t* group, T* upper, const T* square, T
 }
 
 template <class T>
-void assign(State<T>& s) {
-  auto& y = s.template own<Yinyang<T>>();
+struct Own {
+  Sums sums;
+  Yinyang<T> yinyang;
+};
+
+template <class T>
+void assign(Run<T, Own<T>>& s) {
+  auto& y = s.own.yinyang;
   const bool known = y.done > 0;
   Counts* counts = y.counts + std::min(y.done++, counted - 1);
   if (known) {
@@ -252,12 +258,12 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_yinyang<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_yinyang<T>,
-                           .assign = assign<T>,
-                           .update = update_yinyang<T>,
-                           .download = download_yinyang<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_yinyang<T>,
+                                   .upload = upload_rows<T>,
+                                   .restart = restart_yinyang<T>,
+                                   .assign = assign<T>,
+                                   .update = update_yinyang<T>,
+                                   .download = download_yinyang<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v15_yinyang", .base = "v12_block_size",

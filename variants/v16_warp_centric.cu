@@ -10,9 +10,15 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Norms<T> norms;
+  Sums sums;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_sums(s);
-  s.template own<Norms<T>>().c = s.template device<T>(s.k);
+  s.own.norms.c = s.template device<T>(s.k);
 }
 
 template <class T>
@@ -34,19 +40,19 @@ __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, 
 }
 
 template <class T>
-void assign(State<T>& s) {
+void assign(Run<T, Own<T>>& s) {
   compute_norms(s);
   launch(assign_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, s.x, s.c, norms(s), s.label, s.n, s.k,
          s.d);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload_rows<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_any<T, Layout::rows>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload_rows<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_any<T, Layout::rows>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v16_warp_centric", .base = "v11_norms", .idea = "a warp per point, lanes over features",

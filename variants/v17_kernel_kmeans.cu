@@ -16,9 +16,17 @@ using namespace ladder;
 // ---- the kernel matrix
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  KernelMeans<T> kernel;
+#ifdef __CUDACC__
+  Libraries libraries;
+#endif
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_pinned(s);
-  auto& own = s.template own<KernelMeans<T>>();
+  auto& own = s.own.kernel;
   own.kernel = s.template device<T>(size_t(s.n) * s.n);
   own.distance = s.template device<T>(size_t(s.k) * s.n);
   own.norm = s.template device<T>(s.k);
@@ -53,24 +61,24 @@ __global__ void apply_kernel(Kernel kernel, T* matrix, const T* a_square, const 
 
 /// out (m x n) = factor times the kernel values of rows (m x d), whose squares come to `square` (m), and all points.
 template <class T>
-void kernel_values(State<T>& s, const T* rows, int m, T* square, T factor, T* out) {
+void kernel_values(Run<T, Own<T>>& s, const T* rows, int m, T* square, T factor, T* out) {
   launch(norms_kernel<T>, blocks(int64_t(m) * 32, 256), 256, 0, s.stream, rows, square, m, s.d);
   multiply(s, rows, m, out);
   launch(apply_kernel<T>, blocks(int64_t(m) * s.n, 256), 256, 0, s.stream, s.problem.kernel, out, square,
-         s.template own<KernelMeans<T>>().point_square, factor, m, s.n);
+         s.own.kernel.point_square, factor, m, s.n);
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Own<T>>& s) {
   upload_rows(s);
-  const auto& own = s.template own<KernelMeans<T>>();
+  const auto& own = s.own.kernel;
   kernel_values(s, s.x, s.n, own.point_square, T(1), own.kernel);
 }
 
 template <class T>
-void restart(State<T>& s) {
+void restart(Run<T, Own<T>>& s) {
   restart_rows(s);
-  s.template own<KernelMeans<T>>().from_centroids = true;
+  s.own.kernel.from_centroids = true;
 }
 
 // ---- assign
@@ -98,8 +106,8 @@ __global__ void nearest_kernel(const T* distance, const T* norm, const int* firs
 }
 
 template <class T>
-void assign(State<T>& s) {
-  const auto& own = s.template own<KernelMeans<T>>();
+void assign(Run<T, Own<T>>& s) {
+  const auto& own = s.own.kernel;
   if (own.from_centroids) {
     kernel_values(s, s.c, s.k, own.centroid_square, T(-2), own.distance);
     launch(centroid_norm_kernel<T>, blocks(s.k, 256), 256, 0, s.stream, s.problem.kernel, own.centroid_square, own.norm,
@@ -142,8 +150,8 @@ __global__ void mean_norm_kernel(const int* first, const int* member, const T* w
 }
 
 template <class T>
-void update(State<T>& s) {
-  auto& own = s.template own<KernelMeans<T>>();
+void update(Run<T, Own<T>>& s) {
+  auto& own = s.own.kernel;
   own.from_centroids = false;
   launch(members_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.label, own.first, own.member, own.weight, s.n, s.k);
   add_up(s);
@@ -162,12 +170,12 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart<T>,
-                           .assign = assign<T>,
-                           .update = update<T>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart<T>,
+                                   .assign = assign<T>,
+                                   .update = update<T>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 // Sums over points are those of the libraries, in the element type.

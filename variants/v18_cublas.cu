@@ -26,9 +26,17 @@ void check_blas(cublasStatus_t status, const char* what) {
 }
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Norms<T> norms;
+  Products<T> products;
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_norms(s);
-  auto& own = s.template own<Products<T>>();
+  auto& own = s.own.products;
   own.rows = int(std::clamp<size_t>(chunk_bytes / (s.k * sizeof(T)), 1, s.n));
   own.product = s.template device<T>(size_t(own.rows) * s.k);
   check_blas(cublasCreate(&own.handle), "making a cuBLAS handle");
@@ -37,15 +45,15 @@ void prepare(State<T>& s) {
 
 /// product (m x k, row-major) = points [first, first + m) times all centroids. cuBLAS counts by columns: to it product
 /// is k x m, the centroids are d x k, and the points, which lie feature by feature, are n x d.
-void multiply(State<float>& s, int first, int m) {
-  const auto& own = s.own<Products<float>>();
+void multiply(Run<float, Own<float>>& s, int first, int m) {
+  const auto& own = s.own.products;
   const float one = 1, zero = 0;
   check_blas(cublasSgemm(own.handle, CUBLAS_OP_T, CUBLAS_OP_T, s.k, m, s.d, &one, s.c, s.d, s.x + first, s.n, &zero,
                          own.product, s.k),
              "multiplying points and centroids");
 }
-void multiply(State<double>& s, int first, int m) {
-  const auto& own = s.own<Products<double>>();
+void multiply(Run<double, Own<double>>& s, int first, int m) {
+  const auto& own = s.own.products;
   const double one = 1, zero = 0;
   check_blas(cublasDgemm(own.handle, CUBLAS_OP_T, CUBLAS_OP_T, s.k, m, s.d, &one, s.c, s.d, s.x + first, s.n, &zero,
                          own.product, s.k),
@@ -74,8 +82,8 @@ __global__ void nearest_kernel(const T* __restrict__ product, const T* __restric
 }
 
 template <class T>
-void assign(State<T>& s) {
-  const auto& own = s.template own<Products<T>>();
+void assign(Run<T, Own<T>>& s) {
+  const auto& own = s.own.products;
   compute_norms(s);
   for (int first = 0; first < s.n; first += own.rows) {
     const int m = std::min(own.rows, s.n - first);
@@ -86,12 +94,12 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload_features<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload_features<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v18_cublas", .base = "v11_norms", .idea = "products by cuBLAS, then the least of each row",

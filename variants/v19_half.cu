@@ -65,11 +65,19 @@ __global__ void __launch_bounds__(most_threads / points)
 }
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Halves<T> halves;
+  Norms<T> norms;
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_norms(s);
-  auto& own = s.template own<Halves<T>>();
+  auto& own = s.own.halves;
   // A row of one feature takes a whole word as well: 4 bytes, no more than it took as it arrived.
-  own.x = reinterpret_cast<__half2*>(s.template own<Rows<T>>().points);
+  own.x = reinterpret_cast<__half2*>(s.own.rows.points);
   own.top = s.template device<int>(1);
 }
 
@@ -98,9 +106,9 @@ __global__ void round_kernel(const T* x, __half2* halves, T scale, int n, int d)
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Own<T>>& s) {
   upload_features(s);
-  auto& own = s.template own<Halves<T>>();
+  auto& own = s.own.halves;
   const int64_t count = int64_t(s.n) * s.d;
   check(cudaMemsetAsync(own.top, 0x80, sizeof(int), s.stream), "clearing the exponent");  // far below all
   launch(top_kernel<T>, int(std::min<int64_t>(blocks(count, 256), 8 * s.device_info.multiprocessors)), 256, 0, s.stream,
@@ -114,10 +122,10 @@ void upload(State<T>& s) {
 }
 
 template <class T>
-void assign(State<T>& s) {
+void assign(Run<T, Own<T>>& s) {
   constexpr int tile = 128 / sizeof(T);  // with 4 points, 128 of a thread's 255 registers hold distances
   compute_norms(s);
-  const auto& own = s.template own<Halves<T>>();
+  const auto& own = s.own.halves;
   const int block = s.axis("block");
   int points = s.axis("points");
   while (block * points > most_threads) points /= 2;
@@ -131,12 +139,12 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v19_half", .base = "v12_block_size", .idea = "distances from points stored as fp16",

@@ -110,10 +110,19 @@ __global__ void __launch_bounds__(block, MicroTile<T, each, block>::resident)
 }
 
 template <class T>
-void assign(State<T>& s) {
+struct Own {
+  Beyond overflow;
+  Norms<T> norms;
+  Rows<T> rows;
+  Sums sums;
+  Tiles<T> tiles;
+};
+
+template <class T>
+void assign(Run<T, Own<T>>& s) {
   compute_norms(s);
   tile_centroids(s);
-  const auto& tiles = s.template own<Tiles<T>>();
+  const auto& tiles = s.own.tiles;
   dispatch<8, 16>(tiles.points, [&]<int points>() {
     dispatch<128, 256>(tiles.block, [&]<int block>() {
       const size_t bytes = stages * step * (tiles.wide_points + tiles.wide_centroids) * sizeof(T);
@@ -125,12 +134,12 @@ void assign(State<T>& s) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_tiles<T>,
-                           .upload = upload_tiles<T>,
-                           .restart = restart_rows<T>,
-                           .assign = assign<T>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_rows<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_tiles<T>,
+                                   .upload = upload_tiles<T>,
+                                   .restart = restart_rows<T>,
+                                   .assign = assign<T>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v21_async_copy", .base = "v20_register_tile",

@@ -77,24 +77,33 @@ __global__ void __launch_bounds__(Tile::block, 1)
   label[begin + row] = winner;
 }
 
-void prepare(State<float>& s) {
+template <class T>
+struct Own {
+  Beyond overflow;
+  Norms<T> norms;
+  Rows<T> rows;
+  Split split;
+  Sums sums;
+};
+
+void prepare(Run<float, Own<float>>& s) {
   prepare_norms(s);
   prepare_square_range(s);
-  auto& own = s.own<Split>();
+  auto& own = s.own.split;
   const int64_t points = Tile::padded_rows(s.n), centroids = Tile::padded_columns(s.k);
   own = {take_half_rows(s, 2, points, s.d), take_half_rows(s, 2, centroids, s.d), s.device<float>(points),
          s.device<float>(centroids)};
 }
 
-void upload(State<float>& s) {
+void upload(Run<float, Own<float>>& s) {
   upload_features(s);
   refuse_square_range(s);
-  const auto& own = s.own<Split>();
-  split(s, s.own<Rows<float>>().points, own.x, own.x_factor, s.n, Tile::padded_rows(s.n));
+  const auto& own = s.own.split;
+  split(s, s.own.rows.points, own.x, own.x_factor, s.n, Tile::padded_rows(s.n));
 }
 
-void assign(State<float>& s) {
-  const auto& own = s.own<Split>();
+void assign(Run<float, Own<float>>& s) {
+  const auto& own = s.own.split;
   compute_norms(s);
   split(s, s.c, own.c, own.c_factor, s.k, Tile::padded_columns(s.k));
   launch(assign_kernel, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, own.x, own.c, own.x_factor,
@@ -106,12 +115,12 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
   return refuse_tensor_tiles<2>(device);
 }
 
-constexpr Phases<float> phases{.prepare = prepare,
-                               .upload = upload,
-                               .restart = restart_rows<float>,
-                               .assign = assign,
-                               .update = update_any<float, Layout::features>,
-                               .download = download_rows<float>};
+constexpr Phases<float, Own<float>> phases{.prepare = prepare,
+                                           .upload = upload,
+                                           .restart = restart_rows<float>,
+                                           .assign = assign,
+                                           .update = update_any<float, Layout::features>,
+                                           .download = download_rows<float>};
 }  // namespace
 
 // Of a row's largest value, 22 bits are kept, and of others what lies above its last one. A step of 16 features cuts a

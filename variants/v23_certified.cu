@@ -11,13 +11,21 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Rows<T> rows;
+  Sums sums;
+  certified::Certified<T> certified;
+  Recheck refinement;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_features(s);
   prepare_certified(s);
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Own<T>>& s) {
   upload_features(s);
   halve_points(s);
 }
@@ -25,12 +33,12 @@ void upload(State<T>& s) {
 std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_certified(p, device); }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_recheck<T>,
-                           .assign = assign_certified<T>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_recheck<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_recheck<T>,
+                                   .assign = assign_certified<T>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_recheck<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v23_certified", .base = "v22_tensor_split",

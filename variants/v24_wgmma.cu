@@ -12,13 +12,21 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Rows<T> rows;
+  Sums sums;
+  CertifiedInGroups<T> warpgroup;
+  Recheck refinement;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_features(s);
   prepare_in_groups(s);
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Own<T>>& s) {
   upload_features(s);
   halve_points_in_groups(s);
 }
@@ -26,12 +34,12 @@ void upload(State<T>& s) {
 std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_in_groups(p, device); }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_recheck<T>,
-                           .assign = assign_in_groups<T>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_recheck<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_recheck<T>,
+                                   .assign = assign_in_groups<T>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_recheck<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v24_wgmma", .base = "v23_certified",

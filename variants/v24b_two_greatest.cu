@@ -14,13 +14,22 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Rows<T> rows;
+  Sums sums;
+  CertifiedInGroups<T> warpgroup;
+  Recheck refinement;
+  Undecided undecided;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_features(s);
   prepare_in_groups<T, ByTwoGreatest>(s);
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Own<T>>& s) {
   upload_features(s);
   halve_points_in_groups(s);
 }
@@ -28,12 +37,12 @@ void upload(State<T>& s) {
 std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_in_groups(p, device); }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_recheck<T>,
-                           .assign = assign_in_groups<T, ByTwoGreatest>,
-                           .update = update_any<T, Layout::features>,
-                           .download = download_recheck<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_recheck<T>,
+                                   .assign = assign_in_groups<T, ByTwoGreatest>,
+                                   .update = update_any<T, Layout::features>,
+                                   .download = download_recheck<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v24b_two_greatest", .base = "v24_wgmma",

@@ -11,33 +11,41 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Rows<T> rows;
+  certified::Certified<T> certified;
+  Recheck refinement;
+  MovedSums incremental;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_pinned(s);
-  s.template own<Rows<T>>().points = s.x;
+  s.own.rows.points = s.x;
   prepare_certified(s);
   prepare_moved(s);
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Own<T>>& s) {
   upload_rows(s);
   halve_points(s);
   choose_format(s, s.x);
 }
 
 template <class T>
-void restart(State<T>& s) {
+void restart(Run<T, Own<T>>& s) {
   restart_recheck(s);
   restart_moved(s);
 }
 
 template <class T>
-void update(State<T>& s) {
+void update(Run<T, Own<T>>& s) {
   update_moved(s, s.x);
 }
 
 template <class T>
-void download(State<T>& s) {
+void download(Run<T, Own<T>>& s) {
   fetch_moves(s);
   download_recheck(s);
   tell_moves(s);
@@ -46,12 +54,12 @@ void download(State<T>& s) {
 std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_certified(p, device); }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart<T>,
-                           .assign = assign_certified<T>,
-                           .update = update<T>,
-                           .download = download<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart<T>,
+                                   .assign = assign_certified<T>,
+                                   .update = update<T>,
+                                   .download = download<T>};
 }  // namespace
 
 LADDER_VARIANT(

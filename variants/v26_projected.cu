@@ -16,35 +16,43 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Rows<T> rows;
+  certified::Certified<T> certified;
+  Recheck refinement;
+  MovedSums incremental;
+  Few filter;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_pinned(s);
-  s.template own<Rows<T>>().points = s.x;
+  s.own.rows.points = s.x;
   prepare_certified(s);
   prepare_moved(s);
   if (wants_few(s)) prepare_few(s, s.axis("width"), s.axis("width") == by_pilot);
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Own<T>>& s) {
   upload_rows(s);
   halve_points(s);
-  if (s.template own<Few>().directions.at)
-    project_points(s, s.template own<certified::Certified<T>>().view, s.axis("width"));
+  if (s.own.filter.directions.at) project_points(s, s.own.certified.view, s.axis("width"));
   choose_format(s, s.x);
 }
 
 template <class T>
-void assign(State<T>& s) {
-  const auto& few = s.template own<Few>();
+void assign(Run<T, Own<T>>& s) {
+  const auto& few = s.own.filter;
   if (few.width == 0) return assign_certified(s);
   Doubts* const doubts = next_doubts(s);
   Contest* const contest = contest_of(s, doubts);
-  assign_by_few(s, s.template own<certified::Certified<T>>().view, contest, doubts);
+  assign_by_few(s, s.own.certified.view, contest, doubts);
   assign_listed(s, few.left, &contest->listed, doubts);
 }
 
 template <class T>
-void update(State<T>& s) {
+void update(Run<T, Own<T>>& s) {
   update_moved(s, s.x);
 }
 
@@ -54,12 +62,12 @@ std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_contested<T>,
-                           .assign = assign<T>,
-                           .update = update<T>,
-                           .download = download_contested<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_contested<T>,
+                                   .assign = assign<T>,
+                                   .update = update<T>,
+                                   .download = download_contested<T>};
 }  // namespace
 
 LADDER_VARIANT(

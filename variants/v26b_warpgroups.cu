@@ -16,9 +16,20 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own {
+  Rows<T> rows;
+  CertifiedInGroups<T> warpgroup;
+  Recheck refinement;
+  Undecided undecided;
+  Gathered gathered;
+  MovedSums incremental;
+  Few filter;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_pinned(s);
-  s.template own<Rows<T>>().points = s.x;
+  s.own.rows.points = s.x;
   prepare_in_groups<T, ByBoundColumns>(s);
   prepare_moved(s);
   prepare_gathered(s, wants_few(s));
@@ -26,27 +37,26 @@ void prepare(State<T>& s) {
 }
 
 template <class T>
-void upload(State<T>& s) {
+void upload(Run<T, Own<T>>& s) {
   upload_rows(s);
   halve_points_in_groups<ByBoundColumns>(s);
-  if (s.template own<Few>().directions.at)
-    project_points(s, s.template own<CertifiedInGroups<T>>().view, s.axis("width"));
+  if (s.own.filter.directions.at) project_points(s, s.own.warpgroup.view, s.axis("width"));
   choose_format(s, s.x);
   upload_gathered(s);
 }
 
 template <class T>
-void assign(State<T>& s) {
-  const auto& few = s.template own<Few>();
+void assign(Run<T, Own<T>>& s) {
+  const auto& few = s.own.filter;
   if (few.width == 0) return assign_all(s);
   Doubts* const doubts = next_doubts(s);
   Contest* const contest = contest_of(s, doubts);
-  assign_by_few<ByWarpgroups>(s, s.template own<CertifiedInGroups<T>>().view, contest, doubts);
+  assign_by_few<ByWarpgroups>(s, s.own.warpgroup.view, contest, doubts);
   assign_gathered(s, few.left, &contest->listed, doubts);
 }
 
 template <class T>
-void update(State<T>& s) {
+void update(Run<T, Own<T>>& s) {
   update_moved(s, s.x);
 }
 
@@ -56,12 +66,12 @@ std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload<T>,
-                           .restart = restart_contested<T>,
-                           .assign = assign<T>,
-                           .update = update<T>,
-                           .download = download_contested<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload<T>,
+                                   .restart = restart_contested<T>,
+                                   .assign = assign<T>,
+                                   .update = update<T>,
+                                   .download = download_contested<T>};
 }  // namespace
 
 LADDER_VARIANT(

@@ -14,23 +14,28 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void assign(State<T>& s) {
+struct Own : Contested<T> {
+  RowBounds bounds;
+};
+
+template <class T>
+void assign(Run<T, Own<T>>& s) {
   assign_bounded(s, false);
 }
 
 template <class T>
-void update(State<T>& s) {
+void update(Run<T, Own<T>>& s) {
   move_points(s, s.x, list_moved(s));
   step_to_means(s);
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_bounded<T>,
-                           .upload = upload_contested<T>,
-                           .restart = restart_bounded<T>,
-                           .assign = assign<T>,
-                           .update = update<T>,
-                           .download = download_contested<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_bounded<T>,
+                                   .upload = upload_contested<T>,
+                                   .restart = restart_bounded<T>,
+                                   .assign = assign<T>,
+                                   .update = update<T>,
+                                   .download = download_contested<T>};
 }  // namespace
 
 LADDER_VARIANT(

@@ -11,12 +11,18 @@ namespace {
 using namespace ladder;
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_ordered<T>,
-                           .upload = upload_contested<T>,
-                           .restart = restart_ordered<T>,
-                           .assign = assign_ordered<T>,
-                           .update = update_ordered<T>,
-                           .download = download_contested<T>};
+struct Own : Contested<T> {
+  RowBounds bounds;
+  Ordered order;
+};
+
+template <class T>
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_ordered<T>,
+                                   .upload = upload_contested<T>,
+                                   .restart = restart_ordered<T>,
+                                   .assign = assign_ordered<T>,
+                                   .update = update_ordered<T>,
+                                   .download = download_contested<T>};
 }  // namespace
 
 LADDER_VARIANT(

@@ -13,12 +13,19 @@ namespace {
 using namespace ladder;
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare_overlapped<T>,
-                           .upload = upload_overlapped<T>,
-                           .restart = restart_overlapped<T>,
-                           .assign = assign_ordered<T>,
-                           .update = update_ordered<T>,
-                           .download = download_overlapped<T>};
+struct Own : Contested<T> {
+  RowBounds bounds;
+  Ordered order;
+  Pieces<T> chunks;
+};
+
+template <class T>
+constexpr Phases<T, Own<T>> phases{.prepare = prepare_overlapped<T>,
+                                   .upload = upload_overlapped<T>,
+                                   .restart = restart_overlapped<T>,
+                                   .assign = assign_ordered<T>,
+                                   .update = update_ordered<T>,
+                                   .download = download_overlapped<T>};
 }  // namespace
 
 LADDER_VARIANT(

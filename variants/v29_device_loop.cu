@@ -14,24 +14,32 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own : Contested<T> {
+  RowBounds bounds;
+  Ordered order;
+  Pieces<T> chunks;
+  DeviceLoop loop;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_overlapped(s);
   prepare_loop(s);
 }
 
 template <class T>
-void solve(State<T>& s) {
+void solve(Run<T, Own<T>>& s) {
   solve_contested(s, [&] { assign_ordered(s), update_ordered(s); });
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload_overlapped<T>,
-                           .restart = restart_overlapped<T>,
-                           .assign = assign_ordered<T>,
-                           .update = update_ordered<T>,
-                           .solve = solve<T>,
-                           .download = download_overlapped<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload_overlapped<T>,
+                                   .restart = restart_overlapped<T>,
+                                   .assign = assign_ordered<T>,
+                                   .update = update_ordered<T>,
+                                   .solve = solve<T>,
+                                   .download = download_overlapped<T>};
 }  // namespace
 
 LADDER_VARIANT(

@@ -16,24 +16,33 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own : Contested<T> {
+  RowBounds bounds;
+  Ordered order;
+  Pieces<T> chunks;
+  DeviceLoop loop;
+  FirstAhead eager;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_first_ahead(s);
   prepare_loop(s);
 }
 
 template <class T>
-void solve(State<T>& s) {
+void solve(Run<T, Own<T>>& s) {
   solve_contested(s, [&] { assign_first_ahead(s), update_ordered(s); });
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload_first_ahead<T>,
-                           .restart = restart_first_ahead<T>,
-                           .assign = assign_first_ahead<T>,
-                           .update = update_ordered<T>,
-                           .solve = solve<T>,
-                           .download = download_first_ahead<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload_first_ahead<T>,
+                                   .restart = restart_first_ahead<T>,
+                                   .assign = assign_first_ahead<T>,
+                                   .update = update_ordered<T>,
+                                   .solve = solve<T>,
+                                   .download = download_first_ahead<T>};
 }  // namespace
 
 LADDER_VARIANT(

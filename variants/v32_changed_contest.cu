@@ -18,27 +18,37 @@ namespace {
 using namespace ladder;
 
 template <class T>
-void prepare(State<T>& s) {
+struct Own : Contested<T> {
+  RowBounds bounds;
+  Ordered order;
+  Pieces<T> chunks;
+  DeviceLoop loop;
+  FirstAhead eager;
+  ChangedContest active;
+};
+
+template <class T>
+void prepare(Run<T, Own<T>>& s) {
   prepare_first_ahead(s);
-  s.template own<MovedSums>().touched = take_touched(s, s.k);
-  s.template own<Ordered>().standing.share = s.axis("stands");
+  s.own.incremental.touched = take_touched(s, s.k);
+  s.own.order.standing.share = s.axis("stands");
   prepare_changed_contest(s);
   prepare_loop(s);
 }
 
 template <class T>
-void solve(State<T>& s) {
+void solve(Run<T, Own<T>>& s) {
   solve_contested(s, [&] { assign_first_ahead<T, ChangedContestants>(s), update_changed_contest(s); });
 }
 
 template <class T>
-constexpr Phases<T> phases{.prepare = prepare<T>,
-                           .upload = upload_first_ahead<T, ChangedContestants>,
-                           .restart = restart_changed_contest<T>,
-                           .assign = assign_first_ahead<T, ChangedContestants>,
-                           .update = update_changed_contest<T>,
-                           .solve = solve<T>,
-                           .download = download_first_ahead<T>};
+constexpr Phases<T, Own<T>> phases{.prepare = prepare<T>,
+                                   .upload = upload_first_ahead<T, ChangedContestants>,
+                                   .restart = restart_changed_contest<T>,
+                                   .assign = assign_first_ahead<T, ChangedContestants>,
+                                   .update = update_changed_contest<T>,
+                                   .solve = solve<T>,
+                                   .download = download_first_ahead<T>};
 }  // namespace
 
 LADDER_VARIANT(

@@ -34,7 +34,7 @@ double log_of(double median_ms) {
   return std::log(median_ms);
 }
 
-Comparison judge(double log_ratio, double error, int freedom, double margin) {
+Comparison comparison_of(double log_ratio, double error, int freedom, double margin) {
   Comparison c;
   const double reach = student_t(0.05, freedom) * error;
   c.ratio = std::exp(log_ratio);
@@ -97,7 +97,7 @@ Summary summarise(std::span<const double> samples) {
           quantile_of_sorted(sorted, 0.75)};
 }
 
-StopRule::Verdict StopRule::judge(std::span<const double> samples_ms, double elapsed_seconds) const {
+StopRule::Verdict StopRule::verdict(std::span<const double> samples_ms, double elapsed_seconds) const {
   const auto count = samples_ms.size();
   const auto least = size_t(std::max(1, min_samples));
   const double seconds = std::accumulate(samples_ms.begin(), samples_ms.end(), 0.0) / 1000;
@@ -191,7 +191,7 @@ Comparison compare_interleaved(std::span<const SessionMedian> sessions, double m
   const double effect = (sv - sp * pv / pp) / free;
   const double residue = std::max(0.0, vv - pv * pv / pp - effect * effect * free);
   const int freedom = int(sessions.size()) - 3;
-  return judge(effect, std::sqrt(residue / freedom / free), freedom, margin);
+  return comparison_of(effect, std::sqrt(residue / freedom / free), freedom, margin);
 }
 
 Estimate estimate_of_samples(std::span<const double> samples_ms) {
@@ -219,7 +219,7 @@ Estimate estimate_of_sessions(std::span<const double> medians_ms) {
 
 Comparison compare_apart(const Estimate& base, const Estimate& candidate, double scatter, double margin) {
   const double variance = base.error * base.error + candidate.error * candidate.error + 2 * scatter * scatter;
-  return judge(log_of(candidate.median_ms) - log_of(base.median_ms), std::sqrt(variance), tail_freedom, margin);
+  return comparison_of(log_of(candidate.median_ms) - log_of(base.median_ms), std::sqrt(variance), tail_freedom, margin);
 }
 
 std::optional<double> scatter_of_repeats(std::span<const std::vector<double>> rows_ms) {

@@ -52,7 +52,7 @@ struct StopRule {
   /// the number of samples doubled. capped: a limit was reached first.
   enum class Verdict { more, settled, steady, capped };
   /// samples in milliseconds, in the order they were taken; `elapsed_seconds` since the first one began.
-  Verdict judge(std::span<const double> samples_ms, double elapsed_seconds) const;
+  Verdict verdict(std::span<const double> samples_ms, double elapsed_seconds) const;
 };
 const char* to_string(StopRule::Verdict verdict);
 

@@ -8,9 +8,9 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "commands/commands.hpp"
-#include "sessions/child.hpp"
-#include "sessions/devices.hpp"
-#include "sessions/session.hpp"
+#include "runner/child.hpp"
+#include "runner/devices.hpp"
+#include "runner/session.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -135,9 +135,9 @@ int check(const CheckWords& words) {
     throw Error(fmt::format("there is no variant '{}' in {}: `ladder list` shows them all", words.id,
                             (source_folder() / words.folder).string()));
   if (source.extension() == ".py")
-    throw Error(
-        fmt::format("{} is Python: `ladder run` judges its results, and there is no code here to sanitize", words.id));
-  std::vector<Workload> workloads = choose_workloads(load_catalogue(), words.workloads);
+    throw Error(fmt::format("{} is Python: `ladder run` validates its results, and there is no code here to sanitize",
+                            words.id));
+  std::vector<Workload> workloads = choose_workloads(load_workloads(), words.workloads);
   catch_interrupts();
   const Scratch scratch;
   const bool gpu = words.device == "cuda";

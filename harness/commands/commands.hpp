@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "catalogue/variants.hpp"
-#include "catalogue/workloads.hpp"
+#include "workloads/variants.hpp"
+#include "workloads/workloads.hpp"
 
 namespace ladder {
 

@@ -12,8 +12,8 @@
 #include "base/files.hpp"
 #include "base/statistics.hpp"
 #include "commands/commands.hpp"
-#include "sessions/child.hpp"
-#include "sessions/devices.hpp"
+#include "runner/child.hpp"
+#include "runner/devices.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;

@@ -10,9 +10,9 @@
 #include "base/text.hpp"
 #include "commands/commands.hpp"
 #include "records/profile.hpp"
-#include "sessions/child.hpp"
-#include "sessions/devices.hpp"
-#include "sessions/profile.hpp"
+#include "runner/child.hpp"
+#include "runner/devices.hpp"
+#include "runner/profile.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -191,7 +191,7 @@ std::vector<Diagnosis> find_data(const std::string& python) {
   const auto add = [](std::vector<std::string>& names, const std::string& name) {
     if (names.empty() || names.back() != name) names.push_back(name);
   };
-  for (const Workload& w : load_catalogue()) {
+  for (const Workload& w : load_workloads()) {
     if (w.family.ends_with("_tiny")) continue;  // parts of the others, and of no lesson
     // "not prepared yet: run datasets/prepare.py 'NAME'" differs by its name alone.
     if (w.missing.empty())

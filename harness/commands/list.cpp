@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "commands/commands.hpp"
-#include "sessions/devices.hpp"
+#include "runner/devices.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -147,7 +147,7 @@ Command list_command(CLI::App& app) {
             std::vector<Variant> variants = find_variants(module_folders(o->folders));
             need_bases(variants);
             const json all = {{"variants", variants_as_json(variants)},
-                              {"workloads", workloads_as_json(load_catalogue())},
+                              {"workloads", workloads_as_json(load_workloads())},
                               {"devices", find_devices()}};
             if (o->as_json)
               std::cout << all.dump(1) << "\n";

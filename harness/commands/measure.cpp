@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "commands/commands.hpp"
-#include "sessions/devices.hpp"
+#include "runner/devices.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -68,7 +68,7 @@ void add_measure_options(CLI::App& command, MeasureWords& words) {
 
 void add_data_options(CLI::App& command, MeasureWords& words, CLI::Option* workloads) {
   auto* data =
-      command.add_option("--data", words.own_data, "A .npy file of one's own, N x D, instead of the catalogue");
+      command.add_option("--data", words.own_data, "A .npy file of one's own, N x D, instead of a named workload");
   command.add_option("--k", words.k, "Clusters, for --data")->needs(data);
   command
       .add_option("--init", words.init, "Initial centroids for --data, K x D (.npy); default: random distinct points")
@@ -108,7 +108,7 @@ std::vector<Workload> find_problems(MeasureWords& words) {
   words.options.insist = !words.own_data.empty();
   std::vector<Workload> problems;
   if (words.own_data.empty()) {
-    problems = choose_workloads(load_catalogue(), words.workloads);
+    problems = choose_workloads(load_workloads(), words.workloads);
     mark_named(problems, words.workloads);
     return problems;
   }

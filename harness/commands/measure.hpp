@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "catalogue/variants.hpp"
-#include "catalogue/workloads.hpp"
-#include "sessions/session.hpp"
+#include "runner/session.hpp"
+#include "workloads/variants.hpp"
+#include "workloads/workloads.hpp"
 
 namespace ladder {
 

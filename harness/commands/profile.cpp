@@ -8,10 +8,10 @@
 #include "commands/commands.hpp"
 #include "records/metrics.hpp"
 #include "records/profile.hpp"
-#include "sessions/child.hpp"
-#include "sessions/devices.hpp"
-#include "sessions/profile.hpp"
-#include "sessions/run.hpp"
+#include "runner/child.hpp"
+#include "runner/devices.hpp"
+#include "runner/profile.hpp"
+#include "runner/run.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -83,9 +83,9 @@ int cannot(const std::string& why, const ProfileWords& words) {
   return 1;
 }
 
-/// The workloads on which a variant may be profiled where nobody says which: the catalogue's lessons in their order.
+/// The workloads on which a variant may be profiled without --workload: the lessons of workloads.json in their order.
 std::vector<Workload> workloads_for_lessons() {
-  std::vector<Workload> chosen, all = load_catalogue();
+  std::vector<Workload> chosen, all = load_workloads();
   for (const std::string& name : lesson_workloads()) {
     for (const Workload& w : all) {
       if (w.name == name && w.missing.empty()) chosen.push_back(w);
@@ -175,7 +175,7 @@ int profile(ProfileWords words) {
   if (variants.empty()) throw Error("none of the chosen variants has kernels of its own for a GPU: choose others");
   hash_modules(variants);
   const std::vector<Workload> workloads =
-      words.workload.empty() ? workloads_for_lessons() : choose_workloads(load_catalogue(), words.workload);
+      words.workload.empty() ? workloads_for_lessons() : choose_workloads(load_workloads(), words.workload);
 
   catch_interrupts();
   const std::vector<std::string> known = known_metrics(o.ncu, run.ordinal);
@@ -238,7 +238,7 @@ Command profile_command(CLI::App& app, const std::vector<std::string>& argv) {
   command->add_flag("--all", words->all, "Every variant with kernels of its own");
   command->add_option("--workload,--workloads", words->workload,
                       "Each variant is profiled on the first of these that it takes (default: `lessons` of "
-                      "datasets/catalogue.json)");
+                      "datasets/workloads.json)");
   command->add_option("--scopes", words->scopes,
                       "Scopes, with commas between them (default: one for each phase; the solve where it shows there)");
   command

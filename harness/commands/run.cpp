@@ -8,8 +8,8 @@
 #include "commands/measure.hpp"
 #include "records/record.hpp"
 #include "records/tuned.hpp"
-#include "sessions/interleave.hpp"
-#include "sessions/run.hpp"
+#include "runner/interleave.hpp"
+#include "runner/run.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;

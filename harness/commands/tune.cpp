@@ -7,8 +7,8 @@
 #include "commands/measure.hpp"
 #include "records/record.hpp"
 #include "records/tuned.hpp"
-#include "sessions/run.hpp"
-#include "sessions/tune.hpp"
+#include "runner/run.hpp"
+#include "runner/tune.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;

@@ -15,7 +15,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <typeindex>
+#include <type_traits>
 #include <vector>
 
 #include "problem.hpp"
@@ -92,13 +92,6 @@ class Resources {
     allocations_.emplace_back(new E[std::max<size_t>(1, count)], [](void* q) { delete[] static_cast<E*>(q); });
     return static_cast<E*>(allocations_.back().get());
   }
-  /// The variant's own struct, made on first use, one per run.
-  template <class E>
-  E& own() {
-    auto& slot = owned_[std::type_index(typeid(E))];
-    if (!slot) slot = std::make_shared<E>();
-    return *static_cast<E*>(slot.get());
-  }
   size_t device_bytes() const { return device_bytes_; }
 
   // ---- several GPUs (Card::gpus)
@@ -167,12 +160,11 @@ class Resources {
   }
 
   std::vector<std::shared_ptr<void>> allocations_;
-  std::map<std::type_index, std::shared_ptr<void>> owned_;
   std::vector<std::shared_ptr<void>> streams_;  // of the GPUs after the first, made on first use
   size_t device_bytes_ = 0;
 };
 
-/// What one run of a variant holds.
+/// What the harness and a variant share about one run.
 template <class T>
 struct State : Resources {
   const Problem<T>& problem;
@@ -195,8 +187,30 @@ struct State : Resources {
 
   State(const Problem<T>& p, const Device& dev)
       : Resources(dev), problem(p), n(p.n), k(p.k), d(p.d), points(p.points), csr(p.csr) {}
+  virtual ~State() = default;
   /// The value of a tuning axis that the card declares.
   int axis(const std::string& name) const { return axes[name]; }
+};
+
+/// The state of a variant that keeps none of its own.
+struct Stateless {};
+
+/// A run of a variant that keeps state of its own: one struct, composed of the structs of the parts that it uses. A
+/// part that needs a struct of type X names the member it expects: s.own.sums.
+template <class T, class Own>
+struct Run : State<T> {
+  using State<T>::State;
+  Own own;
+};
+
+/// One entry of a variant's table: a function of State<T>, or of the variant's Run<T, Own>.
+template <class T, class Own>
+struct PhaseEntry {
+  void (*plain)(State<T>&) = nullptr;
+  void (*with_own)(Run<T, Own>&) = nullptr;
+  constexpr PhaseEntry(std::nullptr_t = nullptr) {}
+  constexpr PhaseEntry(void (*f)(State<T>&)) : plain(f) {}
+  constexpr PhaseEntry(void (*f)(Run<T, Own>&)) : with_own(f) {}
 };
 
 /// One function per phase; a null phase is one the variant does not have. In the order of their calls:
@@ -212,18 +226,54 @@ struct State : Resources {
 ///             that belong to the centroids before its last update, and fills s.reassigned. It may have its steps
 ///             beside it: the harness follows and times these, and has whole runs done by solve
 ///   download  labels (row order) and centroids (row-major) to s.result
-template <class T>
+template <class T, class Own = Stateless>
 struct Phases {
-  using Phase = void (*)(State<T>&);
-  Phase prepare = nullptr;
-  Phase upload = nullptr;
-  Phase restart = nullptr;
-  Phase initialise = nullptr;
-  Phase assign = nullptr;
-  Phase update = nullptr;
-  Phase iterate = nullptr;
-  Phase solve = nullptr;
-  Phase download = nullptr;
+  PhaseEntry<T, Own> prepare, upload, restart, initialise, assign, update, iterate, solve, download;
+};
+
+/// A phase as the harness calls it, whatever state the variant keeps.
+template <class T>
+class Phase {
+ public:
+  Phase() = default;
+  /// S: State<T>, or a struct derived from it, which PhaseTable::make makes.
+  template <class S>
+  Phase(void (*function)(S&)) {
+    if (!function) return;
+    function_ = reinterpret_cast<void (*)()>(function);
+    call_ = [](void (*f)(), State<T>& s) { reinterpret_cast<void (*)(S&)>(f)(static_cast<S&>(s)); };
+  }
+  template <class Own>
+  Phase(const PhaseEntry<T, Own>& entry) : Phase(entry.plain ? Phase(entry.plain) : Phase(entry.with_own)) {}
+  explicit operator bool() const { return function_ != nullptr; }
+  void operator()(State<T>& s) const { call_(function_, s); }
+
+ private:
+  void (*function_)() = nullptr;
+  void (*call_)(void (*)(), State<T>&) = nullptr;
+};
+
+/// A variant's Phases without the type of its state, and how a run of it is made.
+template <class T>
+struct PhaseTable {
+  Phase<T> prepare, upload, restart, initialise, assign, update, iterate, solve, download;
+  std::unique_ptr<State<T>> (*make)(const Problem<T>&, const Device&) = nullptr;
+
+  PhaseTable() = default;
+  template <class Own>
+  PhaseTable(const Phases<T, Own>& p)
+      : prepare(p.prepare),
+        upload(p.upload),
+        restart(p.restart),
+        initialise(p.initialise),
+        assign(p.assign),
+        update(p.update),
+        iterate(p.iterate),
+        solve(p.solve),
+        download(p.download),
+        make([](const Problem<T>& problem, const Device& device) -> std::unique_ptr<State<T>> {
+          return std::make_unique<Run<T, Own>>(problem, device);
+        }) {}
   explicit operator bool() const { return assign || iterate || solve || initialise; }
 };
 
@@ -269,11 +319,11 @@ struct Card {
   /// can. Asked where the problem is to be solved, with the device current. What it says of an element type that has no
   /// phases is told, too.
   std::string (*refuse)(const Shape&, const Device&, const Axes&) = nullptr;
-  Phases<float> f32 = {};
-  Phases<double> f64 = {};
+  PhaseTable<float> f32 = {};
+  PhaseTable<double> f64 = {};
 
   template <class T>
-  const Phases<T>& phases() const {
+  const PhaseTable<T>& phases() const {
     if constexpr (sizeof(T) == 4)
       return f32;
     else

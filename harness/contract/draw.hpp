@@ -1,5 +1,5 @@
 // The numbers that `initialise` draws with, on host and device alike. Which number picks which row: see
-// judge/initialise.hpp.
+// validation/initialise.hpp.
 #pragma once
 #include "../base/philox.hpp"
 

@@ -102,24 +102,6 @@ void launch(A&&...) requires(!detail::begins_as_a_launch<A...>) {
       "not what stands here; A are those given");
 }
 
-/// The same, with all blocks under way together, so that cooperative_groups::this_grid().sync() works. The grid must
-/// fit: at most cudaOccupancyMaxActiveBlocksPerMultiprocessor() blocks per multiprocessor.
-template <class... P, class... A>
-void launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream,
-                        A&&... args) {
-  cudaLaunchAttribute cooperative{};
-  cooperative.id = cudaLaunchAttributeCooperative;
-  cooperative.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = dynamic_shared_bytes;
-  config.stream = stream;
-  config.attrs = &cooperative;
-  config.numAttrs = 1;
-  detail::launch_with(kernel, config, std::forward<A>(args)...);
-}
-
 /// The dynamic shared memory of the launch, 16-byte aligned; every call gives the same memory.
 template <class T>
 __device__ T* dynamic_shared() {

@@ -55,7 +55,7 @@ std::string to_string(const Stop& stop);
 /// The inverse; throws Error with the rule's grammar where the text is not one.
 Stop stop_rule(const std::string& text);
 
-/// How `initialise` draws its centroids. Which number picks which row: judge/initialise.hpp.
+/// How `initialise` draws its centroids. Which number picks which row: validation/initialise.hpp.
 enum class Draws {
   nothing,   ///< there is no such phase
   uniform,   ///< k random distinct points: those of the harness's own draw

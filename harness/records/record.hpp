@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "catalogue/workloads.hpp"
+#include "workloads/workloads.hpp"
 
 namespace ladder {
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "catalogue/variants.hpp"
-#include "catalogue/workloads.hpp"
 #include "protocol/events.hpp"
+#include "workloads/variants.hpp"
+#include "workloads/workloads.hpp"
 
 namespace ladder {
 

@@ -52,7 +52,7 @@ class Table {
       place.rows[row.at("scope")] = &row;
       place.tuned = place.tuned || row.value("tuned", false);
       base_[row.at("variant")] = row.at("base");
-      with_roof_ = with_roof_ || row.value("roof_percent", json()).is_number();
+      with_roof_percent_ = with_roof_percent_ || row.value("roof_percent", json()).is_number();
       with_right_ = with_right_ || (row.at("device") == "simt" && row.at("median_ms").is_number());
     }
     choose_scopes();
@@ -121,7 +121,7 @@ class Table {
   }
 
   int speedup_columns() const { return std::max(with_base_ + with_root_, int(with_right_)); }
-  size_t cell_width() const { return size_t(10 + 7 * speedup_columns() + 5 * with_roof_); }
+  size_t cell_width() const { return size_t(10 + 7 * speedup_columns() + 5 * with_roof_percent_); }
 
   std::string head() const {
     const std::string blank = fmt::format("{:<{}} {:<{}} {:<4}", "", workloads_, "", names_, "");
@@ -132,12 +132,12 @@ class Table {
     if (with_base_) columns += fmt::format("{:>7}", "base");
     if (with_root_) columns += fmt::format("{:>7}", "root");
     if (with_right_ && !with_base_ && !with_root_) columns += fmt::format("{:>7}", "");
-    if (with_roof_) columns += fmt::format("{:>5}", "roof");
+    if (with_roof_percent_) columns += fmt::format("{:>5}", "roof");
     for (size_t i = 0; i < scopes_.size(); ++i) text += columns;
     text += "\nms: the median";
     if (with_base_) text += "; base: so many times faster than its base";
     if (with_root_) text += "; root: than the root of its tree";
-    if (with_roof_) text += "; roof: share of what this device can do at most";
+    if (with_roof_percent_) text += "; roof: share of what this device can do at most";
     if (with_right_ && !options_.brief)
       text += "\nsimt: a GPU's source on the CPU; that it is right counts, its time says nothing of a GPU";
     return text + "\n*: launch-bound, nothing at all takes a tenth of it or more\n";
@@ -198,11 +198,11 @@ class Table {
     std::string text = fmt::format("{:>9.4g}{:1}", *ms, row.value("launch_bound", false) ? "*" : "");
     if (line.device == "simt") {
       if (options_.grey) text = "\x1b[90m" + text + "\x1b[0m";
-      return text + fmt::format("{:>{}}", "right", 7 * speedup_columns()) + std::string(5 * with_roof_, ' ');
+      return text + fmt::format("{:>{}}", "right", 7 * speedup_columns()) + std::string(5 * with_roof_percent_, ' ');
     }
     if (with_base_) text += fmt::format("{:>7}", times(over_base(line, scope)));
     if (with_root_) text += fmt::format("{:>7}", times(over_root(line, scope)));
-    if (with_roof_) {
+    if (with_roof_percent_) {
       const json roof = row.value("roof_percent", json());
       text += fmt::format("{:>5}", roof.is_number() ? fmt::format("{:.0f}%", roof.get<double>()) : "");
     }
@@ -271,8 +271,8 @@ class Table {
   std::vector<Line> lines_;
   std::map<std::string, std::string> base_;
   std::vector<std::string> scopes_;
-  bool with_base_ = false, with_root_ = false, with_roof_ = false;  ///< columns of each scope
-  bool with_right_ = false;                                         ///< where the CPU device says "right"
+  bool with_base_ = false, with_root_ = false, with_roof_percent_ = false;  ///< columns of each scope
+  bool with_right_ = false;                                                 ///< where the CPU device says "right"
   size_t names_ = 12, workloads_ = 12;
 };
 

@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "catalogue/variants.hpp"
-#include "catalogue/workloads.hpp"
+#include "workloads/variants.hpp"
+#include "workloads/workloads.hpp"
 
 namespace ladder {
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "contract/launch.cuh"
-#include "worker/stock.hpp"
+#include "worker/device_helpers.hpp"
 
 namespace ladder {
 namespace {
@@ -56,7 +56,7 @@ class Bench {
   double best(int times, const std::function<void()>& work) {
     double least = 1e300;
     for (int i = 0; i < times; ++i) {
-      stock::keep_busy(50e-6, stream);
+      device_helpers::keep_busy(50e-6, stream);
       check(cudaEventRecord(begin_, stream), "recording an event");
       work();
       check(cudaEventRecord(end_, stream), "recording an event");

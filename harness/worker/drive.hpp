@@ -12,8 +12,8 @@
 #include "base/parallel.hpp"
 #include "contract/contract.hpp"
 #include "protocol/request.hpp"
+#include "worker/device_helpers.hpp"
 #include "worker/memory_watch.hpp"
-#include "worker/stock.hpp"
 
 namespace ladder {
 
@@ -72,7 +72,7 @@ class Driver {
       check(cudaMallocHost(reinterpret_cast<void**>(&changed_now_), sizeof *changed_now_), "page-locking a word");
       memory_.emplace();
     }
-    s_.emplace(problem_, device_);
+    s_ = phases_.make(problem_, device_);
     s_->stream = stream_;
     s_->axes = axes;
     s_->result = {label_.data(), centroids_.data()};
@@ -100,7 +100,7 @@ class Driver {
   const Problem<T>& problem() const { return problem_; }
   State<T>& state() { return *s_; }
   const Card& card() const { return card_; }
-  const Phases<T>& phases() const { return phases_; }
+  const PhaseTable<T>& phases() const { return phases_; }
   const Device& device() const { return device_; }
   cudaStream_t stream() const { return stream_; }
   bool host_memory() const { return device_.host_memory; }
@@ -125,7 +125,7 @@ class Driver {
 
   // ------------------------------------------------------------------------------------------------------- one phase
 
-  void call(typename Phases<T>::Phase phase) {
+  void call(const Phase<T>& phase) {
     if (phase) phase(*s_);
   }
   void synchronize() {
@@ -146,7 +146,7 @@ class Driver {
     if (host_memory())
       std::fill_n(s_->label, s_->n, -1);
     else
-      stock::poison_labels(s_->label, s_->n, stream_);
+      device_helpers::poison_labels(s_->label, s_->n, stream_);
   }
   void poison_result() {
     synchronize();
@@ -200,7 +200,7 @@ class Driver {
     if (host_memory())
       std::fill_n(s_->chosen, s_->k, -1);
     else
-      stock::poison_labels(s_->chosen, s_->k, stream_);
+      device_helpers::poison_labels(s_->chosen, s_->k, stream_);
   }
   void initialise(uint64_t seed) {
     ready_to_draw(seed);
@@ -216,7 +216,7 @@ class Driver {
     if (host_memory())
       std::fill_n(previous_, s_->n, -1);
     else
-      stock::poison_labels(previous_, s_->n, stream_);
+      device_helpers::poison_labels(previous_, s_->n, stream_);
   }
   /// Back to where a solve begins.
   void restart(int at_offset) {
@@ -240,7 +240,7 @@ class Driver {
     }
     const unsigned long long* count = s_->changed;
     if (!count) {
-      stock::count_changed(s_->label, previous_, s_->n, changed_, stream_);
+      device_helpers::count_changed(s_->label, previous_, s_->n, changed_, stream_);
       count = &changed_->result;
     }
     check(cudaMemcpyAsync(changed_now_, count, sizeof *changed_now_, cudaMemcpyDeviceToHost, stream_),
@@ -284,16 +284,16 @@ class Driver {
   Problem<T> problem_;
   const Device& device_;
   const Card& card_;
-  const Phases<T>& phases_;
+  const PhaseTable<T>& phases_;
   std::vector<T> centroids_twice_;              // 2 K x D
   std::vector<T> own_initial_;                  // K x D, where the caller chose them
   std::vector<int32_t> label_, previous_host_;  // what result points at, where the variant does not say otherwise
   std::vector<T> centroids_;
-  std::optional<State<T>> s_;
+  std::unique_ptr<State<T>> s_;
   std::optional<MemoryWatch> memory_;
   cudaStream_t stream_ = nullptr;
   int32_t* previous_ = nullptr;  // labels at the last count; on the device, or previous_host_
-  stock::Changed* changed_ = nullptr;
+  device_helpers::Changed* changed_ = nullptr;
   unsigned long long* changed_now_ = nullptr;  // page-locked: what the stop rule looks at in each iteration
   double prepare_seconds_ = 0;
 };

@@ -13,11 +13,11 @@
 #include <thread>
 
 #include "worker/ceilings.hpp"
+#include "worker/device_helpers.hpp"
 #include "worker/module.hpp"
 #include "worker/peer.hpp"
 #include "worker/sampler.hpp"
 #include "worker/session.hpp"
-#include "worker/stock.hpp"
 
 namespace {
 using namespace ladder;
@@ -108,7 +108,7 @@ json probe(int ordinal) {
   unsigned long long *on_device = nullptr, cycles_and_ns[2] = {};
   check(cudaSetDevice(ordinal), fmt::format("choosing device {}", ordinal));
   check(cudaMalloc(reinterpret_cast<void**>(&on_device), sizeof cycles_and_ns), "taking device memory");
-  stock::measure_clock(on_device, nullptr);
+  device_helpers::measure_clock(on_device, nullptr);
   check(cudaMemcpy(cycles_and_ns, on_device, sizeof cycles_and_ns, cudaMemcpyDeviceToHost), "running a kernel");
   cudaFree(on_device);
   const auto [cycles, ns] = cycles_and_ns;

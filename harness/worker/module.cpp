@@ -35,9 +35,9 @@ namespace {
 
 /// What a variant can be asked for: the phases that have a scope of their own.
 template <class T>
-void add_phases(const Phases<T>& phases, nlohmann::json& names) {
-  const auto add = [&](const char* name, bool there) {
-    if (there && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+void add_phases(const PhaseTable<T>& phases, nlohmann::json& names) {
+  const auto add = [&](const char* name, const Phase<T>& phase) {
+    if (phase && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   };
   add("initialise", phases.initialise);
   add("assign", phases.assign);

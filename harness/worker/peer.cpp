@@ -171,15 +171,15 @@ std::optional<Place> file_behind(const void* memory) {
 
 // --------------------------------------------------------------------------------------------------------- one run
 
-/// What one State of a peer holds on this side.
+/// What a run of a peer holds on this side.
 template <class T>
-struct Run {
+struct PeerState {
   std::shared_ptr<Peer> peer;
   int id = 0;
   std::optional<Shared> shared, points;
   T* centroids = nullptr;  // the initial ones, where Python reads them
 
-  ~Run() {
+  ~PeerState() {
     if (!peer || id == 0) return;
     try {
       peer->ask({{"call", "release"}, {"run", id}});
@@ -187,6 +187,8 @@ struct Run {
     }
   }
 };
+template <class T>
+using PeerRun = Run<T, PeerState<T>>;
 
 json rule_of(const Stop& stop) {
   static const char* const rules[] = {"reassigned", "exact", "fixed"};
@@ -197,16 +199,13 @@ json rule_of(const Stop& stop) {
 }
 
 template <class T>
-json request(const char* call, State<T>& s) {
-  return {{"call", call},
-          {"run", s.template own<Run<T>>().id},
-          {"stop", rule_of(s.problem.stop)},
-          {"seed", s.problem.seed}};
+json request(const char* call, PeerRun<T>& s) {
+  return {{"call", call}, {"run", s.own.id}, {"stop", rule_of(s.problem.stop)}, {"seed", s.problem.seed}};
 }
 
 template <class T>
-void ask(const char* call, State<T>& s) {
-  const json reply = s.template own<Run<T>>().peer->ask(request(call, s));
+void ask(const char* call, PeerRun<T>& s) {
+  const json reply = s.own.peer->ask(request(call, s));
   for (const json& count : reply.at("reassigned")) s.reassigned.push_back(count);
   for (const auto& [name, counts] : reply.at("counters").items()) {
     std::vector<int64_t>& all = s.counters[name];
@@ -215,8 +214,8 @@ void ask(const char* call, State<T>& s) {
 }
 
 template <class T>
-void prepare(State<T>& s) {
-  auto& run = s.template own<Run<T>>();
+void prepare(PeerRun<T>& s) {
+  auto& run = s.own;
   run.peer = current;
   run.id = current->next_run();
 
@@ -256,31 +255,31 @@ void prepare(State<T>& s) {
 }
 
 template <class T>
-void restart(State<T>& s) {
-  std::memcpy(s.template own<Run<T>>().centroids, s.problem.centroids, size_t(s.k) * s.d * sizeof(T));
+void restart(PeerRun<T>& s) {
+  std::memcpy(s.own.centroids, s.problem.centroids, size_t(s.k) * s.d * sizeof(T));
   ask("restart", s);
 }
 
 /// From the shared memory to where the harness wants it; before, Python's own download, where it has one.
 template <class T, bool own>
-void download(State<T>& s) {
+void download(PeerRun<T>& s) {
   if (own) ask("download", s);
   std::memcpy(s.result.label, s.label, s.n * sizeof(int32_t));
   std::memcpy(s.result.centroids, s.c, size_t(s.k) * s.d * sizeof(T));
 }
 
 template <class T>
-Phases<T> phases(const std::vector<std::string>& of_file) {
+PhaseTable<T> phases(const std::vector<std::string>& of_file) {
   const auto has = [&](const char* phase) { return std::find(of_file.begin(), of_file.end(), phase) != of_file.end(); };
-  Phases<T> p;
+  Phases<T, PeerState<T>> p;
   p.prepare = prepare<T>;
   p.restart = restart<T>;
-  if (has("upload")) p.upload = [](State<T>& s) { ask("upload", s); };
-  if (has("initialise")) p.initialise = [](State<T>& s) { ask("initialise", s); };
-  if (has("assign")) p.assign = [](State<T>& s) { ask("assign", s); };
-  if (has("update")) p.update = [](State<T>& s) { ask("update", s); };
-  if (has("iterate")) p.iterate = [](State<T>& s) { ask("iterate", s); };
-  if (has("solve")) p.solve = [](State<T>& s) { ask("solve", s); };
+  if (has("upload")) p.upload = +[](PeerRun<T>& s) { ask("upload", s); };
+  if (has("initialise")) p.initialise = +[](PeerRun<T>& s) { ask("initialise", s); };
+  if (has("assign")) p.assign = +[](PeerRun<T>& s) { ask("assign", s); };
+  if (has("update")) p.update = +[](PeerRun<T>& s) { ask("update", s); };
+  if (has("iterate")) p.iterate = +[](PeerRun<T>& s) { ask("iterate", s); };
+  if (has("solve")) p.solve = +[](PeerRun<T>& s) { ask("solve", s); };
   p.download = has("download") ? download<T, true> : download<T, false>;
   return p;
 }

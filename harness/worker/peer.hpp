@@ -1,6 +1,6 @@
 // A peer: somebody else's k-means (scikit-learn, PyTorch, ...) as a variant. It is one Python file with a card and the
-// phases of contract.hpp; here it becomes a Card like that of a compiled module, so that sessions drive, time and judge
-// it like every other variant.
+// phases of contract.hpp; here it becomes a Card like that of a compiled module, so that sessions drive, time and
+// validate it like every other variant.
 //
 // Each phase is one request to a Python process and one reply (peer.py): some 50 microseconds on the host's clock, in
 // every timed phase (tests/runner/test_peers.py measures it). That is little in a solve, and most of an `assign` of a

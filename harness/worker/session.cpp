@@ -9,13 +9,13 @@
 
 #include "base/clock.hpp"
 #include "base/npy.hpp"
-#include "judge/csr.hpp"
-#include "judge/reference.hpp"
 #include "protocol/scopes.hpp"
+#include "validation/csr.hpp"
+#include "validation/reference.hpp"
 #include "worker/drive.hpp"
-#include "worker/follow.hpp"
 #include "worker/module.hpp"
 #include "worker/time.hpp"
+#include "worker/validate_solve.hpp"
 
 namespace ladder {
 namespace {
@@ -53,16 +53,16 @@ class Session {
     }
     doing("prepare and upload");
     Driver<T> driver(problem(), device_, card_, axes_);
-    Follower<T> follower(driver, request_, begin_seconds_);
+    SolveValidator<T> validator(driver, request_, begin_seconds_);
     doing("validation");
-    driver.watch_memory([&] { follower.follow(whole()); });
+    driver.watch_memory([&] { validator.validate(whole()); });
     SessionResult result;
-    if (follower.ok() && !request_.dump.empty()) {
-      if (!follower.drawn().empty()) dump_initial(follower.drawn().data());
-      if (follower.no_solve().empty() && !follower.final_labels().empty()) dump(follower), result.dumped = true;
+    if (validator.ok() && !request_.dump.empty()) {
+      if (!validator.drawn().empty()) dump_initial(validator.drawn().data());
+      if (validator.no_solve().empty() && !validator.final_labels().empty()) dump(validator), result.dumped = true;
     }
-    if (follower.ok()) {
-      Timer<T> timer(driver, follower, request_, begin_seconds_);
+    if (validator.ok()) {
+      Timer<T> timer(driver, validator, request_, begin_seconds_);
       for (const std::string& scope : request_.scopes) {
         const Scope& which = scope_named(scope);
         if (request_.check_only) {
@@ -74,17 +74,17 @@ class Session {
         }
         doing(scope);
         report_(event("timed", request_.profile ? timer.profile(which) : timer.time(which)));
-        if (!follower.ok()) break;
+        if (!validator.ok()) break;
       }
       const bool timed = !request_.profile && !request_.check_only;
-      if (follower.ok() && follower.iterations() && wanted("solve") && timed) {
+      if (validator.ok() && validator.iterations() && wanted("solve") && timed) {
         doing("iterations one by one");
         result.iteration_ms = timer.time_iterations();
       }
     }
     doing("last check");
-    if (follower.ok()) follower.check_first_step("of all");
-    follower.fill(result);
+    if (validator.ok()) validator.check_first_step("of all");
+    validator.fill(result);
     result.axes = axes_.value;
     result.prepare_ms = driver.prepare_seconds() * 1e3;
     // On a GPU the first session of a process pays for what the driver keeps for all: in a check they would differ by
@@ -92,7 +92,7 @@ class Session {
     if (!device_.host_memory && !(request_.check_only && device_.kind == DeviceKind::cuda))
       result.peak_device_bytes = driver.peak_bytes();
     report_(event("result", result));
-    return follower.ok();
+    return validator.ok();
   }
 
  private:
@@ -162,7 +162,7 @@ class Session {
   /// A CPU can be asked for work that takes it days. Iterations on a few points, and on more, tell what all would take,
   /// before anything is begun.
   std::string too_slow() {
-    const Phases<T>& phases = card_.phases<T>();
+    const PhaseTable<T>& phases = card_.phases<T>();
     if (device_.kind == DeviceKind::cuda || !(phases.assign || phases.iterate)) return "";
     const Problem<T>& p = problem();
     const int steps = p.stop.rule == Stop::Rule::fixed ? p.stop.iterations : 20;
@@ -191,15 +191,15 @@ class Session {
     fs::create_directories(dir);
     write_npy((dir / "initial_centroids.npy").string(), centroids, {size_t(problem().k), size_t(problem().d)});
   }
-  void dump(const Follower<T>& follower) {
+  void dump(const SolveValidator<T>& validator) {
     const fs::path dir = request_.dump;
     const Problem<T>& p = problem();
     dump_initial(p.centroids);
-    write_npy((dir / "labels.npy").string(), follower.final_labels().data(), {size_t(p.n)});
+    write_npy((dir / "labels.npy").string(), validator.final_labels().data(), {size_t(p.n)});
     if (!p.kernel)
-      write_npy((dir / "centroids.npy").string(), follower.final_centroids().data(), {size_t(p.k), size_t(p.d)});
+      write_npy((dir / "centroids.npy").string(), validator.final_centroids().data(), {size_t(p.k), size_t(p.d)});
     SessionResult result;
-    follower.fill(result);
+    validator.fill(result);
     std::ofstream out(dir / "inertia.txt.part");
     out.precision(17);
     out << result.validation.inertia << "\n";

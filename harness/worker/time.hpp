@@ -17,18 +17,18 @@
 #include "protocol/events.hpp"
 #include "protocol/request.hpp"
 #include "protocol/scopes.hpp"
+#include "worker/device_helpers.hpp"
 #include "worker/drive.hpp"
-#include "worker/follow.hpp"
 #include "worker/sampler.hpp"
-#include "worker/stock.hpp"
+#include "worker/validate_solve.hpp"
 
 namespace ladder {
 
 template <class T>
 class Timer {
  public:
-  Timer(Driver<T>& driver, Follower<T>& follower, const Request& request, double begin_seconds)
-      : run_(driver), follower_(follower), request_(request), begin_seconds_(begin_seconds) {
+  Timer(Driver<T>& driver, SolveValidator<T>& validator, const Request& request, double begin_seconds)
+      : run_(driver), validator_(validator), request_(request), begin_seconds_(begin_seconds) {
     if (run_.host_memory()) return;
     check(cudaMalloc(reinterpret_cast<void**>(&clock_), 2 * sizeof *clock_), "taking device memory");
     if (request_.cold) check(cudaMalloc(&evict_, evict_bytes), "taking device memory");
@@ -48,7 +48,7 @@ class Timer {
   /// Why there is nothing to time in this scope; empty where there is.
   std::string refusal(const Scope& scope) const {
     const std::string why = missing(scope);
-    return why.empty() && scope.whole ? follower_.no_solve() : why;
+    return why.empty() && scope.whole ? validator_.no_solve() : why;
   }
 
   Timed time(const Scope& scope) {
@@ -56,7 +56,7 @@ class Timer {
     row.scope = scope.name;
     const double deadline = begin_seconds_ + 0.9 * request_.time_limit;
     row.reason = refusal(scope);
-    if (row.reason.empty() && scope.whole && now_seconds() + follower_.solve_seconds() > deadline)
+    if (row.reason.empty() && scope.whole && now_seconds() + validator_.solve_seconds() > deadline)
       row.reason = "no time left in the session for a solve: raise --time-limit";
     if (!row.reason.empty()) return row;
 
@@ -103,10 +103,10 @@ class Timer {
       row.reason = "the SM clock stayed below " + std::to_string(int(floor)) + " MHz after " +
                    std::to_string(row.retries) + " retries: let the GPU cool, or give it to this run alone";
     }
-    follower_.check_sample(row.scope, row);
-    if (!follower_.ok()) {
+    validator_.check_sample(row.scope, row);
+    if (!validator_.ok()) {
       row.status = "invalid";
-      row.reason = follower_.fault();
+      row.reason = validator_.fault();
     }
     return row;
   }
@@ -128,10 +128,10 @@ class Timer {
     row.verdict = "asked";
     row.samples_ms = {seconds * 1e3};
     row.median_ms = seconds * 1e3;
-    follower_.check_sample(row.scope, row);
-    if (!follower_.ok()) {
+    validator_.check_sample(row.scope, row);
+    if (!validator_.ok()) {
       row.status = "invalid";
-      row.reason = follower_.fault();
+      row.reason = validator_.fault();
     }
     return row;
   }
@@ -141,7 +141,7 @@ class Timer {
   std::vector<double> time_iterations() {
     std::vector<double> ms;
     if (!run_.step_by_step() || run_.phases().solve) return ms;
-    run_.restart(follower_.next_offset());
+    run_.restart(validator_.next_offset());
     run_.solve([&](auto step) { ms.push_back(std::stod(short_text(measure(false, spin_, step) * 1e3))); });
     return ms;
   }
@@ -149,7 +149,7 @@ class Timer {
  private:
   /// Why this variant has no such scope; empty where it has.
   std::string missing(const Scope& scope) const {
-    const Phases<T>& phases = run_.phases();
+    const PhaseTable<T>& phases = run_.phases();
     const auto is = [&](const char* name) { return scope.name == name; };
     const bool steps = run_.step_by_step();
     if (is("upload")) return phases.upload ? "" : "the points are read where they lie: there is no upload";
@@ -187,7 +187,7 @@ class Timer {
       run_.synchronize();
       return now_seconds() - begin;
     }
-    if (spin > 0) stock::keep_busy(spin, run_.stream());
+    if (spin > 0) device_helpers::keep_busy(spin, run_.stream());
     check(cudaEventRecord(begin_, run_.stream()), "recording an event");
     const double begin = now_seconds();
     work();
@@ -201,9 +201,9 @@ class Timer {
   }
 
   double sample_once(const Scope& scope, Timed& row) {
-    const Phases<T>& phases = run_.phases();
+    const PhaseTable<T>& phases = run_.phases();
     const auto is = [&](const char* name) { return scope.name == name; };
-    const int offset = follower_.next_offset();
+    const int offset = validator_.next_offset();
     if (is("end_to_end")) {
       run_.choose_offset(offset);
       run_.forget();
@@ -231,7 +231,7 @@ class Timer {
     };
     const double seconds = measure(scope.from_host, spin_, [&] {
       if (!watched_) return work();
-      const stock::Watched watched(request_.variant, row.scope);
+      const device_helpers::Watched watched(request_.variant, row.scope);
       work();
       run_.synchronize();
     });
@@ -249,7 +249,7 @@ class Timer {
                               ? std::max(request_.warm_up_seconds, request_.sustained_seconds)
                               : 0;
     std::vector<double> seconds, walls, mhz;
-    const double known = scope.whole ? follower_.solve_seconds() : 0;
+    const double known = scope.whole ? validator_.solve_seconds() : 0;
     if (known >= 1 && known > wanted) {
       plan.sample_seconds = plan.wall_seconds = known;
       return;
@@ -286,13 +286,13 @@ class Timer {
   void find_power_meter() {
     const std::vector<int>& gpus = run_.device().ordinals;
     if (power_ || run_.host_memory() || gpus.empty()) return;
-    if (const std::string bus_id = stock::bus_id(gpus[0]); !bus_id.empty()) power_.emplace(bus_id);
+    if (const std::string bus_id = device_helpers::bus_id(gpus[0]); !bus_id.empty()) power_.emplace(bus_id);
   }
 
   /// SM clock in MHz just now; 0 where there is none.
   double clock_mhz() {
     if (run_.device().kind != DeviceKind::cuda || !clock_) return 0;
-    stock::measure_clock(clock_, run_.stream());
+    device_helpers::measure_clock(clock_, run_.stream());
     unsigned long long out[2] = {};
     check(cudaMemcpyAsync(out, clock_, sizeof out, cudaMemcpyDeviceToHost, run_.stream()), "reading the clock");
     run_.synchronize();
@@ -312,7 +312,7 @@ class Timer {
   static constexpr double probe_seconds = 1e-3;             // longer than any submission that does not wait
 
   Driver<T>& run_;
-  Follower<T>& follower_;
+  SolveValidator<T>& validator_;
   const Request& request_;
   const double begin_seconds_;
   std::optional<PowerMeter> power_;

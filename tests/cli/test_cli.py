@@ -47,8 +47,8 @@ def test_list_names_every_file_workload_and_device(ladder: Ladder) -> None:
     assert [v["id"] for v in listed["variants"]] == [name for name in ids(*ALL) if is_for_this_build(name)]
     for variant in listed["variants"]:
         assert variant["idea"] and variant["devices"]
-    catalogue = json.loads((ROOT / "datasets" / "catalogue.json").read_text())
-    assert [w["name"] for w in listed["workloads"]] == [w["name"] for w in catalogue["workloads"]]
+    document = json.loads((ROOT / "datasets" / "workloads.json").read_text())
+    assert [w["name"] for w in listed["workloads"]] == [w["name"] for w in document["workloads"]]
     for workload in listed["workloads"]:
         assert workload["available"] or workload["reason"]
     assert {"cpu", "simt"} <= {d["kind"] for d in listed["devices"]}

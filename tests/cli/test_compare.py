@@ -352,8 +352,8 @@ def test_a_run_in_turns(ladder: Ladder) -> None:
     )
     line = next(line for line in done.stdout.splitlines() if line.startswith(f"{b} ") and "iteration" in line)
     assert c["verdict"] in line and f"{c['ratio']:.3f}" in line
-    check = [sys.executable, ROOT / "plots" / "check.py", out]
-    checked = subprocess.run(check, capture_output=True, text=True, check=False)
+    check = [sys.executable, "-m", "plots.check", out]
+    checked = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     again = ladder("compare", out, "--variants", f"{a},{b}", "--scope", "iteration", "--json")
     assert json.loads(again.stdout)["comparisons"] == [c], "the record says the same when it is asked again"

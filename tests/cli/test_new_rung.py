@@ -364,7 +364,7 @@ def test_a_base_that_does_not_exist_is_an_error_of_the_card(ladder: Ladder, tmp_
 
 
 def test_the_readme_table_is_made_from_the_record() -> None:
-    said = re.search(r"^\S+ (plots/table.py .*) --update README.md$", README, re.MULTILINE)
+    said = re.search(r"^\S+ (-m plots.table .*) --update README.md$", README, re.MULTILINE)
     assert said, "the README says how its table is made"
     command = [sys.executable, *shlex.split(said[1]), "--check", "README.md"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -373,6 +373,6 @@ def test_the_readme_table_is_made_from_the_record() -> None:
 
 def test_the_committed_records_are_sound() -> None:
     records = sorted((ROOT / "results").glob("*/record*.json"))
-    command = [sys.executable, ROOT / "plots" / "check.py", *[r for r in records if r.parent.name != "latest"]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "plots.check", *[r for r in records if r.parent.name != "latest"]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

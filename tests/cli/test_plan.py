@@ -81,7 +81,7 @@ def test_the_committed_plans_name_what_there_is(plan: str) -> None:
 
 
 def test_workloads_of_the_goals_alone_are_in_no_other_plan() -> None:
-    names = [w["name"] for w in json.loads((ROOT / "datasets/catalogue.json").read_text())["workloads"]]
+    names = [w["name"] for w in json.loads((ROOT / "datasets/workloads.json").read_text())["workloads"]]
     met: dict[str, list[str]] = {}
     for path in ROOT.glob("results/*/*.toml"):
         globs = ",".join(part["workloads"] for part in tomllib.loads(path.read_text())["part"])

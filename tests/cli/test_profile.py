@@ -11,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import check
 import pytest
 from conftest import ROOT, Ladder
 from fake_build import END, GPUS, FakeBuild, doing, session
 from fake_ncu import FakeNcu
+
+from plots.lib import schema
 
 Profile = dict[str, Any]
 PERMISSION = (
@@ -49,7 +50,7 @@ class Bench:
 
     def profiles(self) -> dict[tuple[str, str, str], Profile]:
         document = json.loads(self.file.read_text())
-        assert check.violations(document) == []
+        assert schema.violations(document) == []
         return {(p["variant"], p["workload"], p["scope"]): p for p in document["profiles"]}
 
     def make(self, *words: str, status: int = 0, **environment: str) -> dict[tuple[str, str, str], Profile]:
@@ -134,7 +135,7 @@ def test_all_takes_every_variant_on_its_lesson_and_resume_what_is_left(bench: Be
     bench.build.plan["sessions"]["x2"] = [{"event": "refused", "reason": "has seen enough grapes"}, END]
     bench.build.add("x3", kind="cpu")
     made = bench.make("--all", status=1)
-    assert {key[:2] for key in made} == {("x1", "grapes")}, "the first workload of the catalogue that it takes"
+    assert {key[:2] for key in made} == {("x1", "grapes")}, "the first workload of workloads.json that it takes"
     assert [request["workload"] for request in bench.build.asked()] == ["grapes", "grapes", "plums"]
     bench.build.plan["sessions"]["x2"] = session()
     made = bench.make("--all", "--resume")
@@ -145,10 +146,10 @@ def test_all_takes_every_variant_on_its_lesson_and_resume_what_is_left(bench: Be
     assert [request["variant"] for request in bench.build.asked()[4:]] == ["x1"], "of another build it is not"
 
 
-def test_the_catalogue_names_the_lessons_that_come_first() -> None:
-    catalogue = json.loads((ROOT / "datasets" / "catalogue.json").read_text())
-    assert catalogue["lessons"][0] == "kmcuda"
-    assert set(catalogue["lessons"]) <= {workload["name"] for workload in catalogue["workloads"]}
+def test_workloads_json_names_the_lessons_that_come_first() -> None:
+    document = json.loads((ROOT / "datasets" / "workloads.json").read_text())
+    assert document["lessons"][0] == "kmcuda"
+    assert set(document["lessons"]) <= {workload["name"] for workload in document["workloads"]}
 
 
 def test_a_scope_without_kernels_says_so(bench: Bench) -> None:
@@ -332,13 +333,13 @@ def test_each_way_to_break_a_profile_is_told(bench: Bench) -> None:
     for name, (breaking, word) in BROKEN.items():
         document = copy.deepcopy(sound)
         breaking(document)
-        found = check.violations(document)
+        found = schema.violations(document)
         assert found and word in " ".join(found), name
 
 
 def test_committed_profiles_are_sound() -> None:
     for file in (ROOT / "results").glob("*/profile.json"):
-        assert check.violations(json.loads(file.read_text())) == [], file
+        assert schema.violations(json.loads(file.read_text())) == [], file
 
 
 def test_the_documentation_says_what_each_metric_tells(bench: Bench) -> None:

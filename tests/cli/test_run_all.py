@@ -51,7 +51,7 @@ def checkout(tmp_path: Path) -> Path:
         (tools / name).symlink_to(shutil.which(name))
     (tmp_path / "build").mkdir()
     (tmp_path / "plots").mkdir()
-    for name in ("check", "draw", "seeds"):
+    for name in ("check", "draw", "seeds_page"):
         script = f"import sys\nopen('{name}.done', 'w').write(' '.join(sys.argv[1:]))\n"
         (tmp_path / "plots" / f"{name}.py").write_text(script)
     put(tools / "cmake", CMAKE)
@@ -148,10 +148,10 @@ def test_without_a_gpu_rungs_are_tried_step_by_step_and_only_the_cpus_own_timed(
 def test_without_a_gpu_the_committed_record_comes_first(checkout: Path) -> None:
     assert run_all(checkout, "run", "draw").returncode == 0
     assert "--committed" in (checkout / "draw.done").read_text()
-    assert (checkout / "seeds.done").read_text() == "--out results/latest/seeds"
+    assert (checkout / "seeds_page.done").read_text() == "--out results/latest/seeds"
     put_ladder(checkout, '{"kind": "cuda", "name": "a GPU"}')
     assert run_all(checkout, "run", "draw").returncode == 0
-    assert (checkout / "seeds.done").read_text() == "results/latest/record.json --out results/latest/seeds"
+    assert (checkout / "seeds_page.done").read_text() == "results/latest/record.json --out results/latest/seeds"
 
 
 def test_a_gpu_gets_the_large_workloads_unless_told_otherwise(checkout: Path) -> None:

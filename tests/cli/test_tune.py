@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import check
 import pytest
 from conftest import QUICK, ROOT, Ladder
 from fake_build import END, Event, FakeBuild, doing, one_sentence, result, timed, wait_for
+
+from plots.lib import schema
 
 Point = dict[str, int]
 BLOCK = {"name": "block", "values": [32, 64, 128], "standard": 64, "reported": [128]}
@@ -39,13 +40,13 @@ def tune(fake: FakeBuild, *words: str | Path, status: int = 0) -> tuple[dict[str
     done = fake("tune", *words, "--device", "cuda", "--tuned", fake.folder / "tuned.json")
     assert done.returncode == status, done.stdout + done.stderr
     record = json.loads(fake.out.read_text())
-    assert check.violations(record) == []
+    assert schema.violations(record) == []
     return record, done.stdout + done.stderr
 
 
 def entries(fake: FakeBuild) -> list[dict[str, Any]]:
     document = json.loads((fake.folder / "tuned.json").read_text())
-    assert check.violations(document) == []
+    assert schema.violations(document) == []
     return document["entries"]
 
 
@@ -222,7 +223,7 @@ def test_joined_sweeps_keep_what_came_of_each(fake: FakeBuild) -> None:
     done = fake("join", fake.out, *pieces)
     assert done.returncode == 0, done.stderr
     record = json.loads(fake.out.read_text())
-    assert check.violations(record) == []
+    assert schema.violations(record) == []
     assert [found["workload"] for found in record["tuning"]] == ["grapes", "plums"]
 
 
@@ -311,7 +312,7 @@ def test_values_of_another_place_are_not_taken(fake: FakeBuild) -> None:
     others |= {"metric": "cosine", "kernel": "linear", "filled": 50}
     document["entries"] = [entry | {key: value} for key, value in others.items()]
     file.write_text(json.dumps(document))
-    assert check.violations(document) == []
+    assert schema.violations(document) == []
     assert run(fake)["axes"] == {"block": 64}
 
 
@@ -372,7 +373,7 @@ def test_a_real_sweep_and_a_run_that_uses_it(ladder: Ladder) -> None:
     done = ladder("tune", "v08_registers", "--workload", "kmcuda_tiny", *words, *QUICK, "--out", out)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads(out.read_text())
-    assert check.violations(record) == []
+    assert schema.violations(record) == []
     rows = [row for row in record["rows"] if "session" not in row]
     assert [row["axes"] for row in rows] == [{"points": 4}, {"points": 1}, {"points": 2}]
     assert record["tuning"][0]["axes"] == [{"name": "points", "values": [1, 2, 4], "standard": 4, "reported": []}]
@@ -391,14 +392,14 @@ def test_check_tells_what_is_wrong_with_tuned_values(fake: FakeBuild) -> None:
     document = json.loads(file.read_text())
     document["entries"] *= 2
     file.write_text(json.dumps(document))
-    command = [sys.executable, str(ROOT / "plots" / "check.py"), str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "plots.check", str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "is there twice" in done.stderr
     document["entries"] = [document["entries"][0] | {"axes": {"block": "large"}}]
-    assert '"large" is not of type "integer"' in check.violations(document)[0]
+    assert '"large" is not of type "integer"' in schema.violations(document)[0]
 
 
 def test_committed_tuned_values_are_sound() -> None:
     file = ROOT / "results" / "tuned.json"
     if file.exists():
-        assert check.violations(json.loads(file.read_text())) == []
+        assert schema.violations(json.loads(file.read_text())) == []

@@ -90,7 +90,7 @@ def test_values_whose_squares_overflow_are_refused_by_row_and_column(ladder: Lad
     for row in rows:
         assert row["status"] == "failed" and "row 100, column 0 holds 1.00000002e+30: " in row["reason"], row["reason"]
         assert "over 3 features" in row["reason"] and "overflow beyond 5.32511623e+18; " in row["reason"]
-        tally = exact_labels.judged([row], "here")
+        tally = exact_labels.tally_of([row], "here")
         assert tally.refused == {row["variant"]: 1} and not tally.faults
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import check
 import numpy as np
 import pytest
 import sample_record
 from conftest import FIXTURES, Ladder
 from fake_build import END, GPUS, SCOPES, FakeBuild, doing, one_sentence, result, session, timed, wait_for
+
+from plots.lib import schema
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def by_scope(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def sound(record: dict[str, Any]) -> dict[str, Any]:
-    assert check.violations(record) == []
+    assert schema.violations(record) == []
     return record
 
 
@@ -180,7 +181,7 @@ def test_a_time_below_the_floor_is_invalid(fake: FakeBuild, scope: str, ms: floa
     assert row["reason"].startswith("faster than this device can be") and words in row["reason"]
 
 
-def test_the_floor_is_no_judge_of_a_cpu(fake: FakeBuild) -> None:
+def test_the_floor_does_not_reject_times_of_a_cpu(fake: FakeBuild) -> None:
     fake.add("x1", "cpu")
     fake.plan["sessions"]["x1"] = [timed("assign", 1e-7), result(), END]
     row = sound(fake.run("--device", "cpu", "--scopes", "assign"))["rows"][0]
@@ -508,7 +509,7 @@ def join(ladder: Ladder, *pieces: dict[str, Any]) -> dict[str, Any]:
     done = try_join(ladder, *pieces)
     assert done.returncode == 0, done.stderr
     record = json.loads((ladder.folder / "joined" / "all.json").read_text())
-    assert check.violations(record) == []
+    assert schema.violations(record) == []
     return record
 
 
@@ -589,7 +590,7 @@ def test_a_joined_record_may_keep_some_samples_of_many(ladder: Ladder) -> None:
     names = [sample_record.write(document, ladder.folder / f"{i}.json") for i, document in enumerate([many, few])]
     assert ladder("join", ladder.folder / "all.json", *names, "--samples", 50).returncode == 0
     record = json.loads((ladder.folder / "all.json").read_text())
-    assert check.violations(record) == []
+    assert schema.violations(record) == []
     (of_many, of_few) = record["rows"]
     assert of_few == few["rows"][0]
     assert of_many["samples_taken"] == 1001 and len(of_many["samples_ms"]) == 50
@@ -600,9 +601,9 @@ def test_a_joined_record_may_keep_some_samples_of_many(ladder: Ladder) -> None:
     assert of_many["sm_mhz"] == [1000 + ms for ms in of_many["samples_ms"]]
 
     of_many["median_ms"] += 0.4
-    assert "but the 50 that are kept have it between" in " ".join(check.violations(record))
+    assert "but the 50 that are kept have it between" in " ".join(schema.violations(record))
     of_many |= {"median_ms": of_many["median_ms"] - 0.4, "samples_taken": 20}
-    assert "samples_taken is 20, but 50 are kept" in " ".join(check.violations(record))
+    assert "samples_taken is 20, but 50 are kept" in " ".join(schema.violations(record))
 
 
 def test_a_dump_is_found_from_the_joined_record(ladder: Ladder) -> None:

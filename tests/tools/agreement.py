@@ -23,7 +23,7 @@ def roundings(card: Card, dtype: np.dtype, d: int) -> float:
 
 def slack(card: Card, points: np.ndarray, rows: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """By how much the squared distances of these rows' points to the centroids a may exceed those to b, where both are
-    computed with the card's arithmetic. The judge's own bound (harness/judge/bounds.hpp) is derived, and tighter."""
+    computed with the card's arithmetic. The derived bound in harness/validation/bounds.hpp is tighter."""
     x, unit = points[rows], float(np.finfo(points.dtype).eps) / 2
     centre = 2 * np.linalg.norm(np.abs(points).mean(axis=0, dtype=np.float64)) if card["centred"] else 0.0
     norm = {

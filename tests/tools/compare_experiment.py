@@ -139,7 +139,7 @@ def run_trials(options: argparse.Namespace) -> tuple[list[dict], dict]:
     return trials, contexts[0]
 
 
-def judge(setting: dict, context: dict, trials: list[dict]) -> dict:
+def evaluate(setting: dict, context: dict, trials: list[dict]) -> dict:
     count = {name: dict.fromkeys(VERDICTS, 0) for name in (COPY, SLOWER)}
     for name in count:
         count[name] |= Counter(c["verdict"] for t in trials for c in t["comparisons"] if c["candidate"] == name)
@@ -160,7 +160,7 @@ def join(files: list[Path]) -> dict:
         for fact in ("git_sha", "gpu", "host"):
             if other["context"][fact] != first["context"][fact]:
                 sys.exit(f"{file} and {files[0]} differ in {fact}: join results of one commit and one kind of machine")
-    return judge(first["setting"], first["context"], [trial for result in results for trial in result["trials"]])
+    return evaluate(first["setting"], first["context"], [trial for result in results for trial in result["trials"]])
 
 
 def text_of(result: dict) -> str:
@@ -176,7 +176,7 @@ def main() -> int:
     else:
         trials, context = run_trials(options)
         setting = {name: value for name, value in vars(options).items() if name not in NOT_THE_SETTING}
-        result = judge(setting, context, trials)
+        result = evaluate(setting, context, trials)
     for what, name in (("copy", COPY), ("3 % slower", SLOWER)):
         verdicts = ", ".join(f"{verdict} {number}" for verdict, number in result["count"][name].items())
         print(f"{what}: {verdicts} of {len(result['trials'])}")

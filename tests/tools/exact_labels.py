@@ -8,10 +8,10 @@ On a GPU the certificate's probe of the tensor cores (tests/tools/probe_tensor_c
 
 First all sets, then the trials, then, as long as --seconds are left, all sets with other seeds. A rung with axes goes
 through each set once more with drawn values, and so through every other trial: its standard ones may let it go an easy
-way. What a number or a seed stands for is the same in every run. The judge (harness/judge) looks at every label: those
-of each iteration for the centroids that it began with, and those of the last centroids. It holds them against distances
-in double, and where these do not decide, to 95 bits; on equal distances the lowest index wins. Exit status: 0 none is
-wrong, 1 some are, or a rung failed, 2 nothing was compared.
+way. What a number or a seed stands for is the same in every run. Every label is validated (harness/validation): those
+of each iteration for the centroids that it began with, and those of the last centroids. They are compared with
+distances in double, and where these do not decide, with distances to 95 bits; on equal distances the lowest index wins.
+Exit status: 0 none is wrong, 1 some are, or a rung failed, 2 nothing was compared.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Tally:
         self.faults += other.faults
 
 
-def judged(rows: list[dict], what: str) -> Tally:
+def tally_of(rows: list[dict], what: str) -> Tally:
     """What a record says of its rungs."""
     tally = Tally()
     for row in {row["variant"]: row for row in rows}.values():
@@ -177,7 +177,7 @@ def attempt(case: Case, options: argparse.Namespace, ladder: Path) -> tuple[str,
         command += ["--stop", stop, "--out", folder / "record.json"]
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=ROOT, check=False)
         if (folder / "record.json").exists():
-            tally = judged(json.loads((folder / "record.json").read_text())["rows"], what)
+            tally = tally_of(json.loads((folder / "record.json").read_text())["rows"], what)
             tally.trials, tally.shapes = int(case.name == "trial"), {shape}
             return what, tally
     said = done.stderr.strip().splitlines()

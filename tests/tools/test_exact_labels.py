@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from adversarial import ADVERSARIAL
 from conftest import BUILD, BUILT_FIXTURES
-from exact_labels import cases, judged, main, probe, trial
+from exact_labels import cases, main, probe, tally_of, trial
 
 Main = Callable[..., tuple[int, list[str]]]
 CARDS = [{"id": "a", "axes": []}, {"id": "b", "axes": [{"name": "width", "values": [1, 2]}]}]
@@ -61,14 +61,14 @@ def test_where_nothing_runs_nothing_is_claimed(run: Main) -> None:
     assert run("--variants", "none*")[0] == 2
 
 
-def test_what_the_judge_did_not_pass_is_a_fault() -> None:
+def test_what_validation_did_not_pass_is_a_fault() -> None:
     found = {"rows_checked": 10, "labels_wrong": 0}
     rows = [
         {"variant": "a", "status": "checked", "reason": "", "validation": found},
         {"variant": "b", "status": "failed", "reason": "ended by signal 9", "validation": None},
         {"variant": "c", "status": "refused", "reason": "too large", "validation": None},
     ]
-    tally = judged(rows, "here")
+    tally = tally_of(rows, "here")
     assert tally.labels == {"a": 10} and tally.refused == {"c": 1}
     assert tally.faults == ["here: b is failed: ended by signal 9"]
 

@@ -1,4 +1,4 @@
-"""tests/tools/random_data.py: that it passes what is right, and catches what is not, also where the judge would not."""
+"""tests/tools/random_data.py passes what is right and catches what is not, even what validation would let through."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_right_one_agrees_in_labels_and_centroids(trial: Trial, tmp_path: Path
     assert (found.wrong, found.agree, found.whole_way) == ([], 1, True)
 
 
-def test_a_label_that_the_judge_let_pass_is_found(trial: Trial, tmp_path: Path) -> None:
+def test_a_label_that_validation_let_pass_is_found(trial: Trial, tmp_path: Path) -> None:
     record = left_by(trial, tmp_path)
     labels = np.load(tmp_path / "labels.npy")
     labels[77] = (labels[77] + 1) % 4

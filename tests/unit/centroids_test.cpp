@@ -1,4 +1,4 @@
-#include "judge/validate.hpp"
+#include "validation/validate.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "catalogue/generate.hpp"
+#include "workloads/generate.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ std::string error_of(F call) {
   return "";
 }
 
-TEST(FromJson, ReadsCatalogueEntries) {
+TEST(FromJson, ReadsEntriesOfWorkloadsJson) {
   const auto blobs = from_json(nlohmann::json::parse(
       R"({"generator": "blobs", "n": 1000, "d": 7, "seed": 3, "k": 10, "parameters": {"clusters": 4, "spread": 2, "zeros": 0.9}})"));
   EXPECT_EQ(blobs.kind, Kind::blobs);

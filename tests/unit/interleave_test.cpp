@@ -1,4 +1,4 @@
-#include "sessions/interleave.hpp"
+#include "runner/interleave.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Points, and what a right iteration makes of them, for tests of the judge.
+// Points, and a correct iteration on them, for tests of validation.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/philox.hpp"
-#include "judge/reference.hpp"
-#include "judge/validate.hpp"
+#include "validation/reference.hpp"
+#include "validation/validate.hpp"
 
 namespace ladder {
 

@@ -1,4 +1,4 @@
-#include "judge/validate.hpp"
+#include "validation/validate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 
 #include "base/npy.hpp"
 #include "base/philox.hpp"
-#include "judge/bounds.hpp"
 #include "judge_helper.hpp"
+#include "validation/bounds.hpp"
 
 namespace ladder {
 namespace {

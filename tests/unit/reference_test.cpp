@@ -1,4 +1,4 @@
-#include "judge/reference.hpp"
+#include "validation/reference.hpp"
 
 #include <gtest/gtest.h>
 

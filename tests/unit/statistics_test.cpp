@@ -46,27 +46,27 @@ using Verdict = StopRule::Verdict;
 
 TEST(StopRule, TakesAtLeastTheMinimum) {
   const StopRule rule;
-  EXPECT_EQ(rule.judge({}, 0), Verdict::more);
-  EXPECT_EQ(rule.judge(Samples(9, 100.0), 0.9), Verdict::more) << "9 samples";
-  EXPECT_EQ(rule.judge(Samples(10, 49.0), 0.5), Verdict::more) << "0.49 s of samples";
-  EXPECT_EQ(rule.judge(Samples(10, 51.0), 0.5), Verdict::settled);
+  EXPECT_EQ(rule.verdict({}, 0), Verdict::more);
+  EXPECT_EQ(rule.verdict(Samples(9, 100.0), 0.9), Verdict::more) << "9 samples";
+  EXPECT_EQ(rule.verdict(Samples(10, 49.0), 0.5), Verdict::more) << "0.49 s of samples";
+  EXPECT_EQ(rule.verdict(Samples(10, 51.0), 0.5), Verdict::settled);
 }
 
 TEST(StopRule, WaitsWhileTheSpreadShrinks) {
   const StopRule rule{.min_seconds = 0};
   Samples noisy_start = times(10, 0.3, 10, 1);
-  EXPECT_EQ(rule.judge(noisy_start, 0.1), Verdict::more);
+  EXPECT_EQ(rule.verdict(noisy_start, 0.1), Verdict::more);
   noisy_start.resize(60, 10.0);
-  EXPECT_EQ(rule.judge(noisy_start, 0.6), Verdict::settled);
+  EXPECT_EQ(rule.verdict(noisy_start, 0.6), Verdict::settled);
 }
 
 TEST(StopRule, StopsWhereMoreSamplesDoNotHelp) {
   const StopRule rule{.min_seconds = 0};
   Samples alternating;
   for (int i = 0; i < 19; ++i) alternating.push_back(i % 2 ? 8 : 12);
-  EXPECT_EQ(rule.judge(alternating, 0.2), Verdict::more);
+  EXPECT_EQ(rule.verdict(alternating, 0.2), Verdict::more);
   alternating.push_back(8);
-  EXPECT_EQ(rule.judge(alternating, 0.2), Verdict::steady);
+  EXPECT_EQ(rule.verdict(alternating, 0.2), Verdict::steady);
 }
 
 TEST(StopRule, ImprovingSpreadAsksForMore) {
@@ -74,14 +74,14 @@ TEST(StopRule, ImprovingSpreadAsksForMore) {
   Samples improving;
   for (int i = 0; i < 10; ++i) improving.push_back(i % 2 ? 5 : 15);
   for (int i = 0; i < 10; ++i) improving.push_back(i % 2 ? 9.5 : 10.5);
-  EXPECT_EQ(rule.judge(improving, 0.2), Verdict::more);
+  EXPECT_EQ(rule.verdict(improving, 0.2), Verdict::more);
 }
 
 TEST(StopRule, CapsSamplesAndTime) {
   const StopRule rule{.min_seconds = 100, .max_samples = 20, .max_seconds = 5};
-  EXPECT_EQ(rule.judge(Samples(19, 1.0), 4.9), Verdict::more);
-  EXPECT_EQ(rule.judge(Samples(20, 1.0), 4.9), Verdict::capped);
-  EXPECT_EQ(rule.judge(Samples(3, 1.0), 5), Verdict::capped);
+  EXPECT_EQ(rule.verdict(Samples(19, 1.0), 4.9), Verdict::more);
+  EXPECT_EQ(rule.verdict(Samples(20, 1.0), 4.9), Verdict::capped);
+  EXPECT_EQ(rule.verdict(Samples(3, 1.0), 5), Verdict::capped);
   EXPECT_STREQ(to_string(Verdict::capped), "capped");
 }
 

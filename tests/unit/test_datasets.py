@@ -1,4 +1,4 @@
-"""The catalogue, and datasets/prepare.py: every format, every way a source can be missing or broken. No network."""
+"""workloads.json, and datasets/prepare.py: every format, every way a source can be missing or broken. No network."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ def leftovers(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir() if path.suffix in (".npy", ".json", ".tmp")]
 
 
-# -------------------------------------------------------------------------------------------------------- the catalogue
+# ------------------------------------------------------------------------------------------------------- workloads.json
 
 
-def catalogue_entries(kind: str) -> dict[str, dict]:
-    return {entry["name"]: entry for entry in prepare.load_catalogue()[kind]}
+def entries_of(kind: str) -> dict[str, dict]:
+    return {entry["name"]: entry for entry in prepare.load_workloads()[kind]}
 
 
-def test_catalogue_names_are_unique_and_every_source_is_used() -> None:
-    catalogue = prepare.load_catalogue()
+def test_workload_names_are_unique_and_every_source_is_used() -> None:
+    document = prepare.load_workloads()
     for kind in ("workloads", "sources"):
-        assert len(catalogue_entries(kind)) == len(catalogue[kind])
-    assert {workload["source"] for workload in catalogue["workloads"]} == set(catalogue_entries("sources"))
+        assert len(entries_of(kind)) == len(document[kind])
+    assert {workload["source"] for workload in document["workloads"]} == set(entries_of("sources"))
 
 
-@pytest.mark.parametrize("workload", prepare.load_catalogue()["workloads"], ids=lambda workload: workload["name"])
+@pytest.mark.parametrize("workload", prepare.load_workloads()["workloads"], ids=lambda workload: workload["name"])
 def test_workload_is_a_whole_problem(workload: dict) -> None:
-    source = catalogue_entries("sources")[workload["source"]]
+    source = entries_of("sources")[workload["source"]]
     needed = {"name", "family", "title", "type", "k", "stop", "seed", "source"}
     assert needed <= set(workload) <= needed | {"metric", "kernel"}
     assert workload["name"] == workload["family"] or workload["name"].startswith(workload["family"] + "_")
@@ -74,7 +74,7 @@ def test_workload_is_a_whole_problem(workload: dict) -> None:
 
 
 def test_every_family_has_a_tiny_one() -> None:
-    families = {workload["family"] for workload in prepare.load_catalogue()["workloads"]}
+    families = {workload["family"] for workload in prepare.load_workloads()["workloads"]}
     tiny = {family.removesuffix("_tiny") for family in families if family.endswith("_tiny")}
     # What differs from another family in its size or its parameters alone is tried by that one's.
     same = {"kmcuda_large": "kmcuda", "kmcuda_blobs": "kmcuda", "kmcuda_isotropic": "tiles", "huge": "blobs30"}
@@ -85,19 +85,19 @@ def test_every_family_has_a_tiny_one() -> None:
 
 
 def test_indices_beyond_32_bits_are_one_workload() -> None:
-    sources = catalogue_entries("sources").values()
+    sources = entries_of("sources").values()
     assert [entry["name"] for entry in sources if entry["n"] * entry["d"] > 2**31] == ["huge"]
 
 
 def test_the_smaller_points_of_a_plane_are_the_beginnings_of_the_larger() -> None:
-    planes = [e for e in catalogue_entries("sources").values() if e["name"].startswith("points2d")]
+    planes = [e for e in entries_of("sources").values() if e["name"].startswith("points2d")]
     assert len(planes) == 7 and len({(e["seed"], str(e["parameters"]), e["d"]) for e in planes}) == 1
 
 
 def test_the_grid_has_the_same_shapes_for_both_spectra() -> None:
-    sources = catalogue_entries("sources")
+    sources = entries_of("sources")
     shapes: dict[str, set[tuple[int, int, int]]] = {"grid_flat": set(), "grid_decaying": set()}
-    for workload in catalogue_entries("workloads").values():
+    for workload in entries_of("workloads").values():
         if workload["family"] in shapes:
             source = sources[workload["source"]]
             n, d, k = source["n"], source["d"], workload["k"]
@@ -115,7 +115,7 @@ def test_the_grid_has_the_same_shapes_for_both_spectra() -> None:
 
 
 def test_blobs30_are_dense_or_sparse_about_half_each() -> None:
-    sources = [entry for name, entry in catalogue_entries("sources").items() if name.startswith("blobs30_")]
+    sources = [entry for name, entry in entries_of("sources").items() if name.startswith("blobs30_")]
     numbered = [entry for entry in sources if entry["name"] != "blobs30_tiny"]
     shares = [entry["parameters"]["zeros"] for entry in numbered]
     assert len(numbered) == len({entry["seed"] for entry in numbered}) == 30
@@ -124,19 +124,19 @@ def test_blobs30_are_dense_or_sparse_about_half_each() -> None:
 
 
 def test_image_sizes_belong_to_their_sources() -> None:
-    images = [entry for entry in prepare.load_catalogue()["sources"] if "image" in entry]
+    images = [entry for entry in prepare.load_workloads()["sources"] if "image" in entry]
     assert images
     for entry in images:
         assert entry["image"]["height"] * entry["image"]["width"] == entry["n"]
         assert entry["d"] == 3
 
 
-# ------------------------------------------------------------------------------------------- the catalogue's own files
+# -------------------------------------------------------------------------------------- files that workloads.json names
 
 
 @pytest.fixture
-def small_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A catalogue of two joined files and a part of them, and the folder they belong in."""
+def small_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workloads.json of two joined files and a part of them, and the folder they belong in."""
     data = tmp_path / "data"
     data.mkdir()
     contents = {"one.csv": "a;b\n1;2\n3;4\n5;6\n", "two.csv": "a;b\n7;8\n"}
@@ -158,15 +158,15 @@ def small_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     made = {"name": "made", "kind": "generator"}
     workloads = [{"name": f"{source['name']}_k2", "source": source["name"]} for source in (whole, part, made)]
-    catalogue = tmp_path / "catalogue.json"
-    catalogue.write_text(json.dumps({"workloads": workloads, "sources": [whole, part, made]}))
-    monkeypatch.setattr(prepare, "CATALOGUE", catalogue)
+    file = tmp_path / "workloads.json"
+    file.write_text(json.dumps({"workloads": workloads, "sources": [whole, part, made]}))
+    monkeypatch.setattr(prepare, "WORKLOADS_FILE", file)
     monkeypatch.setattr(prepare, "HERE", tmp_path / "checkout" / "datasets")
     monkeypatch.setenv("LADDER_DATA", f"{tmp_path / 'nowhere'}:{data}")
     return data
 
 
-def test_prepare_joins_files_and_takes_every_other_row(small_catalogue: Path, tmp_path: Path) -> None:
+def test_prepare_joins_files_and_takes_every_other_row(small_workloads: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert prepare.main(["--cache", str(cache)]) == 0
     small, part = np.load(cache / "small.npy"), np.load(cache / "part.npy")
@@ -175,12 +175,12 @@ def test_prepare_joins_files_and_takes_every_other_row(small_catalogue: Path, tm
     sidecar = json.loads((cache / "small.json").read_text())
     assert sidecar["shape"] == [4, 1] and sidecar["dtype"] == "f32"
     assert sidecar["sha256"] == hashlib.sha256((cache / "small.npy").read_bytes()).hexdigest()
-    assert [source["from"] for source in sidecar["sources"]] == [str(small_catalogue)] * 2
+    assert [source["from"] for source in sidecar["sources"]] == [str(small_workloads)] * 2
     assert json.loads((cache / "missing.json").read_text()) == {}
 
 
 def test_prepare_makes_again_only_what_changed(
-    small_catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+    small_workloads: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     cache = tmp_path / "cache"
     prepare.main(["--cache", str(cache)])
@@ -188,23 +188,23 @@ def test_prepare_makes_again_only_what_changed(
     (cache / "small.npy").write_bytes(b"damaged")
     capsys.readouterr()
     assert prepare.main(["--cache", str(cache)]) == 0
-    assert capsys.readouterr().out.splitlines() == [f"small: made from {small_catalogue}", "part: up to date"]
+    assert capsys.readouterr().out.splitlines() == [f"small: made from {small_workloads}", "part: up to date"]
     assert (cache / "part.npy").stat().st_mtime_ns == before
     assert np.load(cache / "small.npy").shape == (4, 1)
 
 
-def test_prepare_makes_again_what_the_catalogue_changed(small_catalogue: Path, tmp_path: Path) -> None:
+def test_prepare_makes_again_what_workloads_json_changed(small_workloads: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     prepare.main(["--cache", str(cache)])
-    text = prepare.CATALOGUE.read_text()
-    prepare.CATALOGUE.write_text(text.replace('"drop_columns": ["b"]', '"drop_columns": ["a"]'))
+    text = prepare.WORKLOADS_FILE.read_text()
+    prepare.WORKLOADS_FILE.write_text(text.replace('"drop_columns": ["b"]', '"drop_columns": ["a"]'))
     prepare.main(["--cache", str(cache)])
     assert np.load(cache / "small.npy").tolist() == [[2], [4], [6], [8]]
 
 
-def test_missing_data_is_left_out_with_its_reason(small_catalogue: Path, tmp_path: Path) -> None:
+def test_missing_data_is_left_out_with_its_reason(small_workloads: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    (small_catalogue / "two.csv").unlink()
+    (small_workloads / "two.csv").unlink()
     assert prepare.main(["--cache", str(cache)]) == 0
     reasons = json.loads((cache / "missing.json").read_text())
     assert set(reasons) == {"small", "part"}
@@ -214,9 +214,9 @@ def test_missing_data_is_left_out_with_its_reason(small_catalogue: Path, tmp_pat
     assert prepare.main(["small_k2", "--cache", str(cache)]) == 1
 
 
-def test_a_reason_goes_when_the_data_comes(small_catalogue: Path, tmp_path: Path) -> None:
+def test_a_reason_goes_when_the_data_comes(small_workloads: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    (small_catalogue / "two.csv").rename(tmp_path / "two.csv")
+    (small_workloads / "two.csv").rename(tmp_path / "two.csv")
     prepare.main(["--cache", str(cache)])
     (cache / "downloads" / "sub").mkdir(parents=True)
     (tmp_path / "two.csv").rename(cache / "downloads" / "sub" / "two.csv")
@@ -224,17 +224,17 @@ def test_a_reason_goes_when_the_data_comes(small_catalogue: Path, tmp_path: Path
     assert set(json.loads((cache / "missing.json").read_text())) == {"part"}
 
 
-def test_a_file_with_the_wrong_content_is_not_used(small_catalogue: Path, tmp_path: Path) -> None:
+def test_a_file_with_the_wrong_content_is_not_used(small_workloads: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    (small_catalogue / "two.csv").write_text("a;b\n9;9\n")
+    (small_workloads / "two.csv").write_text("a;b\n9;9\n")
     assert prepare.main(["small_k2", "--cache", str(cache)]) == 1
     reason = json.loads((cache / "missing.json").read_text())["small"]
-    assert str(small_catalogue / "two.csv") in reason and "wrong sha256" in reason
+    assert str(small_workloads / "two.csv") in reason and "wrong sha256" in reason
 
 
-def test_a_download_is_checked_and_kept(small_catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache, right = tmp_path / "cache", (small_catalogue / "two.csv").read_bytes()
-    (small_catalogue / "two.csv").unlink()
+def test_a_download_is_checked_and_kept(small_workloads: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, right = tmp_path / "cache", (small_workloads / "two.csv").read_bytes()
+    (small_workloads / "two.csv").unlink()
     monkeypatch.setattr(prepare, "fetch", lambda url, member: b"<html>not the file</html>")
     assert prepare.main(["small_k2", "--cache", str(cache)]) == 1
     assert not (cache / "downloads").exists()
@@ -244,33 +244,33 @@ def test_a_download_is_checked_and_kept(small_catalogue: Path, tmp_path: Path, m
 
 
 def test_what_gzip_packs_is_known_by_its_content(
-    small_catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+    small_workloads: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
-    right = (small_catalogue / "two.csv").read_bytes()
+    right = (small_workloads / "two.csv").read_bytes()
     digest = hashlib.sha256(right).hexdigest()
-    text = prepare.CATALOGUE.read_text()
-    prepare.CATALOGUE.write_text(text.replace(f'"{digest}"', f'"{digest}", "unpacked": true'))
+    text = prepare.WORKLOADS_FILE.read_text()
+    prepare.WORKLOADS_FILE.write_text(text.replace(f'"{digest}"', f'"{digest}", "unpacked": true'))
     for level in (1, 9):  # other bytes, the same content
-        (small_catalogue / "two.csv").write_bytes(gzip.compress(right, level))
+        (small_workloads / "two.csv").write_bytes(gzip.compress(right, level))
         assert prepare.main(["small_k2", "--cache", str(tmp_path / str(level))]) == 0
         assert np.load(tmp_path / str(level) / "small.npy")[3] == 7
     for wrong in (gzip.compress(right + b"9;9\n"), right, gzip.compress(right)[:-3]):
-        (small_catalogue / "two.csv").write_bytes(wrong)
+        (small_workloads / "two.csv").write_bytes(wrong)
         assert prepare.main(["small_k2", "--cache", str(tmp_path / "wrong")]) == 1
         assert "wrong sha256" in capsys.readouterr().err
 
 
 def test_sparse_rows_are_made_again_only_where_they_changed(
-    small_catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+    small_workloads: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     pytest.importorskip("sklearn")
     text = "1 1:2 3:4\n1 2:1\n"
-    (small_catalogue / "rows").write_text(text)
+    (small_workloads / "rows").write_text(text)
     origin = {"file": "rows", "url": [], "sha256": hashlib.sha256(text.encode()).hexdigest()}
     source = {"name": "rows", "kind": "file", "data": "rows.npy", "n": 2, "d": 3, "csr": True, "origin": [origin]}
     source["read"] = {"format": "libsvm"}
-    catalogue = {"workloads": [{"name": "rows_k2", "source": "rows"}], "sources": [source]}
-    prepare.CATALOGUE.write_text(json.dumps(catalogue))
+    document = {"workloads": [{"name": "rows_k2", "source": "rows"}], "sources": [source]}
+    prepare.WORKLOADS_FILE.write_text(json.dumps(document))
     cache = tmp_path / "cache"
     for spoil, says in ((None, "made from"), (None, "up to date"), ("rows.column.npy", "made from")):
         if spoil:
@@ -278,25 +278,25 @@ def test_sparse_rows_are_made_again_only_where_they_changed(
         assert prepare.main(["rows_k2", "--cache", str(cache)]) == 0
         assert says in capsys.readouterr().out
     assert np.load(cache / "rows.column.npy").tolist() == [0, 2, 1]
-    (small_catalogue / "rows").unlink()
+    (small_workloads / "rows").unlink()
     (cache / "rows.json").unlink()
     assert prepare.main(["rows_k2", "--cache", str(cache)]) == 1
     assert "has no public address in this form" in capsys.readouterr().err
 
 
-def test_names_that_are_no_workloads(small_catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_names_that_are_no_workloads(small_workloads: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert prepare.main(["smal", "--cache", str(tmp_path / "cache")]) == 2
     assert "no workload matches 'smal'" in capsys.readouterr().err
     assert prepare.main(["made_k2", "--cache", str(tmp_path / "cache")]) == 0
 
 
 # All but a large one, of whose files mnist_tiny is made as well.
-REAL_SOURCES = [name for name, e in catalogue_entries("sources").items() if e["kind"] == "file" and name != "mnist"]
+REAL_SOURCES = [name for name, e in entries_of("sources").items() if e["kind"] == "file" and name != "mnist"]
 
 
 @pytest.mark.parametrize("name", REAL_SOURCES)
-def test_real_sources_come_out_as_the_catalogue_says(name: str, tmp_path: Path) -> None:
-    sources = catalogue_entries("sources")
+def test_real_sources_come_out_as_workloads_json_says(name: str, tmp_path: Path) -> None:
+    sources = entries_of("sources")
     finder = prepare.Finder(tmp_path / "downloads")
     try:
         prepare.prepare(prepare.resolve(sources, name), tmp_path, finder)

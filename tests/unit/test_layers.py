@@ -13,18 +13,18 @@ SUFFIXES = {".hpp", ".cpp", ".cu", ".cuh"}
 
 # What each room may include beside itself. "contract/problem.hpp" alone: what a problem is, and nothing of a device.
 PROBLEM = "contract/problem.hpp"
-# The catalogue's own draw of centroids, which a variant that draws uniformly is held against.
-GENERATE = "catalogue/generate.hpp"
+# The draw of initial centroids: validation compares a variant that draws uniformly with it.
+GENERATE = "workloads/generate.hpp"
 MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),
     "contract": {"base/error.hpp", "base/philox.hpp"},
-    "catalogue": {"base", PROBLEM},
-    "judge": {"base", PROBLEM},
+    "workloads": {"base", PROBLEM},
+    "validation": {"base", PROBLEM},
     "protocol": {"base", PROBLEM},
-    "worker": {"base", "contract", "judge", "protocol", GENERATE},
-    "records": {"base", "catalogue", "protocol", PROBLEM},
-    "sessions": {"base", "catalogue", "protocol", "records", PROBLEM},
-    "commands": {"base", "catalogue", "protocol", "records", "sessions", PROBLEM},
+    "worker": {"base", "contract", "validation", "protocol", GENERATE},
+    "records": {"base", "workloads", "protocol", PROBLEM},
+    "runner": {"base", "workloads", "protocol", "records", PROBLEM},
+    "commands": {"base", "workloads", "protocol", "records", "runner", PROBLEM},
     "simt": set(),
 }
 
@@ -67,8 +67,8 @@ def test_a_room_includes_only_rooms_below_it(room: str) -> None:
 
 
 def test_the_rule_sees_a_trespass() -> None:
-    assert trespasses("judge", ["worker/session.hpp", "base/npy.hpp", PROBLEM]) == ["worker/session.hpp"]
-    assert trespasses("catalogue", ["contract/contract.hpp"]) == ["contract/contract.hpp"]
+    assert trespasses("validation", ["worker/session.hpp", "base/npy.hpp", PROBLEM]) == ["worker/session.hpp"]
+    assert trespasses("workloads", ["contract/contract.hpp"]) == ["contract/contract.hpp"]
 
 
 def test_a_variant_includes_the_contract_and_its_parts_alone() -> None:

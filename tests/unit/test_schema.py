@@ -1,4 +1,4 @@
-"""The record's schema and plots/check.py: a sound record passes, and each way to break one is told apart."""
+"""The record's schema and plots.check: a sound record passes, and each way to break one is told apart."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import check
 import pytest
 import sample_record
 from conftest import FIXTURES, ROOT
-from record import RecordError
+
+from plots.lib import schema
+from plots.lib.record import RecordError
 
 VERSION_1 = FIXTURES / "records" / "version1.json"
 
@@ -31,18 +32,18 @@ def first(document: dict[str, Any], status: str) -> dict[str, Any]:
 def test_the_small_sample_holds_every_status_and_device_and_is_sound(small: dict[str, Any]) -> None:
     assert {row["status"] for row in small["rows"]} == {"ok", "refused", "invalid", "failed", "unstable"}
     assert {row["device"] for row in small["rows"]} == {"cuda", "simt", "cpu"}
-    assert check.violations(small) == []
+    assert schema.violations(small) == []
 
 
 @pytest.mark.parametrize("document", [sample_record.make(), sample_record.make(gpu=False), sample_record.tall()])
 def test_generated_records_are_sound(document: dict[str, Any]) -> None:
-    assert check.violations(document) == []
+    assert schema.violations(document) == []
 
 
 def test_an_interrupted_run_without_rows_is_sound(small: dict[str, Any]) -> None:
     small["rows"] = []
     small["context"]["complete"] = False
-    assert check.violations(small) == []
+    assert schema.violations(small) == []
 
 
 def ok(**fields: object) -> Callable[[dict[str, Any]], None]:
@@ -118,10 +119,10 @@ BROKEN = {
 def test_the_schema_rejects(name: str, small: dict[str, Any]) -> None:
     breaking, words = BROKEN[name]
     breaking(small)
-    found = check.schema_violations(small)
+    found = schema.schema_violations(small)
     assert found
     assert any(words in sentence for sentence in found), found
-    assert check.violations(small) == found
+    assert schema.violations(small) == found
 
 
 def rename_base(document: dict[str, Any], variant: str, base: str) -> None:
@@ -175,8 +176,8 @@ MEANINGLESS = {
 def test_check_finds(name: str, small: dict[str, Any]) -> None:
     breaking, words = MEANINGLESS[name]
     breaking(small)
-    assert check.schema_violations(small) == []
-    found = check.violations(small)
+    assert schema.schema_violations(small) == []
+    found = schema.violations(small)
     assert any(words in sentence for sentence in found), found
 
 
@@ -184,26 +185,26 @@ def test_quartiles_are_linear_interpolations(small: dict[str, Any]) -> None:
     row = first(small, "ok")
     row.update(samples_ms=[5.0, 4.0, 1.0, 2.0, 3.0, 6.0], q1_ms=2.25, median_ms=3.5, q3_ms=4.75, sm_mhz=[])
     row.update(gflops=row["flop"] / 3.5e6, gbs=row["bytes"] / 3.5e6, roof_percent=100 * row["floor_ms"] / 3.5)
-    assert check.violations(small) == []
+    assert schema.violations(small) == []
     row["q1_ms"] = 2.0  # the median of the lower half, another convention
-    assert "q1_ms is 2" in check.violations(small)[0]
+    assert "q1_ms is 2" in schema.violations(small)[0]
 
 
 def test_a_base_outside_the_record_is_allowed(small: dict[str, Any]) -> None:
     small["rows"] = [row for row in small["rows"] if row["variant"] != "g1_plain"]
-    assert check.violations(small) == []
+    assert schema.violations(small) == []
 
 
 def test_nan_is_not_json(tmp_path: Path) -> None:
     path = tmp_path / "nan.json"
     path.write_text('{"schema_version": NaN}')
     with pytest.raises(RecordError, match="NaN is not JSON"):
-        check.load(path)
+        schema.load(path)
 
 
 def run_check(*paths: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "plots" / "check.py"), *map(str, paths)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "plots.check", *map(str, paths)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_the_program_says_which_record_is_broken(small: dict[str, Any], tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def test_the_program_says_which_record_is_broken(small: dict[str, Any], tmp_path
 
 def test_a_record_of_the_first_version_is_read_as_it_is() -> None:
     assert run_check(VERSION_1).returncode == 0
-    record = check.load(VERSION_1)
+    record = schema.load(VERSION_1)
     assert {row.status for row in record.rows} == {"ok", "refused", "invalid", "failed"}
     assert all(row.key is None and row.roof_percent is None and row.sm_mhz == [] for row in record.rows)
 
@@ -260,9 +261,9 @@ def test_a_broken_record_of_the_first_version_is_told(
 )
 def test_check_finds_what_is_wrong_with_a_sweep(fields: dict[str, Any], says: str) -> None:
     document = sample_record.tuned()
-    assert check.violations(document) == []
+    assert schema.violations(document) == []
     document["tuning"][0] |= fields
-    (found,) = check.violations(document)
+    (found,) = schema.violations(document)
     assert says in found
 
 
@@ -273,4 +274,4 @@ def committed_records() -> list[Path]:
 
 @pytest.mark.parametrize("path", committed_records(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_committed_records_are_sound(path: Path) -> None:
-    assert check.violations(json.loads(path.read_text())) == []
+    assert schema.violations(json.loads(path.read_text())) == []

@@ -1,7 +1,7 @@
 // How long a session may take where nobody says: from the work that it has to do, not the same for all.
 #include <gtest/gtest.h>
 
-#include "sessions/session.hpp"
+#include "runner/session.hpp"
 
 namespace {
 using namespace ladder;

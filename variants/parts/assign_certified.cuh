@@ -127,11 +127,11 @@ __global__ void __launch_bounds__(Tile::block, 1)
 // ---- the host's side
 
 /// Also what the recheck needs.
-template <class T>
-void prepare_certified(State<T>& s) {
+template <class T, class Own>
+void prepare_certified(Run<T, Own>& s) {
   using namespace certified;
   prepare_recheck(s);
-  auto& own = s.template own<Certified<T>>();
+  auto& own = s.own.certified;
   const int64_t points = Tile::padded_rows(s.n), centroids = Tile::padded_columns(s.k);
   own.x = take_half_rows(s, 1, points, s.d);
   own.c = take_half_rows(s, 1, centroids, s.d);
@@ -141,11 +141,11 @@ void prepare_certified(State<T>& s) {
 }
 
 /// These of the points, Rows::points, are there, and the view is chosen.
-template <class T>
-void halve_rows(State<T>& s, const RowRange& range) {
+template <class T, class Own>
+void halve_rows(Run<T, Own>& s, const RowRange& range) {
   using namespace certified;
-  const auto& own = s.template own<Certified<T>>();
-  const T* rows = s.template own<Rows<T>>().points + size_t(range.first) * s.d;
+  const auto& own = s.own.certified;
+  const T* rows = s.own.rows.points + size_t(range.first) * s.d;
   HalfRows halves = own.x;
   halves.part[0] += size_t(range.first) * halves.pitch;
   const int64_t padded = range.padded(Tile::padded_rows(s.n), s.n);
@@ -154,43 +154,43 @@ void halve_rows(State<T>& s, const RowRange& range) {
 }
 
 /// The points, Rows::points, are there.
-template <class T>
-void halve_points(State<T>& s) {
-  look(s, s.template own<Rows<T>>().points, s.template own<certified::Certified<T>>().view, s.n, s.d);
+template <class T, class Own>
+void halve_points(Run<T, Own>& s) {
+  look(s, s.own.rows.points, s.own.certified.view, s.n, s.d);
   halve_rows(s, all_rows(s));
 }
 
 /// `length`: of a list of rows that they are for; null: all rows.
-template <class T>
-void halve_centroids(State<T>& s, const int* length = nullptr) {
+template <class T, class Own>
+void halve_centroids(Run<T, Own>& s, const int* length = nullptr) {
   using namespace certified;
-  const auto& own = s.template own<Certified<T>>();
+  const auto& own = s.own.certified;
   const int64_t padded = Tile::padded_columns(s.k);
   launch(halve_centroids_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, own.view, own.c, own.centroid,
          length, s.k, padded, s.d);
 }
 
-template <class T>
-void assign_certified(State<T>& s) {
+template <class T, class Own>
+void assign_certified(Run<T, Own>& s) {
   using namespace certified;
-  const auto& own = s.template own<Certified<T>>();
+  const auto& own = s.own.certified;
   Doubts* const doubts = next_doubts(s);
   halve_centroids(s);
   launch(assign_kernel, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, own.x, own.c, own.point,
-         own.centroid, s.label, s.template own<Recheck>().doubtful, doubts, s.n, s.k, s.d);
+         own.centroid, s.label, s.own.refinement.doubtful, doubts, s.n, s.k, s.d);
   recheck(s, doubts);
 }
 
 /// Labels of the rows list[0 .. *length), and of those that `doubts` knows already.
-template <class T>
-void assign_listed(State<T>& s, const int* list, const int* length, Doubts* doubts) {
+template <class T, class Own>
+void assign_listed(Run<T, Own>& s, const int* list, const int* length, Doubts* doubts) {
   using namespace certified;
-  const auto& own = s.template own<Certified<T>>();
+  const auto& own = s.own.certified;
   halve_centroids(s, length);
   // As many blocks as run at a time: often the list is empty, and blocks that only end take their time, too.
   const int grid = std::min(blocks(s.n, Tile::rows), s.device_info.multiprocessors);
   launch(assign_listed_kernel, grid, Tile::block, Tile::bytes, s.stream, list, length, own.x, own.c, own.point,
-         own.centroid, s.label, s.template own<Recheck>().doubtful, doubts, s.n, s.k, s.d);
+         own.centroid, s.label, s.own.refinement.doubtful, doubts, s.n, s.k, s.d);
   recheck(s, doubts);
 }
 

@@ -137,14 +137,14 @@ struct BoundsWithin {
 struct FactsWithin {
   using Facts = NoFacts;
   static constexpr int more_features = wide_columns;
-  template <class T>
-  static void halve_points(State<T>& s, const T* points, const View<T>& view, const WarpgroupRows& rows, int count,
+  template <class T, class Own>
+  static void halve_points(Run<T, Own>& s, const T* points, const View<T>& view, const WarpgroupRows& rows, int count,
                            int64_t padded) {
     launch(widen_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, points, view, rows.x, count, padded,
            rows.plan.steps, s.d);
   }
-  template <int columns, class T>
-  static void halve_centroids(State<T>& s, const View<T>& view, const WarpgroupRows& rows, const int* length) {
+  template <int columns, class T, class Own>
+  static void halve_centroids(Run<T, Own>& s, const View<T>& view, const WarpgroupRows& rows, const int* length) {
     const int64_t padded = WarpgroupTile<columns, NoFacts>::padded_columns(s.k);
     launch(widen_centroids_kernel<T, columns>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, view, rows.c, length,
            s.k, padded, rows.plan.steps, s.d);

@@ -121,13 +121,13 @@ __global__ void part_kernel(const int* __restrict__ order, const int* __restrict
 template <int width>
 struct ChangedContestants : Contestants<width> {
   using All = Contestants<width>;
-  template <class T>
-  static void contest(State<T>& s, const Few& few, Contest* contest) {
-    auto& own = s.template own<ChangedContest>();
+  template <class T, class Own>
+  static void contest(Run<T, Own>& s, const Few& few, Contest* contest) {
+    auto& own = s.own.active;
     const Rounds rounds{All::rows_at_once(s.device_info.multiprocessors), All::Tile::columns};
     const bool one_round = s.n <= rounds.rows;  // as many as each part takes
     if (!std::exchange(own.proven, false) || one_round) return All::contest(s, few, contest, ChangedPart{});
-    const auto& moved = s.template own<MovedSums>();
+    const auto& moved = s.own.incremental;
     launch(split_kernel, 1, split_block, 0, s.stream, moved.touched, moved.count, own, rounds, contest, s.n, s.k);
     launch(part_kernel<All>, blocks(s.n, 256 * listed_each), 256, 0, s.stream, few.order.row, few.candidates.guess,
            few.c, moved.touched, own, width / 8, s.n);
@@ -139,28 +139,28 @@ struct ChangedContestants : Contestants<width> {
 };
 
 /// After prepare_first_ahead; MovedSums::touched is there.
-template <class T>
-void prepare_changed_contest(State<T>& s) {
-  auto& few = s.template own<Few>();
+template <class T, class Own>
+void prepare_changed_contest(Run<T, Own>& s) {
+  auto& few = s.own.filter;
   if (!wants_few(s)) return;
   few.parted = true;
   const int width = s.axis("width") == by_pilot ? widest : s.axis("width");
-  auto& own = s.template own<ChangedContest>();
+  auto& own = s.own.active;
   own.split = s.template device<Split>(1);
   own.rows = s.template device<int>(s.n);
   own.touched = s.template device<int>(s.k);
   own.short_rows = s.template device<uint4>(NarrowTile<widest>::padded_columns(s.k) * (width / 8));
 }
 
-template <class T>
-void restart_changed_contest(State<T>& s) {
+template <class T, class Own>
+void restart_changed_contest(Run<T, Own>& s) {
   restart_first_ahead(s);
-  s.template own<ChangedContest>().proven = false;
+  s.own.active.proven = false;
 }
-template <class T>
-void update_changed_contest(State<T>& s) {
+template <class T, class Own>
+void update_changed_contest(Run<T, Own>& s) {
   update_ordered(s);
-  s.template own<ChangedContest>().proven = true;
+  s.own.active.proven = true;
 }
 
 }  // namespace ladder

@@ -199,9 +199,9 @@ constexpr int few_left = 4;
 // ---- the host's side
 
 /// Room for short rows of `width` halves; with `piloted`, for any width, and for the pilot that chooses it.
-template <class T>
-void prepare_few(State<T>& s, int width, bool piloted) {
-  auto& few = s.template own<Few>();
+template <class T, class Own>
+void prepare_few(Run<T, Own>& s, int width, bool piloted) {
+  auto& few = s.own.filter;
   if (piloted) few.pilot = take_pilot(s), width = widest;
   few.subspace = take_subspace(s, s.n, s.d);
   few.directions = take_directions(s, s.d);
@@ -225,19 +225,19 @@ void with_width(const Few& few, const F& body) {
 }
 
 /// Directions and width, from `sample` of the points; `width`: of short rows, where no pilot chooses it.
-template <class T>
-void find_few(State<T>& s, const T* rows, int sample, const View<T>& view, int width) {
-  auto& few = s.template own<Few>();
+template <class T, class Own>
+void find_few(Run<T, Own>& s, const T* rows, int sample, const View<T>& view, int width) {
+  auto& few = s.own.filter;
   find_directions(s.stream, rows, view, few.subspace, few.directions, sample, s.d);
   few.width = few.pilot.counts ? choose_width(s, rows, view, few.directions, few.pilot, sample, s.n, s.k, s.d) : width;
 }
 
 /// Short rows of these of the points, Rows::points.
-template <class T>
-void project_rows(State<T>& s, const View<T>& view, const RowRange& range) {
-  const auto& few = s.template own<Few>();
+template <class T, class Own>
+void project_rows(Run<T, Own>& s, const View<T>& view, const RowRange& range) {
+  const auto& few = s.own.filter;
   if (few.width == 0) return;
-  const T* rows = s.template own<Rows<T>>().points;
+  const T* rows = s.own.rows.points;
   with_width(few, [&]<int width>() {
     const int64_t padded = range.padded(NarrowTile<width>::padded_rows(s.n), s.n);
     uint4* const x = few.x + size_t(range.first) * (width / 8);
@@ -248,15 +248,15 @@ void project_rows(State<T>& s, const View<T>& view, const RowRange& range) {
 }
 
 /// Directions, width, and short rows of the points, Rows::points.
-template <class T>
-void project_points(State<T>& s, const View<T>& view, int width) {
-  find_few(s, s.template own<Rows<T>>().points, s.n, view, width);
+template <class T, class Own>
+void project_points(Run<T, Own>& s, const View<T>& view, int width) {
+  find_few(s, s.own.rows.points, s.n, view, width);
   project_rows(s, view, all_rows(s));
 }
 
-template <class T>
-void restart_few(State<T>& s) {
-  auto& few = s.template own<Few>();
+template <class T, class Own>
+void restart_few(Run<T, Own>& s) {
+  auto& few = s.own.filter;
   few.told = 0;
   if (few.width == 0) return;
   check(cudaMemsetAsync(few.contests, 0, counted * sizeof(Contest), s.stream), "clearing the counts");
@@ -264,10 +264,10 @@ void restart_few(State<T>& s) {
 }
 
 /// Where the iteration that has `doubts` counts, from 0.
-template <class T>
-Contest* contest_of(State<T>& s, const Doubts* doubts) {
-  const auto& recheck = s.template own<Recheck>();
-  Contest* const contest = s.template own<Few>().contests + (doubts - recheck.doubts);
+template <class T, class Own>
+Contest* contest_of(Run<T, Own>& s, const Doubts* doubts) {
+  const auto& recheck = s.own.refinement;
+  Contest* const contest = s.own.filter.contests + (doubts - recheck.doubts);
   if (recheck.done >= counted && recheck.done <= beyond_all)
     check(cudaMemsetAsync(contest, 0, sizeof *contest, s.stream), "clearing the counts");
   return contest;
@@ -291,8 +291,8 @@ struct ByWarps {
     launch(guess_kernel<width>, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, few.x, few.c,
            few.candidates.guess, few.order, s.n, s.k);
   }
-  template <class T, class Part = AllOfThem>
-  static void contest(State<T>& s, const Few& few, Contest* contest, const Part& part = {}) {
+  template <class T, class Part = AllOfThem, class Own>
+  static void contest(Run<T, Own>& s, const Few& few, Contest* contest, const Part& part = {}) {
     launch(contest_kernel<width, Part>, blocks(s.n, Tile::rows), Tile::block,
            Tile::bytes + 3 * Tile::rows * sizeof(int), s.stream, few.x, few.c, few.threshold, few.candidates,
            few.order.row, few.contested, few.left, contest, s.label, s.n, s.k, part);
@@ -301,10 +301,10 @@ struct ByWarps {
 
 /// The short rows of the centroids, guesses of all rows, and where each row's place in their order will be. `ordered`:
 /// after the first iteration the update has seen to guesses and order.
-template <template <int> class By, class T>
-void guess_by_few(State<T>& s, const View<T>& view, bool ordered = false) {
-  const auto& few = s.template own<Few>();
-  const auto& moved = s.template own<MovedSums>();
+template <template <int> class By, class T, class Own>
+void guess_by_few(Run<T, Own>& s, const View<T>& view, bool ordered = false) {
+  const auto& few = s.own.filter;
+  const auto& moved = s.own.incremental;
   with_width(few, [&]<int width>() {
     if (!few.shortened)
       project<width>(s.stream, s.c, view, few.directions, {.count = s.k, .touched = moved.touched},
@@ -319,42 +319,41 @@ void guess_by_few(State<T>& s, const View<T>& view, bool ordered = false) {
 
 /// Labels of all rows, which have thresholds, but for those that are left: few of them are on the list of scans then,
 /// many on that of the contest. `keep`: what is kept of those that are compared.
-template <template <int> class By, class T, class Keep>
-void contest_by_few(State<T>& s, Contest* contest, Doubts* doubts, const Keep& keep) {
-  const auto& few = s.template own<Few>();
+template <template <int> class By, class T, class Keep, class Own>
+void contest_by_few(Run<T, Own>& s, Contest* contest, Doubts* doubts, const Keep& keep) {
+  const auto& few = s.own.filter;
   with_width(few, [&]<int width>() { By<width>::contest(s, few, contest); });
   launch(compare_kernel<T, Keep>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
-         s.template own<Rows<T>>().points, s.c, few.candidates, few.contested, &contest->contested, keep, s.d);
-  launch(spare_kernel, 1, 256, 0, s.stream, few.left, contest, s.template own<Recheck>().doubtful, doubts,
-         s.template own<MovedSums>().touched, few_left * s.device_info.multiprocessors, s.n);
+         s.own.rows.points, s.c, few.candidates, few.contested, &contest->contested, keep, s.d);
+  launch(spare_kernel, 1, 256, 0, s.stream, few.left, contest, s.own.refinement.doubtful, doubts,
+         s.own.incremental.touched, few_left * s.device_info.multiprocessors, s.n);
 }
 
 /// Both, with the exact distance of each row between them.
-template <template <int> class By = ByWarps, class T>
-void assign_by_few(State<T>& s, const View<T>& view, Contest* contest, Doubts* doubts) {
-  const auto& few = s.template own<Few>();
+template <template <int> class By = ByWarps, class T, class Own>
+void assign_by_few(Run<T, Own>& s, const View<T>& view, Contest* contest, Doubts* doubts) {
+  const auto& few = s.own.filter;
   guess_by_few<By>(s, view);
-  launch(start_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, s.template own<Rows<T>>().points, s.c, view,
+  launch(start_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, s.own.rows.points, s.c, view,
          few.candidates.guess, few.square, few.threshold, few.order, few.width, s.n, s.d);
   contest_by_few<By>(s, contest, doubts, KeepLabel{s.label});
 }
 
 /// As fetch_doubts.
-template <class T>
-void fetch_contests(State<T>& s) {
-  const auto& few = s.template own<Few>();
+template <class T, class Own>
+void fetch_contests(Run<T, Own>& s) {
+  const auto& few = s.own.filter;
   if (few.width > 0)
-    check(cudaMemcpyAsync(few.contests_host, few.contests,
-                          std::min(s.template own<Recheck>().done, counted) * sizeof(Contest), cudaMemcpyDeviceToHost,
-                          s.stream),
+    check(cudaMemcpyAsync(few.contests_host, few.contests, std::min(s.own.refinement.done, counted) * sizeof(Contest),
+                          cudaMemcpyDeviceToHost, s.stream),
           "downloading the counts");
 }
-template <class T>
-void tell_contests(State<T>& s) {
-  auto& few = s.template own<Few>();
+template <class T, class Own>
+void tell_contests(Run<T, Own>& s) {
+  auto& few = s.own.filter;
   Contest everyone_left = {};
   everyone_left.left = s.n;
-  for (; few.told < std::min(s.template own<Recheck>().done, counted); ++few.told) {
+  for (; few.told < std::min(s.own.refinement.done, counted); ++few.told) {
     const Contest contest = few.width > 0 ? few.contests_host[few.told] : everyone_left;
     s.counters["halves of a short row"].push_back(few.width);
     s.counters["rows looked at"].push_back(few.width > 0 && few.bounded ? contest.looked_at : s.n);
@@ -379,21 +378,21 @@ bool wants_few(const State<T>& s) {
 }
 
 /// What earlier iterations learnt is forgotten.
-template <class T>
-void forget_contested(State<T>& s) {
+template <class T, class Own>
+void forget_contested(Run<T, Own>& s) {
   forget_recheck(s);
   restart_moved(s);
   restart_few(s);
 }
 
-template <class T>
-void restart_contested(State<T>& s) {
+template <class T, class Own>
+void restart_contested(Run<T, Own>& s) {
   restart_rows(s);
   forget_contested(s);
 }
 
-template <class T>
-void download_contested(State<T>& s) {
+template <class T, class Own>
+void download_contested(Run<T, Own>& s) {
   fetch_moves(s);
   fetch_contests(s);
   download_recheck(s);

@@ -15,11 +15,11 @@ inline std::string refuse_contested_loop(const Shape& p, const Device& device, c
 }
 
 /// Phase `solve` of those who contest; iterate() is an assignment and update_moved().
-template <class T, class Iterate>
-void solve_contested(State<T>& s, const Iterate& iterate) {
-  auto& recheck = s.template own<Recheck>();
-  auto& moved = s.template own<MovedSums>();
-  const auto& few = s.template own<Few>();
+template <class T, class Iterate, class Own>
+void solve_contested(Run<T, Own>& s, const Iterate& iterate) {
+  auto& recheck = s.own.refinement;
+  auto& moved = s.own.incremental;
+  const auto& few = s.own.filter;
   const FixedPoint& format = moved.format;
   const auto history = [](auto* first, int places) {
     return History{reinterpret_cast<unsigned*>(first), int(sizeof *first / sizeof(unsigned)), places};

@@ -91,26 +91,25 @@ struct DeviceLoop {
 #endif
 };
 
-template <class T>
-void prepare_loop(State<T>& s) {
-  auto& own = s.template own<DeviceLoop>();
+template <class T, class Own>
+void prepare_loop(Run<T, Own>& s) {
+  auto& own = s.own.loop;
   own.loop = s.template device<Loop>(1);
   own.host = s.template pinned<Loop>(1);
   check(cudaMemsetAsync(own.loop, 0, sizeof *own.loop, s.stream), "clearing the state of the loop");
 }
 
-template <bool in_graph, class T>
-void end_iteration(State<T>& s, const Looped& looped, unsigned long long handle = 0) {
+template <bool in_graph, class T, class Own>
+void end_iteration(Run<T, Own>& s, const Looped& looped, unsigned long long handle = 0) {
   Histories histories{{}, int(looped.histories.size())};
   if (histories.count > most_histories) throw Error("a loop on the device keeps fewer histories");
   std::copy(looped.histories.begin(), looped.histories.end(), histories.of);
-  launch(end_iteration_kernel<in_graph>, 1, 32, 0, s.stream, s.template own<DeviceLoop>().loop, histories,
-         looped.changed, handle);
+  launch(end_iteration_kernel<in_graph>, 1, 32, 0, s.stream, s.own.loop.loop, histories, looped.changed, handle);
 }
 
-template <class T>
-void fetch_loop(State<T>& s) {
-  auto& own = s.template own<DeviceLoop>();
+template <class T, class Own>
+void fetch_loop(Run<T, Own>& s) {
+  auto& own = s.own.loop;
   check(cudaMemcpyAsync(own.host, own.loop, sizeof *own.loop, cudaMemcpyDeviceToHost, s.stream),
         "downloading the state of the loop");
   check(cudaStreamSynchronize(s.stream), "solving on the device");
@@ -118,8 +117,8 @@ void fetch_loop(State<T>& s) {
 
 #ifdef __CUDACC__
 /// A graph that begins with an iteration, and repeats it while the loop goes on.
-template <class T, class Iterate>
-cudaGraphExec_t make_loop(State<T>& s, const Looped& looped, const Iterate& iterate) {
+template <class T, class Iterate, class Own>
+cudaGraphExec_t make_loop(Run<T, Own>& s, const Looped& looped, const Iterate& iterate) {
   cudaGraph_t made = nullptr;
   check(cudaGraphCreate(&made, 0), "making a graph");
   const std::shared_ptr<void> given_back(made, [](void* graph) { cudaGraphDestroy(static_cast<cudaGraph_t>(graph)); });
@@ -149,9 +148,9 @@ cudaGraphExec_t make_loop(State<T>& s, const Looped& looped, const Iterate& iter
 }
 
 /// Iterations until the loop no longer goes on.
-template <class T, class Iterate>
-void run_loop(State<T>& s, const Looped& looped, const Iterate& iterate) {
-  auto& own = s.template own<DeviceLoop>();
+template <class T, class Iterate, class Own>
+void run_loop(Run<T, Own>& s, const Looped& looped, const Iterate& iterate) {
+  auto& own = s.own.loop;
   if (!own.graph || own.key != looped.key) {
     if (own.graph) check(cudaGraphExecDestroy(std::exchange(own.graph, nullptr)), "giving a graph back");
     own.graph = make_loop(s, looped, iterate);
@@ -162,23 +161,23 @@ void run_loop(State<T>& s, const Looped& looped, const Iterate& iterate) {
 }
 #else
 /// The CPU device has no graphs: the host repeats.
-template <class T, class Iterate>
-void run_loop(State<T>& s, const Looped& looped, const Iterate& iterate) {
+template <class T, class Iterate, class Own>
+void run_loop(Run<T, Own>& s, const Looped& looped, const Iterate& iterate) {
   do {
     iterate();
     end_iteration<false>(s, looped);
     fetch_loop(s);
-  } while (s.template own<DeviceLoop>().host->goes_on);
+  } while (s.own.loop.host->goes_on);
 }
 #endif
 
 /// Phase `solve` out of iterate(): assignment, update, count of changed labels. set_done(i) tells it on the host that i
 /// iterations are done: so many, where one stands for all that follow, that it counts at the last places.
-template <class T, class Iterate, class SetDone>
-void solve_on_device(State<T>& s, const Looped& looped, const Iterate& iterate, const SetDone& set_done) {
-  Loop& now = *s.template own<DeviceLoop>().host;
+template <class T, class Iterate, class SetDone, class Own>
+void solve_on_device(Run<T, Own>& s, const Looped& looped, const Iterate& iterate, const SetDone& set_done) {
+  Loop& now = *s.own.loop.host;
   now.at = {s.problem.stop, s.n, 0};
-  to_device(s, &s.template own<DeviceLoop>().loop->at, &now.at, 1, "telling the stop rule");
+  to_device(s, &s.own.loop.loop->at, &now.at, 1, "telling the stop rule");
   iterate();  // the first has other arguments: none was before it
   end_iteration<false>(s, looped);
   set_done(beyond_all);

@@ -37,10 +37,10 @@ struct Directions {
 
 /// The centroids (k x d) as points are compared with them: they, or their directions. The squared distance of two
 /// directions is 2 (1 - cos), so the nearest is the nearest.
-template <class T>
-const T* compared_centroids(State<T>& s) {
+template <class T, class Own>
+const T* compared_centroids(Run<T, Own>& s) {
   if (s.problem.metric != Metric::cosine) return s.c;
-  auto& directions = s.template own<Directions<T>>().c;
+  auto& directions = s.own.directions.c;
   directions.assign(s.c, s.c + size_t(s.k) * s.d);
   for (int j = 0; j < s.k; ++j) direction(s.c + size_t(j) * s.d, s.d, directions.data() + size_t(j) * s.d);
   return directions.data();

@@ -12,10 +12,10 @@ struct Matrix {
   T* distance = nullptr;  // k x n: neighbouring threads have neighbouring points
 };
 
-template <class T>
-void prepare_matrix(State<T>& s) {
+template <class T, class Own>
+void prepare_matrix(Run<T, Own>& s) {
   prepare_sums(s);
-  s.template own<Matrix<T>>().distance = s.template device<T>(size_t(s.k) * s.n);
+  s.own.matrix.distance = s.template device<T>(size_t(s.k) * s.n);
 }
 
 inline std::string refuse_matrix(const Shape& p, const Device& device) {

@@ -5,8 +5,8 @@
 
 namespace ladder {
 
-template <class T>
-void prepare_draw(State<T>& s) {
+template <class T, class Own>
+void prepare_draw(Run<T, Own>& s) {
   prepare_features(s);
   s.chosen = s.template device<int32_t>(s.k);
 }

@@ -10,10 +10,10 @@ struct Rows {
   T* points = nullptr;  // n x d, as they arrive
 };
 
-template <class T>
-void prepare_features(State<T>& s) {
+template <class T, class Own>
+void prepare_features(Run<T, Own>& s) {
   prepare_sums(s);
-  s.template own<Rows<T>>().points = s.template device<T>(size_t(s.n) * s.d);
+  s.own.rows.points = s.template device<T>(size_t(s.n) * s.d);
 }
 
 template <class T>
@@ -22,9 +22,9 @@ __global__ void transpose_kernel(const T* rows, T* features, int n, int d) {
   if (e < int64_t(n) * d) features[e] = rows[e % n * d + e / n];
 }
 
-template <class T>
-void upload_features(State<T>& s) {
-  T* rows = s.template own<Rows<T>>().points;
+template <class T, class Own>
+void upload_features(Run<T, Own>& s) {
+  T* rows = s.own.rows.points;
   to_device(s, rows, s.points, size_t(s.n) * s.d, "uploading the points");
   launch(transpose_kernel<T>, blocks(int64_t(s.n) * s.d, 256), 256, 0, s.stream, rows, s.x, s.n, s.d);
 }

@@ -37,12 +37,12 @@ static __global__ void take_ahead_kernel(FirstAhead ahead, int32_t* label, RowBo
 
 // ---- the host's side
 
-template <class T>
-void prepare_first_ahead(State<T>& s) {
+template <class T, class Own>
+void prepare_first_ahead(Run<T, Own>& s) {
   prepare_overlapped(s);
-  s.template own<Pieces<T>>().alignment = NarrowTile<widest>::rows;  // whole tiles: none reads the next piece's rows
+  s.own.chunks.alignment = NarrowTile<widest>::rows;  // whole tiles: none reads the next piece's rows
   if (!wants_few(s)) return;
-  auto& own = s.template own<FirstAhead>();
+  auto& own = s.own.eager;
   own.label = s.template device<int32_t>(s.n);
   own.known = s.template device<RowBound>(s.n);
   own.travelled = s.template device<double>(s.k);
@@ -51,62 +51,62 @@ void prepare_first_ahead(State<T>& s) {
 }
 
 /// Before the first piece.
-template <class T>
-void begin_ahead(State<T>& s) {
-  const auto& own = s.template own<FirstAhead>();
-  const auto& recheck = s.template own<Recheck>();
+template <class T, class Own>
+void begin_ahead(Run<T, Own>& s) {
+  const auto& own = s.own.eager;
+  const auto& recheck = s.own.refinement;
   const auto clear = [&](auto* what, size_t count, int byte = 0) {
     check(cudaMemsetAsync(what, byte, count * sizeof *what, s.stream), "clearing what is found ahead");
   };
   clear(own.known, s.n, -1), clear(own.travelled, s.k), clear(own.doubts, most_pieces),
       clear(own.contests, most_pieces);
-  clear(s.template own<Few>().order.count, s.k);
+  clear(s.own.filter.order.count, s.k);
   clear_scan_parts(s, recheck.parts, recheck.blocks);
 }
 
 /// Labels of these rows, for the centroids s.c, with the halves and short rows that they have by now.
-template <class T, template <int> class By>
-void assign_ahead(State<T>& s, const RowRange& range) {
-  auto& own = s.template own<FirstAhead>();
+template <class T, template <int> class By, class Own>
+void assign_ahead(Run<T, Own>& s, const RowRange& range) {
+  auto& own = s.own.eager;
   Problem<T> problem = s.problem;
   problem.n = range.count;
-  State<T> part(problem, s.device_info);
+  Run<T, Own> part(problem, s.device_info);
   part.stream = s.stream, part.axes = s.axes;
   part.x = s.x + size_t(range.first) * s.d, part.c = s.c, part.label = own.label + range.first;
-  part.template own<Rows<T>>().points = part.x;
+  part.own.rows.points = part.x;
   share_all_features(s, range, part);
-  part.template own<RowBounds>() = {own.known + range.first, own.travelled};
-  auto& recheck = part.template own<Recheck>() = s.template own<Recheck>();
+  part.own.bounds = {own.known + range.first, own.travelled};
+  auto& recheck = part.own.refinement = s.own.refinement;
   recheck.doubts = own.doubts, recheck.done = own.pieces;
-  auto& few = part.template own<Few>() = s.template own<Few>();
+  auto& few = part.own.filter = s.own.filter;
   few.x += size_t(range.first) * (few.width / 8), few.square += range.first;
-  few.candidates.guess = s.template own<Ordered>().first_guess;
+  few.candidates.guess = s.own.order.first_guess;
   few.contests = own.contests, few.shortened = own.pieces > 0;
   assign_ordered<T, By>(part);
   ++own.pieces;
 }
 
-template <class T, template <int> class By = Contestants>
-void upload_first_ahead(State<T>& s) {
-  auto& own = s.template own<FirstAhead>();
+template <class T, template <int> class By = Contestants, class Own>
+void upload_first_ahead(Run<T, Own>& s) {
+  auto& own = s.own.eager;
   own.pieces = 0, own.sent = true, own.holds = false;
   // With less than the rows of two warpgroups for each multiprocessor a piece would take as long as with them.
   const int pieces = std::clamp(s.n / (2 * group_rows * s.device_info.multiprocessors), 1, s.axis("pieces"));
   upload_overlapped(
       s, pieces,
       [&](const RowRange& range) {
-        if (range.first == 0) s.template own<Pieces<T>>().left.await(s.stream);
-        if (s.template own<Few>().width == 0) return;
+        if (range.first == 0) s.own.chunks.left.await(s.stream);
+        if (s.own.filter.width == 0) return;
         if (own.pieces == 0) begin_ahead(s);
         assign_ahead<T, By>(s, range);
       },
-      [&] { send_initial(s, s.template own<Pieces<T>>().copies.stream); });
+      [&] { send_initial(s, s.own.chunks.copies.stream); });
 }
 
-template <class T>
-void restart_first_ahead(State<T>& s) {
-  auto& own = s.template own<FirstAhead>();
-  const auto& pieces = s.template own<Pieces<T>>();
+template <class T, class Own>
+void restart_first_ahead(Run<T, Own>& s) {
+  auto& own = s.own.eager;
+  const auto& pieces = s.own.chunks;
   const bool same = std::exchange(own.sent, false) &&
                     std::memcmp(pieces.initial, s.problem.centroids, size_t(s.k) * s.d * sizeof(T)) == 0;
   if (!same) restart_ahead(s);
@@ -115,22 +115,22 @@ void restart_first_ahead(State<T>& s) {
   own.taken = false;
 }
 
-template <class T, template <int> class By = Contestants>
-void assign_first_ahead(State<T>& s) {
-  auto& own = s.template own<FirstAhead>();
+template <class T, template <int> class By = Contestants, class Own>
+void assign_first_ahead(Run<T, Own>& s) {
+  auto& own = s.own.eager;
   if (!std::exchange(own.holds, false)) return assign_ordered<T, By>(s);
   own.taken = true;
   Doubts* const doubts = next_doubts(s);
-  launch(take_ahead_kernel, blocks(std::max(s.n, most_pieces), 256), 256, 0, s.stream, own, s.label,
-         s.template own<RowBounds>().known, doubts, contest_of(s, doubts), s.n);
+  launch(take_ahead_kernel, blocks(std::max(s.n, most_pieces), 256), 256, 0, s.stream, own, s.label, s.own.bounds.known,
+         doubts, contest_of(s, doubts), s.n);
 }
 
-template <class T>
-void download_first_ahead(State<T>& s) {
+template <class T, class Own>
+void download_first_ahead(Run<T, Own>& s) {
   download_overlapped(s);
   auto& told = s.counters["points assigned ahead"];
   const size_t iterations = s.counters["rows rechecked"].size();
-  if (told.empty() && iterations > 0) told.push_back(s.template own<FirstAhead>().taken ? s.n : 0);
+  if (told.empty() && iterations > 0) told.push_back(s.own.eager.taken ? s.n : 0);
   told.resize(iterations, 0);
 }
 

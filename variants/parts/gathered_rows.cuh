@@ -37,37 +37,36 @@ struct Gathered {
 };
 
 /// `listed`: room for all rows, for there may be a list of them.
-template <class T>
-void prepare_gathered(State<T>& s, bool listed) {
-  auto& own = s.template own<Gathered>();
+template <class T, class Own>
+void prepare_gathered(Run<T, Own>& s, bool listed) {
+  auto& own = s.own.gathered;
   own.all = s.template device<int>(1);
-  own.rows = s.template own<CertifiedInGroups<T>>().rows;
+  own.rows = s.own.warpgroup.rows;
   if (!listed) return;
   const int64_t points = WarpgroupTile<128>::padded_rows(s.n);
   own.rows.x = s.template device<uint4>(size_t(points) * own.rows.plan.steps * mma_depth / 8);
 }
 
-template <class T>
-void upload_gathered(State<T>& s) {
-  to_device(s, s.template own<Gathered>().all, &s.n, 1, "telling how many points there are");
+template <class T, class Own>
+void upload_gathered(Run<T, Own>& s) {
+  to_device(s, s.own.gathered.all, &s.n, 1, "telling how many points there are");
 }
 
 /// Labels of the rows list[0 .. *length), and of those that `doubts` knows already.
-template <class T>
-void assign_gathered(State<T>& s, const int* list, const int* length, Doubts* doubts) {
-  const auto& from = s.template own<CertifiedInGroups<T>>().rows;
-  const auto& own = s.template own<Gathered>();
+template <class T, class Own>
+void assign_gathered(Run<T, Own>& s, const int* list, const int* length, Doubts* doubts) {
+  const auto& from = s.own.warpgroup.rows;
+  const auto& own = s.own.gathered;
   launch(gather_rows_kernel, 8 * s.device_info.multiprocessors, 256, 0, s.stream, from.x, RowList{list, length},
          own.rows.x, from.plan.steps);
   multiply_in_groups<ByBoundColumns, true>(s, own.rows, {list, length}, doubts);
 }
 
 /// Labels of all rows, by the same kernel: they lie side by side already.
-template <class T>
-void assign_all(State<T>& s) {
+template <class T, class Own>
+void assign_all(Run<T, Own>& s) {
   Doubts* const doubts = next_doubts(s);
-  multiply_in_groups<ByBoundColumns, true>(s, s.template own<CertifiedInGroups<T>>().rows,
-                                           {nullptr, s.template own<Gathered>().all}, doubts);
+  multiply_in_groups<ByBoundColumns, true>(s, s.own.warpgroup.rows, {nullptr, s.own.gathered.all}, doubts);
 }
 
 }  // namespace ladder

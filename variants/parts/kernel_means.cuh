@@ -53,10 +53,10 @@ inline void check_sparse(cusparseStatus_t status, const char* what) {
 constexpr cusparseSpMMAlg_t algorithm = CUSPARSE_SPMM_CSR_ALG2;
 constexpr cusparseOperation_t as_it_is = CUSPARSE_OPERATION_NON_TRANSPOSE;
 
-template <class T>
-void prepare_libraries(State<T>& s) {
-  const auto& own = s.template own<KernelMeans<T>>();
-  auto& libraries = s.template own<Libraries>();
+template <class T, class Own>
+void prepare_libraries(Run<T, Own>& s) {
+  const auto& own = s.own.kernel;
+  auto& libraries = s.own.libraries;
   check_blas(cublasCreate(&libraries.blas), "making a cuBLAS handle");
   check_blas(cublasSetStream(libraries.blas, s.stream), "giving cuBLAS the stream");
   check_sparse(cusparseCreate(&libraries.sparse), "making a cuSPARSE handle");
@@ -77,27 +77,27 @@ void prepare_libraries(State<T>& s) {
 }
 
 /// out (m x n) = rows (m x d) times points. cuBLAS counts by columns: to it out is n x m, rows and points d x m, d x n.
-template <class T>
-void multiply(State<T>& s, const T* rows, int m, T* out) {
+template <class T, class Own>
+void multiply(Run<T, Own>& s, const T* rows, int m, T* out) {
   const T one = 1, zero = 0;
-  check_blas(cublasGemmEx(s.template own<Libraries>().blas, CUBLAS_OP_T, CUBLAS_OP_N, s.n, m, s.d, &one, s.x, type<T>,
-                          s.d, rows, type<T>, s.d, &zero, out, type<T>, s.n,
+  check_blas(cublasGemmEx(s.own.libraries.blas, CUBLAS_OP_T, CUBLAS_OP_N, s.n, m, s.d, &one, s.x, type<T>, s.d, rows,
+                          type<T>, s.d, &zero, out, type<T>, s.n,
                           sizeof(T) == 4 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F, CUBLAS_GEMM_DEFAULT),
              "multiplying points");
 }
 
 /// distance = -2 V kernel.
-template <class T>
-void add_up(State<T>& s) {
-  const auto& libraries = s.template own<Libraries>();
+template <class T, class Own>
+void add_up(Run<T, Own>& s) {
+  const auto& libraries = s.own.libraries;
   const T factor = -2, zero = 0;
   check_sparse(cusparseSpMM(libraries.sparse, as_it_is, as_it_is, &factor, libraries.v, libraries.kernel, &zero,
                             libraries.distance, type<T>, algorithm, libraries.buffer),
                "adding up the kernel's rows");
 }
 #else
-template <class T>
-void prepare_libraries(State<T>&) {}
+template <class T, class Own>
+void prepare_libraries(Run<T, Own>&) {}
 
 /// One thread per entry of out.
 template <class T>
@@ -108,8 +108,8 @@ __global__ void multiply_kernel(const T* rows, const T* x, T* out, int m, int n,
   for (int f = 0; f < d; ++f) sum += rows[e / n * d + f] * x[e % n * d + f];
   out[e] = sum;
 }
-template <class T>
-void multiply(State<T>& s, const T* rows, int m, T* out) {
+template <class T, class Own>
+void multiply(Run<T, Own>& s, const T* rows, int m, T* out) {
   launch(multiply_kernel<T>, blocks(int64_t(m) * s.n, 256), 256, 0, s.stream, rows, s.x, out, m, s.n, s.d);
 }
 
@@ -123,9 +123,9 @@ __global__ void add_up_kernel(const T* kernel, const int* first, const int* memb
   for (int at = first[e / n]; at < first[e / n + 1]; ++at) sum += weight[at] * kernel[int64_t(member[at]) * n + e % n];
   distance[e] = -2 * sum;
 }
-template <class T>
-void add_up(State<T>& s) {
-  const auto& own = s.template own<KernelMeans<T>>();
+template <class T, class Own>
+void add_up(Run<T, Own>& s) {
+  const auto& own = s.own.kernel;
   launch(add_up_kernel<T>, blocks(int64_t(s.k) * s.n, 256), 256, 0, s.stream, own.kernel, own.first, own.member,
          own.weight, own.distance, s.n, s.k);
 }

@@ -183,9 +183,9 @@ __global__ void __launch_bounds__(neighbours, neighbours_resident<T>)
 }
 
 /// As move_points, after list_moved; the points are put in order where `standing` wants it.
-template <class T>
-void move_neighbours(State<T>& s, const T* rows, const Order& order, const Standing& standing, const Moves* moves) {
-  const auto& m = s.template own<MovedSums>();
+template <class T, class Own>
+void move_neighbours(Run<T, Own>& s, const T* rows, const Order& order, const Standing& standing, const Moves* moves) {
+  const auto& m = s.own.incremental;
   launch(places_of_clusters_kernel, 1, places_block, 0, s.stream, order, m.count, standing, moves, m.share, s.n, s.k);
   launch(put_labels_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, order, standing, s.n);
   // As many blocks as run at a time, as in list_moved(), and none more: it would begin when the others end.

@@ -9,10 +9,10 @@ struct Norms {
   T* c = nullptr;  // k
 };
 
-template <class T>
-void prepare_norms(State<T>& s) {
+template <class T, class Own>
+void prepare_norms(Run<T, Own>& s) {
   prepare_features(s);
-  s.template own<Norms<T>>().c = s.template device<T>(s.k);
+  s.own.norms.c = s.template device<T>(s.k);
 }
 
 /// One warp per centroid: its lanes take every 32nd feature.
@@ -26,13 +26,13 @@ __global__ void norms_kernel(const T* c, T* norm, int k, int d) {
   if (lane == 0) norm[j] = sum;
 }
 
-template <class T>
-T* norms(State<T>& s) {
-  return s.template own<Norms<T>>().c;
+template <class T, class Own>
+T* norms(Run<T, Own>& s) {
+  return s.own.norms.c;
 }
 
-template <class T>
-void compute_norms(State<T>& s) {
+template <class T, class Own>
+void compute_norms(Run<T, Own>& s) {
   launch(norms_kernel<T>, blocks(int64_t(s.k) * 32, 256), 256, 0, s.stream, s.c, norms(s), s.k, s.d);
 }
 

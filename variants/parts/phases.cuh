@@ -51,10 +51,10 @@ struct Sums {
 };
 
 /// prepare_pinned, and room for the sums on the device.
-template <class T>
-void prepare_sums(State<T>& s) {
+template <class T, class Own>
+void prepare_sums(Run<T, Own>& s) {
   prepare_pinned(s);
-  s.template own<Sums>() = {s.template device<double>(size_t(s.k) * s.d), s.template device<int>(s.k)};
+  s.own.sums = {s.template device<double>(size_t(s.k) * s.d), s.template device<int>(s.k)};
 }
 
 // ---- upload, restart, download
@@ -110,16 +110,16 @@ __global__ void divide_kernel(const double* sum, const int* count, T* c, int k, 
 }
 
 /// Sums become means: the last step of every update on the device.
-template <class T>
-void divide(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
+template <class T, class Own>
+void divide(Run<T, Own>& s) {
+  const Sums& sums = s.own.sums;
   launch(divide_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, sums.sum, sums.count, s.c, s.k, s.d);
 }
 
 /// The first step of every update on the device.
-template <class T>
-void clear_sums(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
+template <class T, class Own>
+void clear_sums(Run<T, Own>& s) {
+  const Sums& sums = s.own.sums;
   check(cudaMemsetAsync(sums.sum, 0, size_t(s.k) * s.d * sizeof(double), s.stream), "clearing the sums");
   check(cudaMemsetAsync(sums.count, 0, s.k * sizeof(int), s.stream), "clearing the counts");
 }

@@ -64,9 +64,9 @@ __global__ void __launch_bounds__(scan_block, recheck_resident)
 
 // ---- the host's side: what each phase does for it
 
-template <class T>
-void prepare_recheck(State<T>& s) {
-  auto& own = s.template own<Recheck>();
+template <class T, class Own>
+void prepare_recheck(Run<T, Own>& s) {
+  auto& own = s.own.refinement;
   own.doubtful = s.template device<Doubtful>(s.n);
   own.doubts = s.template device<Doubts>(counted);
   own.doubts_host = s.template pinned<Doubts>(counted);
@@ -74,48 +74,48 @@ void prepare_recheck(State<T>& s) {
   own.parts = take_scan_parts(s, own.blocks);
 }
 
-template <class T>
-void forget_recheck(State<T>& s) {
-  auto& own = s.template own<Recheck>();
+template <class T, class Own>
+void forget_recheck(Run<T, Own>& s) {
+  auto& own = s.own.refinement;
   own.done = own.told = 0;
   clear_scan_parts(s, own.parts, own.blocks);
   check(cudaMemsetAsync(own.doubts, 0, counted * sizeof(Doubts), s.stream), "clearing the counts");
 }
-template <class T>
-void restart_recheck(State<T>& s) {
+template <class T, class Own>
+void restart_recheck(Run<T, Own>& s) {
   restart_rows(s);
   forget_recheck(s);
 }
 
 /// Where the assignment that begins now counts, from 0.
-template <class T>
-Doubts* next_doubts(State<T>& s) {
-  auto& own = s.template own<Recheck>();
+template <class T, class Own>
+Doubts* next_doubts(Run<T, Own>& s) {
+  auto& own = s.own.refinement;
   Doubts* const doubts = own.doubts + std::min(own.done, counted - 1);
   if (const int before = own.done++; before >= counted - 1 && before < beyond_all)
     check(cudaMemsetAsync(doubts, 0, sizeof *doubts, s.stream), "clearing the counts");
   return doubts;
 }
 
-template <class T>
-void recheck(State<T>& s, const Doubts* doubts) {
-  const auto& own = s.template own<Recheck>();
-  launch(recheck_kernel<T>, own.blocks, scan_block, 0, s.stream, s.template own<Rows<T>>().points, s.c, s.label,
-         own.doubtful, doubts, own.parts, s.n, s.k, s.d);
+template <class T, class Own>
+void recheck(Run<T, Own>& s, const Doubts* doubts) {
+  const auto& own = s.own.refinement;
+  launch(recheck_kernel<T>, own.blocks, scan_block, 0, s.stream, s.own.rows.points, s.c, s.label, own.doubtful, doubts,
+         own.parts, s.n, s.k, s.d);
 }
 
 /// What the iterations since the last download counted comes down with their result: no iteration waits for it. First
 /// it is fetched; it is there to be told once the labels are.
-template <class T>
-void fetch_doubts(State<T>& s) {
-  auto& own = s.template own<Recheck>();
+template <class T, class Own>
+void fetch_doubts(Run<T, Own>& s) {
+  auto& own = s.own.refinement;
   check(cudaMemcpyAsync(own.doubts_host, own.doubts, std::min(own.done, counted) * sizeof(Doubts),
                         cudaMemcpyDeviceToHost, s.stream),
         "downloading the counts");
 }
-template <class T>
-void tell_doubts(State<T>& s) {
-  auto& own = s.template own<Recheck>();
+template <class T, class Own>
+void tell_doubts(Run<T, Own>& s) {
+  auto& own = s.own.refinement;
   for (; own.told < std::min(own.done, counted); ++own.told) {
     const Doubts& doubts = own.doubts_host[own.told];
     s.counters["rows rechecked"].push_back(doubts.pairs + doubts.few + doubts.scans);
@@ -123,8 +123,8 @@ void tell_doubts(State<T>& s) {
   }
 }
 
-template <class T>
-void download_recheck(State<T>& s) {
+template <class T, class Own>
+void download_recheck(Run<T, Own>& s) {
   fetch_doubts(s);
   download_rows(s);
   tell_doubts(s);

@@ -135,45 +135,45 @@ __global__ void __launch_bounds__(step_block)
 
 // ---- the host's side
 
-template <class T>
-void prepare_bounded(State<T>& s) {
+template <class T, class Own>
+void prepare_bounded(Run<T, Own>& s) {
   prepare_contested(s);
-  auto& few = s.template own<Few>();
+  auto& few = s.own.filter;
   few.bounded = true;
   few.centroid_square = s.template device<double>(s.k);
-  s.template own<RowBounds>() = {s.template device<RowBound>(s.n), s.template device<double>(s.k)};
+  s.own.bounds = {s.template device<RowBound>(s.n), s.template device<double>(s.k)};
 }
 
 /// Nothing is known of any row, and no centroid has gone anywhere.
-template <class T>
-void forget_bounded(State<T>& s) {
+template <class T, class Own>
+void forget_bounded(Run<T, Own>& s) {
   forget_contested(s);
-  const auto& bounds = s.template own<RowBounds>();
+  const auto& bounds = s.own.bounds;
   check(cudaMemsetAsync(bounds.known, -1, s.n * sizeof *bounds.known, s.stream), "clearing the bounds of the rows");
   check(cudaMemsetAsync(bounds.travelled, 0, s.k * sizeof *bounds.travelled, s.stream),
         "clearing how far centroids have gone");
 }
-template <class T>
-void restart_bounded(State<T>& s) {
+template <class T, class Own>
+void restart_bounded(Run<T, Own>& s) {
   restart_rows(s);
   forget_bounded(s);
 }
 
 /// As assign_by_few, with what is known of the rows. `ordered`: as guess_by_few.
-template <class T, template <int> class By = Contestants>
-void assign_bounded(State<T>& s, bool ordered) {
-  const auto& few = s.template own<Few>();
-  const auto& bounds = s.template own<RowBounds>();
+template <class T, template <int> class By = Contestants, class Own>
+void assign_bounded(Run<T, Own>& s, bool ordered) {
+  const auto& few = s.own.filter;
+  const auto& bounds = s.own.bounds;
   if (few.width == 0) return assign_by_all(s);
   Doubts* const doubts = next_doubts(s);
   Contest* const contest = contest_of(s, doubts);
   guess_by_few<By>(s, view_of(s), ordered);
-  const Order order = ordered && s.template own<MovedSums>().done > 0 ? standing(few.order) : few.order;
+  const Order order = ordered && s.own.incremental.done > 0 ? standing(few.order) : few.order;
   int* const list = few.contested;  // it is free until the contest
   with_width(few, [&]<int width>() {
     launch(begin_by_bounds_kernel<By<width>, width, T>, blocks(s.n, 256), 256, 0, s.stream, few.x, few.c, view_of(s),
            few.candidates.guess, few.square, few.centroid_square, few.threshold, order, bounds,
-           s.axis("loose") / 1000.0, list, contest, s.template own<MovedSums>().touched, s.n, s.d);
+           s.axis("loose") / 1000.0, list, contest, s.own.incremental.touched, s.n, s.d);
   });
   launch(begin_by_distances_kernel<T>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
          s.x, s.c, view_of(s), few.candidates.guess, few.square, few.threshold, order, bounds, list, contest, few.width,
@@ -183,12 +183,12 @@ void assign_bounded(State<T>& s, bool ordered) {
 }
 
 /// The means, and how far they have gone. The sums are up to date.
-template <class T>
-void step_to_means(State<T>& s) {
-  const auto& m = s.template own<MovedSums>();
+template <class T, class Own>
+void step_to_means(Run<T, Own>& s) {
+  const auto& m = s.own.incremental;
   dispatch<1, 2, 3>(m.format.words, [&]<int words>() {
-    launch(step_means_kernel<T, words>, s.k, step_block, 0, s.stream, m.sum, m.count, s.c,
-           s.template own<RowBounds>().travelled, m.touched, m.format, s.k, s.d);
+    launch(step_means_kernel<T, words>, s.k, step_block, 0, s.stream, m.sum, m.count, s.c, s.own.bounds.travelled,
+           m.touched, m.format, s.k, s.d);
   });
 }
 

@@ -31,21 +31,21 @@ struct Beyond {
   unsigned long long* first = nullptr;  // 1
 };
 
-template <class T>
-void prepare_square_range(State<T>& s) {
-  s.template own<Beyond>().first = s.template device<unsigned long long>(1);
+template <class T, class Own>
+void prepare_square_range(Run<T, Own>& s) {
+  s.own.overflow.first = s.template device<unsigned long long>(1);
 }
 
 /// The points, Rows::points, are there. Throws Error, naming row, column and value, where one is too large. A centroid
 /// that begins farther away than that has an infinite distance: it is not the nearest.
-template <class T>
-void refuse_square_range(State<T>& s) {
-  unsigned long long* const first = s.template own<Beyond>().first;
+template <class T, class Own>
+void refuse_square_range(Run<T, Own>& s) {
+  unsigned long long* const first = s.own.overflow.first;
   const int64_t values = int64_t(s.n) * s.d;
   const T largest = largest_squared<T>(s.d);
   check(cudaMemsetAsync(first, 0xff, sizeof *first, s.stream), "clearing the place of a value");
   launch(beyond_kernel<T>, int(std::min<int64_t>(blocks(values, 256), 16 * s.device_info.multiprocessors)), 256, 0,
-         s.stream, s.template own<Rows<T>>().points, largest, first, values);
+         s.stream, s.own.rows.points, largest, first, values);
   unsigned long long place = 0;
   check(cudaMemcpyAsync(&place, first, sizeof place, cudaMemcpyDeviceToHost, s.stream), "downloading a place");
   check(cudaStreamSynchronize(s.stream), "looking for values whose squares overflow");

@@ -66,11 +66,11 @@ void to_tiles(State<T>& s, const T* from, T* to, int count, int wide, int steps)
 }
 
 /// Room for sums, norms and tiles. Those of the points take the place in which the rows arrive.
-template <class T>
-void prepare_tiles(State<T>& s) {
+template <class T, class Own>
+void prepare_tiles(Run<T, Own>& s) {
   prepare_sums(s);
   prepare_square_range(s);
-  auto& tiles = s.template own<Tiles<T>>();
+  auto& tiles = s.own.tiles;
   tiles.points = s.axis("points"), tiles.block = s.axis("block");
   // Large tiles are worth it only where every multiprocessor has one.
   const auto idle = [&] {
@@ -87,22 +87,22 @@ void prepare_tiles(State<T>& s) {
   tiles.steps = blocks(s.d, step);
   tiles.x = s.template device<T>(tiled(s.n, tiles.wide_points, tiles.steps));
   tiles.c = s.template device<T>(tiled(s.k, tiles.wide_centroids, tiles.steps));
-  s.template own<Rows<T>>().points = tiles.x;
-  s.template own<Norms<T>>().c = s.template device<T>(s.k);
+  s.own.rows.points = tiles.x;
+  s.own.norms.c = s.template device<T>(s.k);
 }
 
-template <class T>
-void upload_tiles(State<T>& s) {
-  const auto& tiles = s.template own<Tiles<T>>();
+template <class T, class Own>
+void upload_tiles(Run<T, Own>& s) {
+  const auto& tiles = s.own.tiles;
   upload_features(s);
   refuse_square_range(s);  // while the rows are where they arrived
   to_tiles<T, Layout::features>(s, s.x, tiles.x, s.n, tiles.wide_points, tiles.steps);
 }
 
 /// Once per iteration.
-template <class T>
-void tile_centroids(State<T>& s) {
-  const auto& tiles = s.template own<Tiles<T>>();
+template <class T, class Own>
+void tile_centroids(Run<T, Own>& s) {
+  const auto& tiles = s.own.tiles;
   to_tiles<T, Layout::rows>(s, s.c, tiles.c, s.k, tiles.wide_centroids, tiles.steps);
 }
 

@@ -164,20 +164,19 @@ __global__ void __cluster_dims__(ring_blocks, 1, 1) __launch_bounds__(WarpgroupT
 
 /// The rows that two greatest bounds do not prove: where they are kept, and who decides them.
 struct KeptByTwo {
-  template <class T>
-  static void prepare(State<T>& s) {
-    s.template own<Undecided>() = {take_candidates(s, s.n), s.template device<int>(s.n),
-                                   s.template own<Recheck>().doubtful};
+  template <class T, class Own>
+  static void prepare(Run<T, Own>& s) {
+    s.own.undecided = {take_candidates(s, s.n), s.template device<int>(s.n), s.own.refinement.doubtful};
   }
-  template <class T>
-  static const Undecided& list(State<T>& s) {
-    return s.template own<Undecided>();
+  template <class T, class Own>
+  static const Undecided& list(Run<T, Own>& s) {
+    return s.own.undecided;
   }
-  template <class T>
-  static void decide(State<T>& s, Doubts* doubts) {
-    const auto& own = s.template own<Undecided>();
+  template <class T, class Own>
+  static void decide(Run<T, Own>& s, Doubts* doubts) {
+    const auto& own = s.own.undecided;
     launch(compare_kernel<T, KeepLabel>, std::min(blocks(s.n, 8), 8 * s.device_info.multiprocessors), 256, 0, s.stream,
-           s.template own<Rows<T>>().points, s.c, own.candidates, own.rows, &doubts->few, KeepLabel{s.label}, s.d);
+           s.own.rows.points, s.c, own.candidates, own.rows, &doubts->few, KeepLabel{s.label}, s.d);
     recheck(s, doubts);
   }
 };

@@ -37,9 +37,9 @@ __global__ void sum_lanes_kernel(const T* __restrict__ x, const int32_t* __restr
 
 constexpr int lane_sums_clusters = 64;  // 64 x 32 doubles are 16 KB a warp: more clusters leave too few warps
 
-template <class T, Layout layout>
-void update_lanes(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
+template <class T, Layout layout, class Own>
+void update_lanes(Run<T, Own>& s) {
+  const Sums& sums = s.own.sums;
   clear_sums(s);
   dispatch<1, 2, 4>(s.k > 32   ? 1
                     : s.k > 16 ? 2
@@ -65,17 +65,17 @@ __global__ void sum_global_kernel(const T* x, const int32_t* label, double* sum,
   if (f == 0) atomicAdd(&count[label[i]], 1);
 }
 
-template <class T, Layout layout>
-void update_global(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
+template <class T, Layout layout, class Own>
+void update_global(Run<T, Own>& s) {
+  const Sums& sums = s.own.sums;
   clear_sums(s);
   launch(sum_global_kernel<T, layout>, blocks(int64_t(s.n) * s.d, 256), 256, 0, s.stream, s.x, s.label, sums.sum,
          sums.count, s.n, s.d);
   divide(s);
 }
 
-template <class T, Layout layout>
-void update_any(State<T>& s) {
+template <class T, Layout layout, class Own>
+void update_any(Run<T, Own>& s) {
   if (s.k <= lane_sums_clusters) return update_lanes<T, layout>(s);
   const int width = features_per_block(s.k, s.d, s.device_info);
   const int64_t parts = width > 0 ? blocks(s.n, points_per_block(s.k)) * int64_t(blocks(s.d, width)) : 0;

@@ -41,9 +41,9 @@ __host__ __device__ inline bool moves_are_many(unsigned long long moved, int n, 
   return share * moved > unsigned(n);
 }
 
-template <class T>
-void prepare_moved(State<T>& s) {
-  auto& m = s.template own<MovedSums>();
+template <class T, class Own>
+void prepare_moved(Run<T, Own>& s) {
+  auto& m = s.own.incremental;
   m.extremes = s.template device<Extremes>(1);
   m.sum = s.template device<unsigned long long>(size_t(FixedPoint::most_words) * s.k * s.d);
   m.count = s.template device<int>(s.k);
@@ -54,41 +54,41 @@ void prepare_moved(State<T>& s) {
 }
 
 /// No point has been looked at for the range that the format of the sums is chosen by.
-template <class T>
-void clear_range(State<T>& s) {
+template <class T, class Own>
+void clear_range(Run<T, Own>& s) {
   const Extremes none;
-  to_device(s, s.template own<MovedSums>().extremes, &none, 1, "clearing the range of the points");
+  to_device(s, s.own.incremental.extremes, &none, 1, "clearing the range of the points");
 }
 
 /// A look at some of the points, `rows` (n x d) on the device.
-template <class T>
-void widen_range(State<T>& s, const T* rows, const RowRange& range) {
+template <class T, class Own>
+void widen_range(Run<T, Own>& s, const T* rows, const RowRange& range) {
   const int64_t begin = int64_t(range.first) * s.d, count = int64_t(range.count) * s.d;
   const int grid = std::min(blocks(count, 256), 16 * s.device_info.multiprocessors);
-  launch(extremes_kernel<T>, grid, 256, 0, s.stream, rows, s.template own<MovedSums>().extremes, begin, begin + count);
+  launch(extremes_kernel<T>, grid, 256, 0, s.stream, rows, s.own.incremental.extremes, begin, begin + count);
 }
 
-template <class T>
-void fetch_range(State<T>& s, Extremes* to) {
-  check(cudaMemcpyAsync(to, s.template own<MovedSums>().extremes, sizeof *to, cudaMemcpyDeviceToHost, s.stream),
+template <class T, class Own>
+void fetch_range(Run<T, Own>& s, Extremes* to) {
+  check(cudaMemcpyAsync(to, s.own.incremental.extremes, sizeof *to, cudaMemcpyDeviceToHost, s.stream),
         "downloading the range of the points");
 }
 
 /// Chooses the format of the sums by a look at all points, `rows` (n x d) on the device. Refuses what has none.
-template <class T>
-void choose_format(State<T>& s, const T* rows) {
+template <class T, class Own>
+void choose_format(Run<T, Own>& s, const T* rows) {
   Extremes extremes;
   clear_range(s);
   widen_range(s, rows, all_rows(s));
   fetch_range(s, &extremes);
   check(cudaStreamSynchronize(s.stream), "looking for the range of the points");
-  s.template own<MovedSums>().format = fixed_point(extremes, s.points, s.n, s.d);
+  s.own.incremental.format = fixed_point(extremes, s.points, s.n, s.d);
 }
 
 /// No sums have any points.
-template <class T>
-void restart_moved(State<T>& s) {
-  auto& m = s.template own<MovedSums>();
+template <class T, class Own>
+void restart_moved(Run<T, Own>& s) {
+  auto& m = s.own.incremental;
   m.done = m.told = 0;
   const size_t words = size_t(m.format.words) * s.k * s.d;
   check(cudaMemsetAsync(m.sum, 0, words * sizeof *m.sum, s.stream), "clearing the sums");
@@ -183,9 +183,9 @@ __global__ void exact_means_kernel(const unsigned long long* sum, const int* cou
 }
 
 /// Lists the points that have moved, and clears the sums where these are many. The host waits for nothing.
-template <class T>
-const Moves* list_moved(State<T>& s) {
-  auto& m = s.template own<MovedSums>();
+template <class T, class Own>
+const Moves* list_moved(Run<T, Own>& s) {
+  auto& m = s.own.incremental;
   Moves* const moves = m.moves + std::min(m.done, counted_moves - 1);
   if (m.done++ < beyond_all) check(cudaMemsetAsync(moves, 0, sizeof *moves, s.stream), "clearing the moves");
   launch(list_moved_kernel, blocks(s.n, 128 * listed_each), 128, 0, s.stream, s.label, m.holds, m.moved, moves, m.count,
@@ -197,17 +197,17 @@ const Moves* list_moved(State<T>& s) {
 }
 
 /// Moves those of the list; `anew`: as move_kernel. `rows`: the points, n x d.
-template <class T>
-void move_points(State<T>& s, const T* rows, const Moves* moves, bool anew = true) {
-  const auto& m = s.template own<MovedSums>();
+template <class T, class Own>
+void move_points(Run<T, Own>& s, const T* rows, const Moves* moves, bool anew = true) {
+  const auto& m = s.own.incremental;
   const int grid = std::min(blocks(int64_t(s.n) * s.d, 256), 32 * s.device_info.multiprocessors);
   launch(move_kernel<T>, grid, 256, 0, s.stream, rows, s.label, m.moved, moves, m.share, anew, m.sum, m.format, s.n,
          s.k, s.d);
 }
 
-template <class T>
-void update_moved(State<T>& s, const T* rows) {
-  const auto& m = s.template own<MovedSums>();
+template <class T, class Own>
+void update_moved(Run<T, Own>& s, const T* rows) {
+  const auto& m = s.own.incremental;
   move_points(s, rows, list_moved(s));
   launch(exact_means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, m.sum, m.count, s.c, m.format, s.k,
          s.d);
@@ -215,16 +215,16 @@ void update_moved(State<T>& s, const T* rows) {
 
 /// What the iterations since the last download counted comes down with their result: no iteration waits for it. First
 /// it is fetched; it is there to be told once the labels are.
-template <class T>
-void fetch_moves(State<T>& s) {
-  auto& m = s.template own<MovedSums>();
+template <class T, class Own>
+void fetch_moves(Run<T, Own>& s) {
+  auto& m = s.own.incremental;
   check(cudaMemcpyAsync(m.moves_host, m.moves, std::min(m.done, counted_moves) * sizeof *m.moves,
                         cudaMemcpyDeviceToHost, s.stream),
         "downloading the moves");
 }
-template <class T>
-void tell_moves(State<T>& s) {
-  auto& m = s.template own<MovedSums>();
+template <class T, class Own>
+void tell_moves(Run<T, Own>& s) {
+  auto& m = s.own.incremental;
   for (; m.told < std::min(m.done, counted_moves); ++m.told) {
     const auto moved = m.moves_host[m.told].points;
     s.counters["points moved"].push_back(int64_t(moved));

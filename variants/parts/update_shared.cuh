@@ -61,9 +61,9 @@ inline std::string refuse_update_shared(const Shape& p, const Device& device, co
 /// Points per block: its K x width atomics in global memory are worth it only for many more of them.
 inline int points_per_block(int k) { return std::max(256, 4 * k); }
 
-template <class T, Layout layout>
-void update_shared(State<T>& s) {
-  const Sums& sums = s.template own<Sums>();
+template <class T, Layout layout, class Own>
+void update_shared(Run<T, Own>& s) {
+  const Sums& sums = s.own.sums;
   const int width = features_per_block(s.k, s.d, s.device_info);
   const int points = points_per_block(s.k);
   clear_sums(s);

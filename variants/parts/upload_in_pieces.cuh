@@ -69,9 +69,9 @@ struct Pieces {
 };
 
 /// `directed`: directions will be found from the sample, too.
-template <class T>
-void prepare_pieces(State<T>& s, bool directed) {
-  auto& own = s.template own<Pieces<T>>();
+template <class T, class Own>
+void prepare_pieces(Run<T, Own>& s, bool directed) {
+  auto& own = s.own.chunks;
   own.sampled_rows = std::min(s.n, directed ? sampled : looked_at);
   own.sample = s.template device<T>(size_t(own.sampled_rows) * s.d);
   own.top = s.template device<int>(1);
@@ -99,10 +99,10 @@ constexpr int first_pieces = 3;
 /// Uploads the points to s.x. As soon as the sample is there, and the view is chosen, calls prepare(rows, count), which
 /// may wait for the device; then, for each piece, work(range), as soon as the points of the range are there. What
 /// send() sends by the copy engine's stream comes behind the first pieces.
-template <class T, class Prepare, class Work, class Send = Nothing>
-void upload_in_pieces(State<T>& s, const View<T>& view, int pieces, const Prepare& prepare, const Work& work,
+template <class T, class Prepare, class Work, class Send = Nothing, class Own>
+void upload_in_pieces(Run<T, Own>& s, const View<T>& view, int pieces, const Prepare& prepare, const Work& work,
                       const Send& send = {}) {
-  auto& own = s.template own<Pieces<T>>();
+  auto& own = s.own.chunks;
   const size_t row = s.d * sizeof(T), apart = s.n / own.sampled_rows * row;
   own.begun.record(s.stream);
   own.begun.await(own.copies.stream);
@@ -148,12 +148,12 @@ void upload_in_pieces(State<T>& s, const View<T>& view, int pieces, const Prepar
 
 /// Waits until all points are there, and chooses the format of their sums. Where they leave the unit, calls again(),
 /// which finds all anew.
-template <class T, class Again>
-void finish_upload(State<T>& s, const Again& again) {
-  auto& own = s.template own<Pieces<T>>();
+template <class T, class Again, class Own>
+void finish_upload(Run<T, Own>& s, const Again& again) {
+  auto& own = s.own.chunks;
   if (!own.pending) return;
   own.known.await();
-  s.template own<MovedSums>().format = fixed_point(own.arrived->range, s.points, s.n, s.d);
+  s.own.incremental.format = fixed_point(own.arrived->range, s.points, s.n, s.d);
   own.again = own.arrived->top > own.arrived->taken;
   if (own.again) again();
   own.pending = false;
@@ -161,24 +161,24 @@ void finish_upload(State<T>& s, const Again& again) {
 
 /// The initial centroids, by way of page-locked memory: the driver would put them into such memory itself, but only
 /// when the points are there. This way the host does it while they are still on their way.
-template <class T>
-void send_initial(State<T>& s, cudaStream_t stream) {
-  auto& own = s.template own<Pieces<T>>();
+template <class T, class Own>
+void send_initial(Run<T, Own>& s, cudaStream_t stream) {
+  auto& own = s.own.chunks;
   const size_t bytes = size_t(s.k) * s.d * sizeof(T);
   own.left.await();
   std::memcpy(own.initial, s.problem.centroids, bytes);
   check(cudaMemcpyAsync(s.c, own.initial, bytes, cudaMemcpyHostToDevice, stream), "uploading the initial centroids");
   own.left.record(stream);
 }
-template <class T>
-void restart_ahead(State<T>& s) {
+template <class T, class Own>
+void restart_ahead(Run<T, Own>& s) {
   send_initial(s, s.stream);
 }
 
 /// For each iteration that was told: whether its points went the long way.
-template <class T>
-void tell_upload(State<T>& s) {
-  const bool again = s.template own<Pieces<T>>().again;
+template <class T, class Own>
+void tell_upload(Run<T, Own>& s) {
+  const bool again = s.own.chunks.again;
   s.counters["points prepared twice"].resize(s.counters["rows rechecked"].size(), again ? s.n : 0);
 }
 

@@ -167,14 +167,14 @@ struct FactsBeside {
   using Facts = CertainCentroid;
   static constexpr int more_features = 0;  // of a row of the product
   /// Of `count` of the points, `rows` the first, up to `padded`, which are not there.
-  template <class T>
-  static void halve_points(State<T>& s, const T* points, const View<T>& view, const WarpgroupRows& rows, int count,
+  template <class T, class Own>
+  static void halve_points(Run<T, Own>& s, const T* points, const View<T>& view, const WarpgroupRows& rows, int count,
                            int64_t padded) {
     launch(halve_group_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, points, view, rows.x, rows.point,
            count, padded, rows.plan.steps, s.d);
   }
-  template <int columns, class T>
-  static void halve_centroids(State<T>& s, const View<T>& view, const WarpgroupRows& rows, const int* length) {
+  template <int columns, class T, class Own>
+  static void halve_centroids(Run<T, Own>& s, const View<T>& view, const WarpgroupRows& rows, const int* length) {
     const int64_t padded = WarpgroupTile<columns>::padded_columns(s.k);
     launch(halve_group_centroids_kernel<T, columns>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, view, rows.c,
            length, s.k, padded, rows.plan.steps, s.d);
@@ -191,14 +191,14 @@ struct ByGreatest : FactsBeside {
   template <int columns, int window, bool streamed, bool listed>
   static constexpr auto kernel = assign_in_groups_kernel<columns, window, streamed, listed>;
 #endif
-  template <class T>
-  static void prepare(State<T>&) {}
-  template <class T>
-  static Doubtful* list(State<T>& s) {
-    return s.template own<Recheck>().doubtful;
+  template <class T, class Own>
+  static void prepare(Run<T, Own>&) {}
+  template <class T, class Own>
+  static Doubtful* list(Run<T, Own>& s) {
+    return s.own.refinement.doubtful;
   }
-  template <class T>
-  static void decide(State<T>& s, Doubts* doubts) {
+  template <class T, class Own>
+  static void decide(Run<T, Own>& s, Doubts* doubts) {
     recheck(s, doubts);
   }
 };
@@ -210,11 +210,11 @@ struct CertifiedInGroups {
 };
 
 /// Also what the recheck needs.
-template <class T, class By = ByGreatest>
-void prepare_in_groups(State<T>& s) {
+template <class T, class By = ByGreatest, class Own>
+void prepare_in_groups(Run<T, Own>& s) {
   prepare_recheck(s);
   By::prepare(s);
-  auto& own = s.template own<CertifiedInGroups<T>>();
+  auto& own = s.own.warpgroup;
   own.rows.plan = plan_warpgroups(s.k, s.d + By::more_features);
   const int steps = own.rows.plan.steps;
   dispatch<128, 168>(own.rows.plan.columns, [&]<int columns>() {
@@ -228,29 +228,29 @@ void prepare_in_groups(State<T>& s) {
 }
 
 /// These of the points, Rows::points, are there, and the view is chosen.
-template <class By = ByGreatest, class T>
-void halve_rows_in_groups(State<T>& s, const RowRange& range) {
+template <class By = ByGreatest, class T, class Own>
+void halve_rows_in_groups(Run<T, Own>& s, const RowRange& range) {
   static_assert(RowRange::alignment % group_rows == 0);
-  const auto& own = s.template own<CertifiedInGroups<T>>();
-  const T* rows = s.template own<Rows<T>>().points + size_t(range.first) * s.d;
+  const auto& own = s.own.warpgroup;
+  const T* rows = s.own.rows.points + size_t(range.first) * s.d;
   By::halve_points(s, rows, own.view, own.rows.from(range.first), range.count,
                    range.padded(WarpgroupTile<128>::padded_rows(s.n), s.n));
 }
 
 /// The points, Rows::points, are there.
-template <class By = ByGreatest, class T>
-void halve_points_in_groups(State<T>& s) {
-  look(s, s.template own<Rows<T>>().points, s.template own<CertifiedInGroups<T>>().view, s.n, s.d);
+template <class By = ByGreatest, class T, class Own>
+void halve_points_in_groups(Run<T, Own>& s) {
+  look(s, s.own.rows.points, s.own.warpgroup.view, s.n, s.d);
   halve_rows_in_groups<By>(s, all_rows(s));
 }
 
 #ifdef __CUDACC__
 /// Labels of all points, or of those that are `listed`, which `rows` has then; those that `doubts` counts already are
 /// decided, too.
-template <class By, bool listed, class T>
-void multiply_in_groups(State<T>& s, const WarpgroupRows& rows, const RowList& list, Doubts* doubts) {
+template <class By, bool listed, class T, class Own>
+void multiply_in_groups(Run<T, Own>& s, const WarpgroupRows& rows, const RowList& list, Doubts* doubts) {
   dispatch<128, 168>(rows.plan.columns, [&]<int columns>() {
-    By::template halve_centroids<columns>(s, s.template own<CertifiedInGroups<T>>().view, rows, list.length);
+    By::template halve_centroids<columns>(s, s.own.warpgroup.view, rows, list.length);
   });
   with_kernel(rows.plan, [&]<int columns, int window, bool streamed>() {
     using Tile = WarpgroupTile<columns, typename By::Facts>;
@@ -264,14 +264,14 @@ void multiply_in_groups(State<T>& s, const WarpgroupRows& rows, const RowList& l
 }
 #else
 /// The CPU device is refused.
-template <class By, bool listed, class T>
-void multiply_in_groups(State<T>&, const WarpgroupRows&, const RowList&, Doubts*) {}
+template <class By, bool listed, class T, class Own>
+void multiply_in_groups(Run<T, Own>&, const WarpgroupRows&, const RowList&, Doubts*) {}
 #endif
 
-template <class T, class By = ByGreatest>
-void assign_in_groups(State<T>& s) {
+template <class T, class By = ByGreatest, class Own>
+void assign_in_groups(Run<T, Own>& s) {
   Doubts* const doubts = next_doubts(s);
-  multiply_in_groups<By, false>(s, s.template own<CertifiedInGroups<T>>().rows, {}, doubts);
+  multiply_in_groups<By, false>(s, s.own.warpgroup.rows, {}, doubts);
 }
 
 inline std::string refuse_in_groups(const Shape& p, const Device& device) {

@@ -169,8 +169,8 @@ struct ByWarpgroups {
     launch(guess_in_groups_kernel<width>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block,
            Tile::Ring::bytes, s.stream, few.x, tiles(few), guess_bits, few.candidates.guess, few.order, s.n, s.k);
   }
-  template <class T, class Part = AllOfThem>
-  static void contest(State<T>& s, const Few& few, Contest* contest, const Part& part = {}) {
+  template <class T, class Part = AllOfThem, class Own>
+  static void contest(Run<T, Own>& s, const Few& few, Contest* contest, const Part& part = {}) {
     launch(contest_in_groups_kernel<width, Part>, Tile::grid(s.n, s.device_info.multiprocessors), Tile::block,
            contest_bytes, s.stream, few.x, tiles(few), few.threshold, few.candidates, few.order.row, few.contested,
            few.left, contest, s.label, s.n, s.k, part);
@@ -179,8 +179,8 @@ struct ByWarpgroups {
   /// The CPU device is refused.
   template <class T>
   static void guess(State<T>&, const Few&) {}
-  template <class T, class Part = AllOfThem>
-  static void contest(State<T>&, const Few&, Contest*, const Part& = {}) {}
+  template <class T, class Part = AllOfThem, class Own>
+  static void contest(Run<T, Own>&, const Few&, Contest*, const Part& = {}) {}
 #endif
 
  private:

@@ -14,11 +14,11 @@ struct Weights {
   int parts = 0;
 };
 
-template <class T>
-void prepare_weights(State<T>& s) {
+template <class T, class Own>
+void prepare_weights(Run<T, Own>& s) {
   prepare_draw(s);
   const int parts = blocks(s.n, piece);
-  s.template own<Weights<T>>() = {s.template device<T>(s.n), s.template device<double>(parts), parts};
+  s.own.weights = {s.template device<T>(s.n), s.template device<double>(parts), parts};
 }
 
 /// The squared distance of every point to centroid t, where that is less than those before, and the sums of a piece, in
@@ -46,9 +46,9 @@ __global__ void distance_kernel(const T* x, const T* c, T* distance, double* par
   part[blockIdx.x] = sum;
 }
 
-template <class T>
-void distances_to(State<T>& s, int t) {
-  const auto& own = s.template own<Weights<T>>();
+template <class T, class Own>
+void distances_to(Run<T, Own>& s, int t) {
+  const auto& own = s.own.weights;
   launch(distance_kernel<T>, own.parts, weight_threads, 0, s.stream, s.x, s.c, own.distance, own.part, t, s.n, s.d);
 }
 

@@ -51,10 +51,10 @@ inline std::string refuse_yinyang(const Shape& p, const Device& device, const Ax
   return text;
 }
 
-template <class T>
-void prepare_yinyang(State<T>& s) {
+template <class T, class Own>
+void prepare_yinyang(Run<T, Own>& s) {
   prepare_sums(s);
-  auto& y = s.template own<Yinyang<T>>();
+  auto& y = s.own.yinyang;
   const size_t groups = y.groups = yinyang_groups(s.k), n = s.n, k = s.k, d = s.d;
   y.centre = s.template device<T>(groups * d);
   y.group = s.template device<int32_t>(k);
@@ -74,18 +74,18 @@ void prepare_yinyang(State<T>& s) {
   y.counts_host = s.template pinned<Counts>(counted);
 }
 
-template <class T>
-void restart_yinyang(State<T>& s) {
+template <class T, class Own>
+void restart_yinyang(Run<T, Own>& s) {
   restart_rows(s);
-  auto& y = s.template own<Yinyang<T>>();
+  auto& y = s.own.yinyang;
   y.done = y.told = 0;  // bounds belong to other centroids
   check(cudaMemsetAsync(y.counts, 0, counted * sizeof(Counts), s.stream), "clearing the counts");
 }
 
 /// What the iterations since the last download counted comes down with their result: no iteration waits for it.
-template <class T>
-void download_yinyang(State<T>& s) {
-  auto& y = s.template own<Yinyang<T>>();
+template <class T, class Own>
+void download_yinyang(Run<T, Own>& s) {
+  auto& y = s.own.yinyang;
   check(cudaMemcpyAsync(y.counts_host, y.counts, counted * sizeof(Counts), cudaMemcpyDeviceToHost, s.stream),
         "downloading the counts");
   download_rows(s);
@@ -110,9 +110,9 @@ __global__ void member_kernel(const int32_t* group, int* cursor, int32_t* member
   if (j < k) member[atomicAdd(&cursor[group[j]], 1)] = j;
 }
 
-template <class T>
-void group_centroids(State<T>& s) {
-  const auto& y = s.template own<Yinyang<T>>();
+template <class T, class Own>
+void group_centroids(Run<T, Own>& s) {
+  const auto& y = s.own.yinyang;
   const size_t row = size_t(s.d) * sizeof(T);
   // Every tenth centroid is the first centre of a group.
   check(
@@ -159,9 +159,9 @@ __global__ void group_drift_kernel(const T* drift, const int* begin, const int32
   group_drift[g] = most;
 }
 
-template <class T>
-void update_yinyang(State<T>& s) {
-  const auto& y = s.template own<Yinyang<T>>();
+template <class T, class Own>
+void update_yinyang(Run<T, Own>& s) {
+  const auto& y = s.own.yinyang;
   check(cudaMemcpyAsync(y.before, s.c, size_t(s.k) * s.d * sizeof(T), cudaMemcpyDeviceToDevice, s.stream),
         "keeping the centroids");
   update_any<T, Layout::rows>(s);

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "../../fixtures/low_rank.hpp"
-#include "judge/validate.hpp"
 #include "rung.hpp"
+#include "validation/validate.hpp"
 
 namespace {
 using namespace ladder;

@@ -45,7 +45,8 @@ class Contract : public testing::Test {
   static Outcome run(const std::string& id, const std::function<void(Request&)>& adapt = {}, double zeros = 0) {
     const auto [kind, found] = variant(id);
     const std::vector<T> points = grouped<T>(n, d, zeros);
-    return follow(kind, found, points, {points.begin(), points.begin() + k * d}, d, Stop(), scope_names(), adapt);
+    return validate_variant(kind, found, points, {points.begin(), points.begin() + k * d}, d, Stop(), scope_names(),
+                            adapt);
   }
 };
 
@@ -175,7 +176,7 @@ TEST_F(Contract, DrawsAreHeldAgainstTheirSeed) {
   }
 }
 
-TEST_F(Contract, CosineIsJudgedByDirections) {
+TEST_F(Contract, CosineIsValidatedByDirections) {
   if (!native()) GTEST_SKIP() << "t10 is native CPU code";
   const auto cosine = [](Request& request) { request.metric = Metric::cosine; };
   for (const Outcome& outcome : {run<float>("t10_cosine", cosine), run<double>("t10_cosine", cosine)}) {
@@ -188,7 +189,7 @@ TEST_F(Contract, CosineIsJudgedByDirections) {
   EXPECT_EQ(zero, "row 0 is the zero vector, which has no direction: leave it out, or use the metric euclidean");
 }
 
-TEST_F(Contract, KernelKMeansIsJudgedByItsLabels) {
+TEST_F(Contract, KernelKMeansIsValidatedByItsLabels) {
   if (!native()) GTEST_SKIP() << "t11 is native CPU code";
   const auto linear = [](Request& request) { request.kernel = kernel_named("linear"); };
   for (const Outcome& outcome : {run<float>("t11_kernel", linear), run<double>("t11_kernel", linear)}) {

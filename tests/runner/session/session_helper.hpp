@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/npy.hpp"
-#include "catalogue/variants.hpp"
 #include "worker/peer.hpp"
 #include "worker/sampler.hpp"
 #include "worker/session.hpp"
+#include "workloads/variants.hpp"
 
 namespace ladder::test {
 
@@ -62,9 +62,9 @@ inline std::string why_no_device() {
 
 /// Runs the phases of `variant` on points (n x d) from the given centroids (k x d), without timing anything.
 template <class T>
-Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& points, const std::vector<T>& centroids,
-               int d, const Stop& stop, std::vector<std::string> scopes = {},
-               const std::function<void(Request&)>& adapt = {}) {
+Outcome validate_variant(DeviceKind kind, const Variant& variant, const std::vector<T>& points,
+                         const std::vector<T>& centroids, int d, const Stop& stop, std::vector<std::string> scopes = {},
+                         const std::function<void(Request&)>& adapt = {}) {
   const auto folder = std::filesystem::temp_directory_path() / ("ladder-test-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   Request request;
@@ -94,7 +94,7 @@ Outcome follow(DeviceKind kind, const Variant& variant, const std::vector<T>& po
   try {
     run_session(request, device_of(kind, request.ordinals, is_peer(request.module)), report);
   } catch (const std::exception& error) {
-    outcome.fault = error.what();  // a kernel that was stopped
+    outcome.fault = error.what();                    // a kernel that was stopped
     if (kind != DeviceKind::cpu) cudaDeviceReset();  // and took the context with it: others need one
   }
   std::filesystem::remove_all(folder);

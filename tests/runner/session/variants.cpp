@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/philox.hpp"
-#include "judge/reference.hpp"
 #include "protocol/scopes.hpp"
 #include "session_helper.hpp"
+#include "validation/reference.hpp"
 
 namespace {
 using namespace ladder;
@@ -111,7 +111,7 @@ void awkward_sizes(DeviceKind kind, const Variant& variant, const Sense& sense) 
     for (const int n : sizes) {
       const std::vector<T> points = draw<T>(size_t(n) * d, 1 + n);
       for (const int k : sizes) {
-        // Kernel k-means looks at all pairs of points, and so does who judges it, several times.
+        // Kernel k-means reads all pairs of points, and its validation does so several times.
         const double distances = sense.kernel() ? 7.0 * n * n : double(n) * k;
         if (k > n || (n > few && distances * d > largest) || distances * pair_seconds > longest) continue;
         if (pairs.tried(n, k, d)) continue;
@@ -119,7 +119,7 @@ void awkward_sizes(DeviceKind kind, const Variant& variant, const Sense& sense) 
         const std::vector<T> centroids = own_centroids(n, k, d) ? points : draw<T>(size_t(k) * d, 1000 + k);
         const std::clock_t begin = std::clock();
         const Sense here{sense.metric, sense.turn + ran};
-        const Outcome outcome = follow(kind, variant, points, centroids, d, two_steps, {}, here);
+        const Outcome outcome = validate_variant(kind, variant, points, centroids, d, two_steps, {}, here);
         if (n >= few && k >= few - 2) pair_seconds = double(std::clock() - begin) / CLOCKS_PER_SEC / distances;
         if (d == features<T>.front()) few_features_seconds = pair_seconds;
         ASSERT_EQ(outcome.fault, "");
@@ -143,8 +143,8 @@ void special_points(DeviceKind kind, const Variant& variant, const Sense& measur
   const int n = 129, d = 3, k = 7;
   {
     SCOPED_TRACE("all points equal");
-    const Outcome outcome =
-        follow(kind, variant, std::vector<T>(n * d, T(0.1)), std::vector<T>(k * d, T(0.1)), d, Stop(), {}, measured);
+    const Outcome outcome = validate_variant(kind, variant, std::vector<T>(n * d, T(0.1)),
+                                             std::vector<T>(k * d, T(0.1)), d, Stop(), {}, measured);
     if (!outcome.refused.empty()) GTEST_SKIP() << outcome.refused;  // a type or a library that is not there
     EXPECT_EQ(outcome.fault, "");
     EXPECT_EQ(outcome.result["validation"]["labels_wrong"], 0);
@@ -158,7 +158,7 @@ void special_points(DeviceKind kind, const Variant& variant, const Sense& measur
       const T* const twin = &points[size_t(j * 31 % twins) * d];
       centroids.insert(centroids.end(), twin, twin + d);
     }
-    const Outcome outcome = follow(kind, variant, points, centroids, d, two_steps, {}, measured);
+    const Outcome outcome = validate_variant(kind, variant, points, centroids, d, two_steps, {}, measured);
     EXPECT_EQ(outcome.fault, "");
   }
   // Libraries that move the origin to the mean lose the small distances to an outlier: that is theirs to lose.
@@ -169,7 +169,7 @@ void special_points(DeviceKind kind, const Variant& variant, const Sense& measur
     for (const auto& [what, rows] : {std::pair("one far outlier", points), {"all points near the origin", small}}) {
       SCOPED_TRACE(what);
       const Outcome outcome =
-          follow(kind, variant, rows, {rows.begin(), rows.begin() + k * d}, d, to_the_end, {}, measured);
+          validate_variant(kind, variant, rows, {rows.begin(), rows.begin() + k * d}, d, to_the_end, {}, measured);
       EXPECT_EQ(outcome.fault, "");
     }
   }
@@ -180,7 +180,7 @@ void special_points(DeviceKind kind, const Variant& variant, const Sense& measur
     for (int j = 1; j < k; j += 2) {
       for (int f = 0; f < d; ++f) centroids[j * d + f] = centroids[(j - 1) * d + f] + T(1e-11);
     }
-    const Outcome outcome = follow(kind, variant, points, centroids, d, two_steps, {}, measured);
+    const Outcome outcome = validate_variant(kind, variant, points, centroids, d, two_steps, {}, measured);
     EXPECT_EQ(outcome.fault, "");
   }
   {
@@ -191,8 +191,8 @@ void special_points(DeviceKind kind, const Variant& variant, const Sense& measur
       // No row of a metric of directions may be zero.
       if (e % 10 != 3 || (measured.metric != "cosine" && e / many == 5)) points[e] = 0;
     }
-    const Outcome outcome =
-        follow(kind, variant, points, {points.begin(), points.begin() + k * many}, many, two_steps, {}, measured);
+    const Outcome outcome = validate_variant(kind, variant, points, {points.begin(), points.begin() + k * many}, many,
+                                             two_steps, {}, measured);
     EXPECT_EQ(outcome.fault, "");
   }
   {
@@ -200,7 +200,7 @@ void special_points(DeviceKind kind, const Variant& variant, const Sense& measur
     const std::vector<T> points = draw<T>(n * d, 6);
     const std::vector<std::string> scopes = all_ways ? scope_names() : std::vector<std::string>{"end_to_end"};
     const Outcome outcome =
-        follow(kind, variant, points, {points.begin(), points.begin() + k * d}, d, Stop(), scopes, measured);
+        validate_variant(kind, variant, points, {points.begin(), points.begin() + k * d}, d, Stop(), scopes, measured);
     EXPECT_EQ(outcome.fault, "");
     // A library that does not tell how many labels changed is held against its fixed point instead.
     if (outcome.result["reassigned"].empty()) return;
@@ -247,8 +247,8 @@ class PruningVariant : public testing::Test {
     // Who counts no distances rules out tiles: of problems so small hardly any, and slowly.
     for (int trial = 0; trial < (counts_ || trial == 0 ? trials : trials / 40); ++trial) {
       SCOPED_TRACE("trial " + std::to_string(trial));
-      follow_lloyd<double>(trial);
-      follow_lloyd<float>(trial);
+      validate_lloyd<double>(trial);
+      validate_lloyd<float>(trial);
       if (HasFatalFailure() || IsSkipped()) return;
     }
     if (counts_) {
@@ -259,7 +259,7 @@ class PruningVariant : public testing::Test {
  private:
   /// N points around 2 K places, K of them the first centroids.
   template <class T>
-  void follow_lloyd(int trial) {
+  void validate_lloyd(int trial) {
     Sequence random(uint64_t(trial), Stream::noise);
     const int n = 50 + int(random.below(400)), k = 2 + int(random.below(48)), d = 1 + int(random.below(12));
     const std::vector<double> places = draw<double>(size_t(2) * k * d, 100 + trial);
@@ -269,8 +269,8 @@ class PruningVariant : public testing::Test {
       for (int f = 0; f < d; ++f) points[size_t(i) * d + f] = T(points[size_t(i) * d + f] / 8 + places[place * d + f]);
     }
     const std::vector<T> centroids(points.begin(), points.begin() + std::ptrdiff_t(k) * d);
-    const Outcome outcome =
-        follow(kind_, variant_, points, centroids, d, Stop(), {}, [](Request& request) { request.check_only = true; });
+    const Outcome outcome = validate_variant(kind_, variant_, points, centroids, d, Stop(), {},
+                                             [](Request& request) { request.check_only = true; });
     ASSERT_EQ(outcome.fault, "");
     if (!outcome.refused.empty()) GTEST_SKIP() << outcome.refused;  // a device that it is not for
     if (const auto& counters = outcome.result["counters"]; counters.contains("distances")) {

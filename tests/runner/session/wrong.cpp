@@ -42,7 +42,7 @@ struct Trap {
   }
   Outcome outcome(DeviceKind kind, const Variant& variant, const std::vector<std::string>& scopes,
                   const std::function<void(Request&)>& adapt = {}) const {
-    return follow(kind, variant, points, centroids, d, Stop{.max_iterations = 20}, scopes, adapt);
+    return validate_variant(kind, variant, points, centroids, d, Stop{.max_iterations = 20}, scopes, adapt);
   }
 };
 

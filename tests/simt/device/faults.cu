@@ -144,7 +144,7 @@ __global__ void trap_kernel() {
 
 TEST_F(SimtFaults, GridBarriers) {
   expect_fault(cudaErrorLaunchFailure, {"grid_barrier_kernel", "not cooperative"}, grid_barrier_kernel, 2, 32, 0);
-  EXPECT_THROW(ladder::launch_cooperative(one_block_leaves_kernel, 3, 32, 0, nullptr), ladder::Error);
+  EXPECT_EQ(cudaLaunchCooperativeKernel(one_block_leaves_kernel, 3, 32, nullptr), cudaErrorLaunchFailure);
   EXPECT_NE(std::string(simt_last_fault()).find("32 wait at a grid barrier"), std::string::npos) << simt_last_fault();
 }
 

@@ -184,12 +184,14 @@ TEST(SimtWarp, GridBarrier) {
   std::vector<int> start(n);
   std::iota(start.begin(), start.end(), 0);
   OnDevice<int> a(start), b(n);
-  ladder::launch_cooperative(ring_kernel, 4, 64, 0, nullptr, a, b, rounds);
+  int *from = a, *to = b, times = rounds;
+  void* arguments[] = {&from, &to, &times};
+  ASSERT_EQ(cudaLaunchCooperativeKernel(ring_kernel, 4, 64, arguments), cudaSuccess);
   const auto values = a.values();
   for (int i = 0; i < n; ++i) EXPECT_EQ(values[i], (i + rounds) % n + rounds);
 
-  EXPECT_THROW(ladder::launch_cooperative(ring_kernel, blocks * multiprocessors + 1, 64, 0, nullptr, a, b, rounds),
-               ladder::Error);
+  EXPECT_EQ(cudaLaunchCooperativeKernel(ring_kernel, blocks * multiprocessors + 1, 64, arguments),
+            cudaErrorCooperativeLaunchTooLarge);
 }
 
 }  // namespace

@@ -27,6 +27,12 @@ struct Kept {
 };
 
 template <class T>
+struct ChangedState : Contested<T> {
+  RowBounds bounds;
+  Ordered order;
+};
+
+template <class T>
 class Iterations {
  public:
   Iterations(const std::vector<T>& points, const std::vector<T>& centroids, int d, int of_row, const Kept* kept) {
@@ -34,19 +40,19 @@ class Iterations {
     problem_.points = points.data(), problem_.centroids = centroids.data();
     device_.kind = DeviceKind::simt;
     device_.multiprocessors = 2;
-    state_ = std::make_unique<State<T>>(problem_, device_);
+    state_ = std::make_unique<Run<T, ChangedState<T>>>(problem_, device_);
     state_->axes.value = {{"width", of_row}, {"loose", 10}, {"share", 4}};
     prepare_ordered(*state_);
     if (kept && kept->touched) sums().touched = take_touched(*state_, state_->k);
-    if (kept) state_->template own<Ordered>().standing.share = kept->stands;
+    if (kept) state_->own.order.standing.share = kept->stands;
     upload_contested(*state_);
     restart();
   }
   ~Iterations() { cudaDeviceSynchronize(); }
 
-  State<T>& state() { return *state_; }
-  MovedSums& sums() { return state_->template own<MovedSums>(); }
-  Few& few() { return state_->template own<Few>(); }
+  Run<T, ChangedState<T>>& state() { return *state_; }
+  MovedSums& sums() { return state_->own.incremental; }
+  Few& few() { return state_->own.filter; }
   /// Labels are what the harness leaves of them: none.
   void restart() {
     check(cudaMemsetAsync(state_->label, -1, state_->n * sizeof(int32_t), state_->stream), "poisoning the labels");
@@ -99,7 +105,7 @@ class Iterations {
  private:
   Problem<T> problem_;
   Device device_;
-  std::unique_ptr<State<T>> state_;
+  std::unique_ptr<Run<T, ChangedState<T>>> state_;
 };
 
 template <class T>

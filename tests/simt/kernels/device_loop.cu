@@ -30,12 +30,16 @@ struct Done {
   int told;  // at the end
 };
 
+struct Looping {
+  DeviceLoop loop;
+};
+
 Done solve(const Stop& stop) {
   Problem<float> problem;
   problem.n = n, problem.k = problem.d = 1;
   problem.stop = stop;
   Device device;
-  State<float> s(problem, device);
+  Run<float, Looping> s(problem, device);
   check(cudaStreamCreate(&s.stream), "making a stream");
   prepare_loop(s);
   const OnDevice<int> iteration(1);

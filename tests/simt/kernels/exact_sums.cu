@@ -293,12 +293,16 @@ void expect_order(const Order& order, const std::vector<int32_t>& label) {
   for (size_t i = 0; i < rows.size(); ++i) ASSERT_EQ(rows[i], int(i));
 }
 
+struct Summed {
+  MovedSums incremental;
+};
+
 /// So many points are in each cluster.
 template <class T>
-void expect_counts(State<T>& s, const std::vector<int32_t>& label) {
+void expect_counts(Run<T, Summed>& s, const std::vector<int32_t>& label) {
   std::vector<int> count(k), expected(k);
   for (const int32_t j : label) ++expected[j];
-  check(cudaMemcpy(count.data(), s.template own<MovedSums>().count, k * sizeof(int), cudaMemcpyDeviceToHost),
+  check(cudaMemcpy(count.data(), s.own.incremental.count, k * sizeof(int), cudaMemcpyDeviceToHost),
         "downloading counts");
   EXPECT_EQ(count, expected);
 }
@@ -313,7 +317,7 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
   Device device;
   device.kind = DeviceKind::simt;
   device.multiprocessors = 2;
-  State<T> s(problem, device);
+  Run<T, Summed> s(problem, device);
   prepare_pinned(s);
   prepare_moved(s);
   upload_rows(s);
@@ -329,11 +333,11 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
     for (int i = 0; i < s.n; ++i) left += &label == &labels[0] || label[i] != (&label)[-1][i];
     to_device(s, s.label, label.data(), label.size(), "uploading labels");
     if (neighbours) {
-      s.template own<MovedSums>().share = neighbours->share;
+      s.own.incremental.share = neighbours->share;
       move_neighbours(s, s.x, order, standing, list_moved(s));
       if (neighbours->stands * left >= s.n) ordered = &label, left = 0;
       if (neighbours->stands > 0) expect_order(order, *ordered);
-      const auto& m = s.template own<MovedSums>();
+      const auto& m = s.own.incremental;
       launch(exact_means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, m.sum, m.count, s.c, m.format,
              s.k, s.d);
     } else {
@@ -346,7 +350,7 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
   download_rows(s);
   tell_moves(s);
   const T* const c = s.result.centroids;
-  return {{c, c + k * d}, s.counters, s.template own<MovedSums>().format.words};
+  return {{c, c + k * d}, s.counters, s.own.incremental.format.words};
 }
 
 template <class T>

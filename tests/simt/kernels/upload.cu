@@ -43,11 +43,23 @@ std::vector<int32_t> nearest(const Values& points, const Values& centroids, int 
   return label;
 }
 
+struct ProjectedState {
+  Rows<float> rows;
+  certified::Certified<float> certified;
+  CertifiedInGroups<float> warpgroup;
+  Undecided undecided;
+  Recheck refinement;
+  MovedSums incremental;
+  Few filter;
+  Pieces<float> chunks;
+};
+using ProjectedRun = Run<float, ProjectedState>;
+
 /// v26_projected, with its upload or with that of v28_overlapped_upload.
 struct Projected {
   Problem<float> problem;
   Device device;
-  std::unique_ptr<State<float>> state;
+  std::unique_ptr<ProjectedRun> state;
   cudaStream_t stream = nullptr;
 
   Projected(const Values& points, const Values& centroids, int d, int width) {
@@ -56,12 +68,12 @@ struct Projected {
     device.kind = DeviceKind::simt;
     device.multiprocessors = 2;
     check(cudaStreamCreate(&stream), "making a stream");
-    state = std::make_unique<State<float>>(problem, device);
-    State<float>& s = *state;
+    state = std::make_unique<ProjectedRun>(problem, device);
+    ProjectedRun& s = *state;
     s.stream = stream;
     s.axes.value = {{"width", width}};
     prepare_pinned(s);
-    s.own<Rows<float>>().points = s.x;
+    s.own.rows.points = s.x;
     prepare_certified(s);
     prepare_moved(s);
     if (wants_few(s)) prepare_few(s, width, width == by_pilot);
@@ -73,9 +85,9 @@ struct Projected {
     cudaStreamDestroy(stream);
   }
 
-  auto& few() { return state->own<Few>(); }
-  auto& certified_rows() { return state->own<certified::Certified<float>>(); }
-  auto& pieces() { return state->own<Pieces<float>>(); }
+  auto& few() { return state->own.filter; }
+  auto& certified_rows() { return state->own.certified; }
+  auto& pieces() { return state->own.chunks; }
   /// The sample is to have so many rows.
   void sample(int rows) { pieces().sampled_rows = few().subspace.count = rows; }
   int width() const { return state->axis("width"); }
@@ -106,7 +118,7 @@ struct Projected {
     forget_contested(*state);
   }
   void assign() {
-    State<float>& s = *state;
+    ProjectedRun& s = *state;
     if (few().width == 0) return assign_certified(s);
     Doubts* const doubts = next_doubts(s);
     Contest* const contest = contest_of(s, doubts);
@@ -190,7 +202,7 @@ TEST_F(Upload, InPiecesLeavesWhatOneOfAllPointsDoes) {
         same_bits(run.at(run.certified_rows().view.centre, d), whole.at(whole.certified_rows().view.centre, d)));
     const auto directions = [&](Projected& of) { return of.at(of.few().directions.at, size_t(d) * sought); };
     EXPECT_TRUE(same_bits(directions(run), directions(whole))) << "of a unit twice as large";
-    const FixedPoint a = run.state->own<MovedSums>().format, b = whole.state->own<MovedSums>().format;
+    const FixedPoint a = run.state->own.incremental.format, b = whole.state->own.incremental.format;
     EXPECT_EQ(std::tie(a.low, a.bits, a.words), std::tie(b.low, b.bits, b.words));
     // In the same unit, all is the same.
     const int top = run.top();
@@ -322,9 +334,9 @@ TEST_F(Upload, InitialCentroidsStayUntilTheyAreTaken) {
 /// The halves of warpgroups, which the rung itself takes: their places, piece by piece.
 template <class By>
 void halves_come_to_their_places(Projected& run) {
-  State<float>& s = *run.state;
+  ProjectedRun& s = *run.state;
   prepare_in_groups<float, By>(s);
-  auto& own = s.own<CertifiedInGroups<float>>();
+  auto& own = s.own.warpgroup;
   own.view = run.certified_rows().view;
   const auto all = size_t(WarpgroupTile<128>::padded_rows(s.n)), words = all * own.rows.plan.steps * mma_depth / 2;
   const auto facts = own.rows.point ? all : 0;

@@ -1,0 +1,83 @@
+#include "runner/devices.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/error.hpp"
+#include "workloads/variants.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+json ask_devices(DeviceKind kind) {
+  const fs::path program = worker(kind);
+  if (!fs::exists(program)) return json::array();
+  const json found = json::parse(output_of(fmt::format("'{}' devices", program.string())), nullptr, false);
+  return found.is_array() ? found : json::array();
+}
+
+}  // namespace
+
+std::string output_of(const std::string& command) {
+  FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
+  if (!pipe) return "";
+  std::string text;
+  char buffer[4096];
+  while (const size_t count = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, count);
+  return pclose(pipe) == 0 ? text : "";
+}
+
+fs::path worker(DeviceKind kind) {
+  return program_folder() / (kind == DeviceKind::cuda ? "ladder_worker_cuda" : "ladder_worker_simt");
+}
+
+json find_devices() {
+  json devices = ask_devices(DeviceKind::cuda);
+  for (const json& simt : ask_devices(DeviceKind::simt)) devices.push_back(simt);
+  devices.push_back({{"kind", "cpu"},
+                     {"ordinal", 0},
+                     {"name", "native CPU code"},
+                     {"multiprocessors", int(sysconf(_SC_NPROCESSORS_ONLN))},
+                     {"memory_bytes", int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)}});
+  return devices;
+}
+
+std::string why_no_gpu() {
+  if (!fs::exists(worker(DeviceKind::cuda)))
+    return "this build has no CUDA in it (nvcc was not found when it was made)";
+  return "the CUDA runtime finds no GPU that works (is there one, and its driver? nvidia-smi tells)";
+}
+
+json choose_gpu(const json& devices, int ordinal) {
+  json chosen;
+  int gpus = 0;
+  for (json device : devices) {
+    if (device["kind"] != "cuda") continue;
+    ++gpus;
+    if (device["ordinal"] != ordinal) continue;
+    for (const char* key : {"kind", "ordinal"}) device.erase(key);
+    chosen = device;
+  }
+  if (gpus > 0 && chosen.is_null())
+    throw Error(fmt::format("--gpu {}: this machine's GPUs are numbered 0 to {}", ordinal, gpus - 1));
+  return chosen;
+}
+
+std::vector<DeviceKind> device_kinds(const std::string& name, bool gpu) {
+  if (name == "cuda" && !gpu)
+    throw Error(fmt::format("no CUDA device: {}; --device simt runs the same on the CPU", why_no_gpu()));
+  if (name == "auto") return {gpu ? DeviceKind::cuda : DeviceKind::simt, DeviceKind::cpu};
+  if (name == "all") {
+    if (gpu) return {DeviceKind::cuda, DeviceKind::simt, DeviceKind::cpu};
+    return {DeviceKind::simt, DeviceKind::cpu};
+  }
+  if (name == "cpu") return {DeviceKind::cpu};
+  return {device_kind(name), DeviceKind::cpu};  // CPU variants run beside either
+}
+
+}  // namespace ladder

@@ -1,0 +1,272 @@
+#include "runner/session.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <set>
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "protocol/events.hpp"
+#include "protocol/request.hpp"
+#include "runner/child.hpp"
+#include "runner/devices.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+/// What a session said of itself.
+struct Heard {
+  std::string doing;  ///< the last thing that it began
+  double doing_since = now_seconds();
+  std::map<std::string, Timed> timed;   ///< by scope
+  std::optional<SessionResult> result;  ///< the last word counts
+  std::string refused, error;
+  bool ended = false;
+
+  void take(const json& event) {
+    const std::string what = event.value("event", "");
+    if (what == "scope") {
+      doing = event.value("scope", "");
+      doing_since = now_seconds();
+    } else if (what == "timed") {
+      const Timed times = event.get<Timed>();
+      timed[times.scope] = times;
+    } else if (what == "refused") {
+      refused = event.value("reason", "");
+    } else if (what == "result") {
+      result = event.get<SessionResult>();
+    } else if (what == "error") {
+      error = event.value("reason", "");
+    } else if (what == "end") {
+      ended = true;
+    }
+  }
+};
+
+std::string last_lines(const std::string& text, size_t lines) {
+  size_t from = text.size();
+  for (size_t i = 0; i < lines && from != std::string::npos && from > 0; ++i) from = text.rfind('\n', from - 1);
+  return from == std::string::npos || from == 0 ? text : text.substr(from + 1);
+}
+
+/// What is left of an address sanitizer's or a kernel's complaint: its first telling line.
+std::string telling_line(const std::string& words) {
+  std::string last;
+  for (size_t from = 0; from < words.size();) {
+    const size_t to = std::min(words.find('\n', from), words.size());
+    const std::string line = words.substr(from, to - from);
+    if (line.find("ERROR: ") != std::string::npos || line.find("runtime error: ") != std::string::npos) return line;
+    if (line.find_first_not_of(" \t=") != std::string::npos) last = line;
+    from = to + 1;
+  }
+  return last;
+}
+
+/// The cause first, then where.
+std::string how_it_ended(const End& end, const Heard& heard, const Request& request) {
+  const std::string where = heard.doing.empty() ? "at its start" : "in " + heard.doing;
+  const std::string words = telling_line(end.last_words);
+  if (end.timed_out) {
+    return fmt::format(
+        "not done after {:.3g} s: {}the last it began was {}, {:.0f} s before; --time-limit gives it more",
+        request.time_limit, words.rfind("simt: kernel ", 0) == 0 ? words.substr(6) + "; " : "",
+        heard.doing.empty() ? "to start" : heard.doing, now_seconds() - heard.doing_since);
+  }
+  if (WIFSIGNALED(end.status)) {
+    const int signal = WTERMSIG(end.status);
+    const std::string ended = fmt::format("signal {} ({}) {}", signal, strsignal(signal), where);
+    const bool address = signal == SIGSEGV || signal == SIGBUS;
+    const std::string remedy =
+        address ? fmt::format(": a wrong address; run `ladder check {}` to see the line", request.variant) : "";
+    return (words.empty() ? "" : words + "; ") + "ended by " + ended + remedy;
+  }
+  const std::string ended = fmt::format("ended with status {} {}", WEXITSTATUS(end.status), where);
+  return words.empty() ? ended : fmt::format("{}; {}", words, ended);
+}
+
+Request request_of(const Session& session, const Workload& w, const RunOptions& o, const fs::path& dump) {
+  const Variant& v = *session.variant;
+  const DeviceKind kind = session.setting.device;
+  Request request;
+  request.variant = v.id;
+  request.workload = w.name;
+  request.module = v.modules.at(kind).string();
+  request.device = kind;
+  for (int gpu = 0; gpu < session.setting.gpus; ++gpu)
+    request.ordinals.push_back(kind == DeviceKind::cuda ? o.ordinal + gpu : gpu);
+  request.points = w.points.string();
+  request.centroids = w.centroids.string();
+  request.csr = w.csr;
+  request.type = w.type;
+  request.stop = w.stop;
+  request.metric = w.metric;
+  request.kernel = w.kernel;
+  request.seed = w.seed;
+  request.scopes = session.scopes;
+  request.axes = session.setting.axes;
+  request.time_limit = o.time_limit > 0 ? o.time_limit : time_limit_of(w, session, o);
+  request.warm_up_seconds = o.warm_up_seconds;
+  request.sustained_seconds = o.sustained_seconds;
+  request.min_seconds = o.min_seconds;
+  request.max_seconds = o.max_seconds;
+  request.validation_budget = o.validation_budget;
+  request.cold = o.cold;
+  request.check_only = o.check_only;
+  request.profile = o.profile;
+  request.dump = dump.string();
+  request.benchmark_flags = o.benchmark_flags;
+  return request;
+}
+
+/// Why there is nothing to run; empty where there is.
+std::pair<std::string, std::string> status_beforehand(const Session& session, const RunOptions& o) {
+  const Variant& v = *session.variant;
+  const DeviceKind kind = session.setting.device;
+  if (const auto broken = v.broken.find(kind); broken != v.broken.end()) return {"failed", broken->second};
+  if (o.cold && kind != DeviceKind::cuda) return {"refused", "cold caches are made on a GPU only"};
+  if (o.cold && v.modules.at(kind).extension() == ".py")
+    return {"refused", "a library keeps its data where it likes: no cache is made cold for it"};
+  for (const json& axis : v.card.value("axes", json::array())) {
+    const std::string name = axis.at("name");
+    const auto values = axis.at("values").get<std::vector<int>>();
+    const int value = session.setting.axes.at(name);
+    if (std::find(values.begin(), values.end(), value) == values.end())
+      return {"refused", fmt::format("its axis {} has no value {}: it has {}", name, value, listed(values))};
+  }
+  return {};
+}
+
+/// To start a worker and its context takes a GPU longer than to check a small problem. What is timed stays alone, so
+/// that sessions are independent; so does Python, whose process ends with its worker, and what might change other GPUs.
+bool may_share(const Session& session, const RunOptions& o) {
+  const Setting& setting = session.setting;
+  return o.check_only && setting.device != DeviceKind::cpu && setting.gpus == 1 &&
+         session.variant->modules.at(setting.device).extension() != ".py";
+}
+
+/// Adds the roofline fields to a row that has all others.
+void put_roofline(json& row, const Session& session, const Workload& w, const Limits& limits) {
+  // Of a timed solve its own iterations count: a sum in another order may end it one sooner.
+  const auto of_samples = row["solve_iterations"].get<std::vector<int>>();
+  int iterations = row["iterations"].is_number() ? row["iterations"].get<int>() : 0;
+  if (!of_samples.empty()) iterations = *std::min_element(of_samples.begin(), of_samples.end());
+  const auto median = row["median_ms"].get<std::optional<double>>();
+  const Roofline roofline = roofline_of(row["scope"], w, session.variant->card, iterations, median, limits);
+  // A GPU's clocks have a ceiling; what a busy host measured for itself is none.
+  if (median && session.setting.device == DeviceKind::cuda) {
+    if (const std::string why = too_fast(roofline, *median, limits); !why.empty()) {
+      without_times(row, "invalid", why);
+      row.update(json(roofline_of(row["scope"], w, session.variant->card, iterations, std::nullopt, limits)));
+      return;
+    }
+  }
+  row.update(json(roofline));
+}
+
+}  // namespace
+
+std::vector<std::string> scopes_of(const Variant& v, const RunOptions& o) {
+  if (!o.scopes.empty()) return o.scopes;
+  const std::string shows = v.card.value("shows", "");
+  std::vector<std::string> scopes;
+  for (const Scope& scope : all_scopes) {
+    if (scope.standard || scope.name == shows) scopes.emplace_back(scope.name);
+  }
+  return scopes;
+}
+
+double time_limit_of(const Workload& w, const Session& session, const RunOptions& o) {
+  // Multiply-adds a second that the slowest honest variants reached: one thread of a CPU, or a GPU whose threads queue.
+  const double rate = session.setting.device == DeviceKind::cuda ? 5e9 : 1.5e8;
+  const double pass = double(w.n) * double(w.d) * w.k / rate;
+  const bool whole = std::any_of(session.scopes.begin(), session.scopes.end(),
+                                 [](const std::string& scope) { return scope_named(scope).whole; });
+  const double passes = !whole ? 2 : w.stop.rule == Stop::Rule::fixed ? w.stop.iterations : w.stop.max_iterations;
+  const double load = double(w.n) * double(w.d) * 8 / 1e8;
+  const double warm_up = session.setting.device == DeviceKind::cuda ? o.warm_up_seconds + o.sustained_seconds : 0;
+  // A solve is validated and then timed in two scopes; every scope is checked, warmed up and sampled.
+  const double check = std::min(o.validation_budget, double(w.n) * double(w.d) * w.k) / 2e8;
+  const double scope = check + warm_up + std::max(2 * o.min_seconds, 5 * pass);
+  return std::clamp(15 + load + 3 * passes * pass + double(session.scopes.size()) * scope, 20.0, 300.0);
+}
+
+std::vector<json> rows_of_session(const Session& session, const Workload& w, const RunOptions& o, const Limits& limits,
+                                  const fs::path& scratch, const fs::path& dump, Progress& progress, Waiting* waiting) {
+  const Variant& v = *session.variant;
+  std::vector<json> rows;
+  for (const std::string& scope : session.scopes) {
+    rows.push_back(new_row(v, w, scope, session.setting));
+    put_roofline(rows.back(), session, w, limits);
+  }
+  const auto all = [&](const std::string& status, const std::string& reason) {
+    for (json& row : rows) without_times(row, status, reason);
+    return rows;
+  };
+  if (const auto [status, reason] = status_beforehand(session, o); !status.empty()) return all(status, reason);
+
+  const Request request = request_of(session, w, o, dump);
+  const fs::path request_file = scratch / "request.json";
+  write_whole(request_file, json(request).dump(1));
+  Heard heard;
+  const std::string label = fmt::format("{} {} on {}", v.id, w.name, to_string(session.setting.device));
+  const fs::path program = session.worker.empty() ? worker(session.setting.device) : session.worker;
+  const End end = run_child(
+      program, request_file, request.time_limit,
+      [&](const json& event) {
+        heard.take(event);
+        if (event.value("event", "") == "scope") progress.doing(label + ": " + heard.doing);
+      },
+      may_share(session, o) ? waiting : nullptr);
+  progress.output(o.show_output ? end.output : last_lines(end.output, 5));
+  if (!heard.error.empty()) return all("failed", heard.error);
+  if (!heard.refused.empty()) return all("refused", heard.refused);
+  const bool stopped = end.timed_out || end.interrupted;  // by us: what it had said until then was checked, and holds
+  const std::string unfinished =
+      end.interrupted ? "interrupted (Ctrl-C) " + (heard.doing.empty() ? "at its start" : "in " + heard.doing)
+                      : how_it_ended(end, heard, request);
+  if (!heard.ended && !stopped) return all("failed", unfinished);
+
+  for (json& row : rows) {
+    if (heard.result) put(row, *heard.result);
+    row["axes"] = session.setting.axes;
+    const std::string scope = row["scope"];
+    const auto timed = heard.timed.find(scope);
+    if (timed != heard.timed.end()) put(row, timed->second);
+    const std::string fault = heard.result ? heard.result->fault : "";
+    if (!fault.empty() && row["status"] != "refused")
+      without_times(row, "invalid", fault);
+    else if (timed == heard.timed.end() && heard.ended && o.check_only)
+      without_times(row, "checked", "validated, not timed (--check)");
+    else if (timed == heard.timed.end())
+      without_times(row, "failed", heard.ended ? "the session ended without a word about it" : unfinished);
+    put_roofline(row, session, w, limits);
+    if (row["status"] != "refused" && fault.empty() && heard.result && heard.result->dumped)
+      row["dump"] = fs::relative(dump, o.out.parent_path().empty() ? fs::path(".") : o.out.parent_path()).string();
+  }
+  return rows;
+}
+
+std::string summary(const std::vector<json>& rows) {
+  std::string text;
+  std::set<std::string> reasons;
+  for (const json& row : rows) {
+    const std::string scope = row["scope"], status = row["status"];
+    if (row["median_ms"].is_number()) text += fmt::format("  {} {:.4g} ms", scope, row["median_ms"].get<double>());
+    if (status != "ok" && status != "refused" && reasons.insert(row["reason"]).second) {
+      text += fmt::format("  {}: {}", status, row["reason"].get<std::string>());
+    }
+  }
+  if (text.empty()) text = "  refused: " + rows.front()["reason"].get<std::string>();
+  return text;
+}
+
+}  // namespace ladder

@@ -1,0 +1,587 @@
+// Follows a variant through a solve and holds what it leaves behind against fp64: labels against the variant's own
+// centroids, centroids against the means of its own labels, always on poisoned outputs. Of kernel k-means, which has no
+// centroids, labels against the implicit means of the labels before them.
+#pragma once
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/parallel.hpp"
+#include "protocol/events.hpp"
+#include "protocol/request.hpp"
+#include "validation/initialise.hpp"
+#include "validation/kernel.hpp"
+#include "validation/reference.hpp"
+#include "validation/validate.hpp"
+#include "worker/drive.hpp"
+#include "workloads/generate.hpp"
+
+namespace ladder {
+
+template <class T>
+class SolveValidator {
+ public:
+  SolveValidator(Driver<T>& driver, const Request& request, double begin_seconds)
+      : run_(driver), request_(request), begin_seconds_(begin_seconds) {
+    const Problem<T>& p = problem();
+    const double per_row = double(p.k) * p.d;
+    const auto rows = [&](double budget, double least) {
+      return int(std::min<double>(p.n, std::max(least, budget / per_row)));
+    };
+    thorough_ = rows(request.validation_budget, 1000);
+    quick_ = rows(request.validation_budget / 16, 256);
+    // Means are held against fp64 in every iteration where that is cheap, else ever more rarely.
+    all_means_ = double(p.n) * p.d * 50 <= request.validation_budget;
+  }
+
+  bool ok() const { return fault_.empty(); }
+  const std::string& fault() const { return fault_; }
+  void fail(const std::string& why) {
+    if (fault_.empty()) fault_ = why;
+  }
+  /// Why a whole solve is out of reach here; empty where it is not.
+  const std::string& no_solve() const { return no_solve_; }
+  /// Of a solve (or of the steps that stood for it) while it was validated.
+  double solve_seconds() const { return solve_seconds_; }
+  const std::optional<int>& iterations() const { return iterations_; }
+  const std::vector<int32_t>& final_labels() const { return final_labels_; }
+  /// The centroids (k x d) that a variant about initialisation drew by the request's seed; empty for others.
+  const std::vector<T>& drawn() const { return drawn_; }
+  const std::vector<T>& final_centroids() const { return final_centroids_; }
+
+  void fill(SessionResult& result) const {
+    result.fault = fault_;
+    result.validation = found_;
+    result.iterations = iterations_;
+    result.reassigned = reassigned_;
+    result.inertia = inertia_;
+    result.counters = counters_;
+  }
+
+  // ----------------------------------------------------------------------------------------------- before any timing
+
+  /// Through a draw of centroids where the variant has one, and through a solve, or two iterations where no solve is
+  /// asked for.
+  void validate(bool whole) {
+    if (run_.phases().initialise) {
+      for (const uint64_t more : {0, 1}) {
+        run_.initialise(request_.seed + more);
+        run_.download();
+        check_initialised(more ? "in a second draw" : "in its first draw");
+        if (!ok()) return;
+        if (!more) drawn_ = run_.centroids();
+      }
+    }
+    if (run_.step_by_step()) validate_steps(whole);
+    if (ok() && run_.phases().solve && whole && no_solve_.empty()) validate_solve();
+    if (!ok() || final_labels_.empty()) return;
+    found_.inertia = inertia_of({final_centroids_, &solved_labels_}, final_labels_);
+  }
+
+  // -------------------------------------------------------------------------------------------- after timed samples
+
+  /// What the last timed sample of a scope left on the device, begun at the present offset.
+  void check_sample(const std::string& scope, Timed& timed) {
+    if (scope == "upload") {
+      check_first_step("of upload");
+    } else if (scope == "download") {
+      check_downloaded();
+    } else if (scope == "initialise") {
+      run_.download();
+      check_initialised("in the last timed initialise");
+    } else if (scope == "solve" || scope == "end_to_end") {
+      check_solve("in the last timed " + scope, timed);
+    } else {
+      run_.download();
+      const std::vector<T> before = run_.initial(run_.offset());
+      const std::string where = "in the last timed " + scope;
+      if (scope == "assign") return check_step(before, run_.labels(), nullptr, where, thorough_);
+      const std::vector<T> after = run_.centroids();
+      check_step(before, run_.labels(), &after, where, thorough_);
+    }
+  }
+
+  /// A first step from centroids in an order that no sample began with: results that were only kept fail here.
+  void check_first_step(const std::string& after) {
+    if (run_.phases().initialise) {
+      run_.initialise(request_.seed + unused_seed);
+      run_.download();
+      check_initialised("in a draw after the last sample " + after);
+      if (!ok()) return;
+    }
+    run_.restart(unused_offset());
+    const std::vector<T> before = run_.initial(run_.offset());
+    const std::string where = "in a first iteration after the last sample " + after;
+    if (run_.step_by_step()) {
+      std::vector<int32_t> label;
+      const std::vector<T> means = one_step(label);
+      check_step(before, label, &means, where, thorough_);
+    } else if (run_.phases().solve) {
+      if (run_.card().labels_last && !final_labels_.empty())
+        return check_next({solved_labels_, final_centroids_}, where);
+      run_.solve_exactly(1);
+      const std::vector<int32_t> label = run_.labels();
+      const std::vector<T> means = run_.centroids();
+      if (!run_.card().labels_last) return check_step(before, label, &means, where, thorough_);
+      check_step(means, label, nullptr, where, thorough_);
+      check_began(before, means, where);
+    }
+  }
+
+  /// The offset of the next timed sample: all in turn but the one of validation (0) and the one kept for the last
+  /// check.
+  int next_offset() {
+    const int k = problem().k;
+    if (k < 3) return k - 1;
+    offset_ = offset_ % (k - 2) + 1;
+    return offset_;
+  }
+
+ private:
+  /// What an assignment follows from: centroids, or for kernel k-means, from its second iteration on, the labels
+  /// before.
+  struct Before {
+    const std::vector<T>& centroids;
+    const std::vector<int32_t>* label;
+    // NOLINTNEXTLINE(google-explicit-constructor): centroids are what nearly every assignment follows from
+    Before(const std::vector<T>& c, const std::vector<int32_t>* labels = nullptr) : centroids(c), label(labels) {}
+  };
+
+  const Problem<T>& problem() const { return run_.problem(); }
+  bool implicit() const { return bool(problem().kernel); }
+  Rules rules() const { return {run_.card().arithmetic, run_.card().moves_empty}; }
+  int unused_offset() const { return problem().k - 1; }
+
+  // -------------------------------------------------------------------------------------------------------- verdicts
+
+  void add(const LabelReport& report, const std::string& where) {
+    found_.rows_checked += report.rows_checked;
+    found_.labels_wrong += report.labels_wrong;
+    found_.ties += report.ties;
+    found_.labels_differ += report.labels_differ;
+    found_.worst_regret = std::min(std::max(found_.worst_regret, report.worst_regret), largest);
+    ++found_.steps_checked;
+    if (report.labels_wrong == 0) return;
+    fail(std::to_string(report.labels_wrong) + " of " + std::to_string(report.rows_checked) +
+         " checked labels are wrong " + where + ": " + report.first);
+  }
+  void add(const CentroidReport& report, const std::string& where) {
+    found_.centroid_error = std::min(std::max(found_.centroid_error, report.worst_error), largest);
+    if (!report.ok()) fail("a centroid is wrong " + where + ": " + report.first);
+  }
+  bool labels_exist(const std::vector<int32_t>& label) const {
+    const int k = problem().k;
+    return count_where(label.size(), [&](size_t i) { return label[i] >= 0 && label[i] < k; }) == label.size();
+  }
+  double inertia_of(const Before& before, const std::vector<int32_t>& label) const {
+    const Problem<T>& p = problem();
+    if (!implicit()) return inertia(p.points, p.n, p.d, before.centroids.data(), p.k, label.data(), p.metric);
+    if (before.label) return kernel_inertia(p, before.label->data(), label.data());
+    return kernel_inertia(p, before.centroids.data(), label.data());
+  }
+  /// `label` as it follows from `before`; `after`, where it is given, are the means of `label`. `rows` points are
+  /// looked at, others in each call.
+  void check_step(const Before& before, const std::vector<int32_t>& label, const std::vector<T>* after,
+                  const std::string& where, int rows) {
+    const Problem<T>& p = problem();
+    const std::vector<int32_t> chosen = sample_rows(p.n, rows, sample_seed + uint64_t(found_.steps_checked));
+    const std::span<const int32_t> rows_of(chosen);
+    if (!implicit())
+      add(check_labels(p, before.centroids.data(), label.data(), rules(), rows_of), where);
+    else if (before.label)
+      add(check_kernel_labels(p, before.label->data(), label.data(), rules(), rows_of), where);
+    else
+      add(check_kernel_labels(p, before.centroids.data(), label.data(), rules(), rows_of), where);
+    if (after) check_means(before.centroids, label, *after, where);
+  }
+  void check_means(const std::vector<T>& before, const std::vector<int32_t>& label, const std::vector<T>& after,
+                   const std::string& where) {
+    if (!ok()) return;  // means of labels that do not exist cannot be checked
+    if (implicit() || moves_points(label)) return;
+    const Problem<T>& p = problem();
+    add(check_centroids(p, before.data(), after.data(), label.data(), rules()), where);
+  }
+  /// Has this update taken points out of clusters for those that had none? Only the library knows which points.
+  bool moves_points(const std::vector<int32_t>& label) const {
+    if (!run_.card().moves_empty) return false;
+    std::vector<bool> used(problem().k, false);
+    for (const int32_t j : label) used[j] = true;
+    return std::find(used.begin(), used.end(), false) != used.end();
+  }
+  /// The same for labels that are nearly those of the update: a few may differ, since ties and the order of sums may be
+  /// decided otherwise in another run. Most clusters have none of those, and must be right.
+  void check_most_means(const std::vector<T>& before, const std::vector<int32_t>& label, const std::vector<T>& after,
+                        const std::string& what, std::span<const double> reach = {}) {
+    if (!ok() || implicit() || moves_points(label)) return;
+    const Problem<T>& p = problem();
+    const CentroidReport report = check_centroids(p, before.data(), after.data(), label.data(), rules(), reach);
+    if (2 * report.values_wrong > report.values_checked) fail(what + ": " + report.first);
+  }
+  /// The first iteration of a solve whose labels belong to the centroids that it leaves: those for the centroids that
+  /// it was given are not known. They are the fp64 reference's but for ties, of which points on a grid have many.
+  void check_began(const std::vector<T>& initial, const std::vector<T>& after, const std::string& where) {
+    if (!ok()) return;
+    const NearestMeans nearest = nearest_means(problem(), initial.data(), rules());
+    check_most_means(initial, nearest.label, after, "solve did not begin with the centroids that it was given " + where,
+                     nearest.reach);
+  }
+  /// Do these labels take no longer than others that are checked?
+  bool began_is_cheap() const {
+    const Problem<T>& p = problem();
+    return double(p.n) * p.k * p.d <= request_.validation_budget;
+  }
+  int64_t count_different(const std::vector<int32_t>& a, const std::vector<int32_t>& b) const {
+    return int64_t(count_where(a.size(), [&](size_t i) { return a[i] != b[i]; }));
+  }
+
+  // ----------------------------------------------------------------------------------------- the harness's own loop
+
+  /// One iteration from where the run stands: its labels, and the centroids after it. Labels that name no centroid are
+  /// not handed to an update, which would use them as an index.
+  std::vector<T> one_step(std::vector<int32_t>& label) {
+    if (!run_.card().reads_labels) run_.poison_labels();
+    run_.synchronize();
+    const auto timed = [&](auto phase) {
+      const double begin = now_seconds();
+      phase();
+      run_.synchronize();
+      solve_seconds_ += now_seconds() - begin;
+      run_.look_at_memory();
+    };
+    timed([&] { run_.assign_or_iterate(); });
+    run_.download();
+    run_.labels(label);
+    if (run_.phases().iterate || !labels_exist(label)) return run_.centroids();
+    // This download was for validation: an update on the host must download what it reads itself, and wait for it.
+    if (!run_.host_memory()) run_.poison_result();
+    timed([&] { run_.call(run_.phases().update); });
+    run_.download();
+    return run_.centroids();
+  }
+  /// Is this iteration one whose means are checked?
+  bool means_due(int done) {
+    if (!all_means_ && done < next_means_) return false;
+    next_means_ = done + 1 + done / 2;
+    return true;
+  }
+  /// The count that the variant keeps must be the count.
+  void check_count(int64_t changed, const std::string& where) {
+    if (!run_.state().changed) return;
+    const int64_t own = run_.count_changed();
+    if (own != changed) {
+      fail("the variant counts " + std::to_string(own) + " changed labels " + where + ", " + std::to_string(changed) +
+           " have changed");
+    }
+  }
+
+  void validate_steps(bool whole) {
+    const Problem<T>& p = problem();
+    const Stop stop = whole ? p.stop : Stop{.rule = Stop::Rule::fixed, .iterations = 2};
+    std::vector<int32_t> previous(p.n, -1), label;
+    run_.restart(0);
+    std::vector<T> before = run_.initial(0);
+    for (int done = 1;; ++done) {
+      std::vector<T> after = one_step(label);
+      const std::string where = "in iteration " + std::to_string(done);
+      const int64_t changed = count_different(label, previous);
+      check_count(changed, where);
+      const double spent = now_seconds() - begin_seconds_;
+      if (whole && spent > solve_share * request_.time_limit && !stop.reached(done, changed, p.n)) {
+        no_solve_ = "not solved after " + std::to_string(done) + " iterations and " + std::to_string(int(spent)) +
+                    " s of the session's " + std::to_string(int(request_.time_limit)) + ": raise --time-limit";
+      }
+      const bool last = !no_solve_.empty() || stop.reached(done, changed, p.n);
+      const Before from{before, done > 1 ? &previous : nullptr};
+      check_step(from, label, nullptr, where, done == 1 || last ? thorough_ : quick_);
+      if (last || means_due(done)) check_means(before, label, after, where);
+      if (!ok()) return;
+      reassigned_.push_back(changed);
+      if (whole) inertia_.push_back(inertia_of(from, label));
+      before = std::move(after);
+      std::swap(previous, label);
+      if (last) break;
+    }
+    counters_ = run_.state().counters;
+    if (whole && no_solve_.empty()) {
+      iterations_ = int(reassigned_.size());
+    } else {
+      reassigned_.clear();
+      inertia_.clear();
+    }
+    solved_labels_ = std::move(previous);
+    // A last assignment, so that the labels belong to the centroids that are handed out.
+    one_step(final_labels_);
+    check_step({before, &solved_labels_}, final_labels_, nullptr, "after the last iteration", thorough_);
+    final_centroids_ = std::move(before);
+  }
+
+  // ------------------------------------------------------------------------------------------ the variant's own loop
+
+  /// The stop rule must hold at the end of a solve and at no iteration before. Counts that nobody knows are negative.
+  void check_stop(const std::vector<int64_t>& reassigned, const std::string& where) {
+    const int done = int(reassigned.size());
+    if (done < 1) {
+      return fail("solve reported no iteration " + where +
+                  ": append the reassigned labels of each to State::reassigned");
+    }
+    for (int i = 1; i <= done; ++i) {
+      const int64_t changed = reassigned[i - 1];
+      if (changed < 0) continue;
+      const bool reached = problem().stop.reached(i, changed, problem().n);
+      if (reached == (i == done)) continue;
+      return fail("solve " + std::string(reached ? "went on after iteration " : "ended after iteration ") +
+                  std::to_string(i) + " " + where + ", in which " + std::to_string(changed) + " of " +
+                  std::to_string(problem().n) + " labels changed: the stop rule is " + to_string(problem().stop));
+    }
+  }
+
+  struct Solved {
+    std::vector<int32_t> label;
+    std::vector<T> centroids;
+  };
+  Solved solved_after(int iterations) {
+    run_.solve_exactly(iterations);
+    return {run_.labels(), run_.centroids()};
+  }
+  /// One iteration from these centroids.
+  Solved solved_from(const std::vector<T>& centroids) {
+    const int offset = run_.offset();
+    run_.choose_initial(centroids);
+    Solved now = solved_after(1);
+    run_.choose_offset(offset);
+    return now;
+  }
+  /// The same state under the numbers of a start at `offset`.
+  Solved renumbered(const Solved& state, int offset) const {
+    const int k = problem().k, d = problem().d;
+    Solved other = state;
+    for (int32_t& j : other.label) j = (j - offset + k) % k;
+    std::rotate(other.centroids.begin(), other.centroids.begin() + std::ptrdiff_t(offset) * d, other.centroids.end());
+    return other;
+  }
+  /// The iteration after a state, of which no sample had the numbers, and whose labels belong to its centroids: a solve
+  /// that begins with those leaves the means of these.
+  void check_next(const Solved& state, const std::string& where) {
+    const Solved before = renumbered(state, unused_offset()), now = solved_from(before.centroids);
+    check_step(now.centroids, now.label, nullptr, where, thorough_);
+    check_most_means(before.centroids, before.label, now.centroids,
+                     "solve did not begin with the centroids that it was given " + where);
+  }
+
+  /// A solve that the variant keeps to itself: its own count, its results, and the states on its way, each by a solve
+  /// that ends there. Where labels belong to the centroids that a solve leaves, each state is the one before and a
+  /// solve of one iteration: two libraries' runs of many iterations need not come to the same labels, as their sums may
+  /// be added in any order.
+  void validate_solve() {
+    run_.restart(0);
+    run_.synchronize();
+    const double begin = now_seconds();
+    run_.solve();
+    run_.synchronize();
+    solve_seconds_ = now_seconds() - begin;
+    run_.look_at_memory();
+    std::vector<int64_t> reassigned = run_.state().reassigned;
+    run_.download();
+    const Solved whole{run_.labels(), run_.centroids()};
+    check_stop(reassigned, "in its first solve");
+    if (!ok()) return;
+    const int done = int(reassigned.size());
+    const std::map<std::string, std::vector<int64_t>> counters = run_.state().counters;
+    if (iterations_ && *iterations_ != done) {
+      fail("solve took " + std::to_string(done) + " iterations where assign and update took " +
+           std::to_string(*iterations_));
+      return;
+    }
+
+    if (iterations_ && run_.card().arithmetic.form == Arithmetic::Form::exact) check_same_way(reassigned);
+    if (!ok()) return;
+
+    const bool last = run_.card().labels_last;
+    const double seconds_left = solve_share * request_.time_limit - (now_seconds() - begin_seconds_);
+    const bool all = solve_seconds_ * (last ? 2 : done) < seconds_left;
+    std::vector<double> inertias;
+    Solved before{{}, run_.initial(0)};  // the state after `at` iterations
+    Solved previous;                     // the one before that
+    int at = 0;
+    const auto next = [&](int step) {
+      if (step == 1 || step == done) return step + 1;
+      if (iterations_) return done;  // the steps were followed: what is left is whether the solve goes their way
+      return all || step == 2 ? step + 1 : std::min(done, step + step / 2);
+    };
+    for (int step = 1; step <= done && ok(); step = next(step)) {
+      if (at != step - 1) before = solved_after(step - 1);
+      const Solved now = last && step > 1 ? solved_from(before.centroids) : step == done ? whole : solved_after(step);
+      const std::string where = "in iteration " + std::to_string(step) + " of a solve";
+      const bool thorough = step == 1 || step == done;
+      const Before from{last ? now.centroids : before.centroids, step > 1 ? &before.label : nullptr};
+      check_step(from, now.label, nullptr, where, thorough ? thorough_ : quick_);
+      if (!last)
+        check_means(before.centroids, now.label, now.centroids, where);
+      else if (step > 1)
+        check_most_means(before.centroids, before.label, now.centroids, "a centroid is wrong " + where);
+      else if (ok() && began_is_cheap())
+        check_began(before.centroids, now.centroids, where);
+      // The labels of the last assignment count in no iteration.
+      if (!last) {
+        const int64_t changed = step == 1 ? problem().n : count_different(now.label, before.label);
+        int64_t& reported = reassigned[step - 1];
+        if (reported >= 0 && reported != changed && ok()) {
+          fail("solve reports " + std::to_string(reported) + " changed labels " + where + ", " +
+               std::to_string(changed) + " have changed");
+        }
+        reported = changed;
+      }
+      if (ok()) inertias.push_back(inertia_of(from, now.label));
+      previous = std::exchange(before, now);
+      at = step;
+    }
+    check_stop(reassigned, "by its labels");
+    if (last && ok()) check_last(whole, before, previous, done, reassigned.back());
+    if (!ok() || iterations_) return;
+    iterations_ = done;
+    if (std::all_of(reassigned.begin(), reassigned.end(), [](int64_t count) { return count >= 0; })) {
+      reassigned_ = reassigned;
+    }
+    if (all) inertia_ = inertias;
+    counters_ = counters;
+    solved_labels_ = whole.label;
+    final_centroids_ = whole.centroids;
+    final_labels_ = last ? whole.label : solved_after(done + 1).label;
+    if (last) return;  // these labels are checked
+    check_step({final_centroids_, &solved_labels_}, final_labels_, nullptr, "in the iteration after the last",
+               thorough_);
+  }
+  /// Labels that are those of the exact minimum leave a solve no other way than that of the steps.
+  void check_same_way(const std::vector<int64_t>& reassigned) {
+    for (size_t i = 0; i < reassigned.size(); ++i) {
+      if (reassigned[i] < 0 || reassigned[i] == reassigned_[i]) continue;
+      return fail("solve reports " + std::to_string(reassigned[i]) + " changed labels in iteration " +
+                  std::to_string(i + 1) + ", assign and update have changed " + std::to_string(reassigned_[i]));
+    }
+  }
+  /// What a first solve left whose labels belong to its centroids, against the same iterations one by one: the state
+  /// after the last of them, and the one before. Fewer labels differ than an iteration more or less would change, or it
+  /// is the means of the state before all the same.
+  void check_last(const Solved& whole, const Solved& steps, const Solved& previous, int done, int64_t changed) {
+    check_step(whole.centroids, whole.label, nullptr, "at the end of a solve", thorough_);
+    check_ended(whole, done, changed, "in its first solve");
+    if (done > 1) {
+      const int64_t differ = count_different(whole.label, steps.label);
+      alike_ = count_different(steps.label, previous.label) / 4;
+      if (differ == 0 || differ > alike_)
+        check_most_means(previous.centroids, previous.label, whole.centroids,
+                         "a centroid is wrong at the end of a solve");
+    }
+    if (ok()) check_next(whole, "in an iteration after a solve");
+  }
+  /// A solve that does not tell how many labels its last iteration changed may end by a number of iterations, or where
+  /// nothing would change any more: its centroids are then the means of the labels that belong to them.
+  void check_ended(const Solved& now, int done, int64_t changed, const std::string& where) {
+    if (changed >= 0 || problem().stop.reached(done, problem().n, problem().n)) return;
+    if (problem().stop.rule == Stop::Rule::reassigned) {
+      return fail("solve does not tell how many labels changed, by which the stop rule " + to_string(problem().stop) +
+                  " ends it");
+    }
+    check_means(now.centroids, now.label, now.centroids, where + ", which ended where labels still change");
+  }
+
+  /// What a timed solve left: its own count and stop rule, its centroids as the means of its labels, and its labels as
+  /// those of the validated solve under the numbers of this start. Labels that differ may be a sum in another order,
+  /// and are reported; they must then be right for the centroids of a solve that is one iteration shorter.
+  void check_solve(const std::string& where, Timed& timed) {
+    if (run_.phases().solve) check_stop(run_.state().reassigned, where);
+    const int done = timed.iterations.empty() ? 0 : timed.iterations.back();
+    if (ok() && done < 1) fail("no iteration was done " + where);
+    if (!ok()) return;
+    if (timed.scope != "end_to_end") run_.download();
+    const Solved now{run_.labels(), run_.centroids()};
+    const int k = problem().k, offset = run_.offset();
+    const auto differ = int64_t(
+        count_where(now.label.size(), [&](size_t i) { return (now.label[i] + offset) % k != solved_labels_[i]; }));
+    timed.labels_differ = differ;
+    if (!labels_exist(now.label)) return check_step(now.centroids, now.label, nullptr, where, thorough_);
+    if (run_.card().labels_last) {
+      check_step(now.centroids, now.label, nullptr, where, thorough_);
+      if (ok()) check_ended(now, done, run_.state().reassigned.back(), where);
+      if (!ok() || (done == *iterations_ && differ <= alike_)) return;
+      if (done == 1) return check_began(run_.initial(offset), now.centroids, where);
+      const Solved before = solved_after(done - 1);
+      return check_most_means(before.centroids, before.label, now.centroids, "a centroid is wrong " + where);
+    }
+    if (differ == 0 && done == *iterations_) {
+      // The centroids of an empty cluster are the validated solve's.
+      std::vector<T> stay(now.centroids.size());
+      for (int j = 0; j < k; ++j) {
+        const size_t from = size_t((j + offset) % k) * problem().d;
+        std::copy_n(final_centroids_.begin() + std::ptrdiff_t(from), problem().d,
+                    stay.begin() + std::ptrdiff_t(size_t(j) * problem().d));
+      }
+      return check_means(stay, now.label, now.centroids, where);
+    }
+    Solved before{{}, run_.initial(offset)};
+    if (done > 1) before = solved_after(done - 1);
+    check_step({before.centroids, done > 1 ? &before.label : nullptr}, now.label, &now.centroids, where, thorough_);
+  }
+
+  /// What a timed download left, of a first assignment.
+  void check_downloaded() {
+    const std::vector<T> before = run_.initial(run_.offset());
+    check_step(before, run_.labels(), nullptr, "in the last timed download", thorough_);
+    if (implicit()) return;
+    const std::vector<T> now = run_.centroids();
+    for (size_t e = 0; e < now.size() && ok(); ++e) {
+      if (now[e] == before[e]) continue;
+      fail("the last timed download left " + std::to_string(now[e]) + " in feature " + std::to_string(e % problem().d) +
+           " of centroid " + std::to_string(e / problem().d) + ", which is " + std::to_string(before[e]) +
+           " on the device");
+    }
+  }
+  /// The rows that the seed draws, and the centroids that these rows are; both downloaded.
+  void check_initialised(const std::string& where) {
+    const Problem<T>& p = problem();
+    const Draws draws = run_.card().draws;
+    std::vector<T> uniform;
+    if (draws == Draws::uniform) uniform = initial_centroids(p.points, p.n, p.d, p.k, p.seed).centroids;
+    const std::vector<int32_t> chosen = run_.chosen();
+    const std::vector<T> now = run_.centroids();
+    const InitialReport report = check_initialisation(p, draws, chosen.data(), now.data(), uniform.data(), rules());
+    found_.rows_checked += report.rows_checked;
+    found_.labels_wrong += report.rows_wrong;
+    found_.ties += report.ties;
+    ++found_.steps_checked;
+    if (!report.ok()) fail("the drawn centroids are wrong " + where + ": " + report.first);
+  }
+
+  static constexpr double largest = std::numeric_limits<double>::max();  // records have no word for infinity
+  static constexpr uint64_t sample_seed = 20161126;           // of the rows that stand for all where a problem is large
+  static constexpr uint64_t unused_seed = uint64_t(1) << 32;  // beyond those of samples
+  static constexpr double solve_share = 0.4;                  // of the session's time that a first solve may take
+
+  Driver<T>& run_;
+  const Request& request_;
+  const double begin_seconds_;
+  int thorough_ = 0, quick_ = 0;  // rows per check of labels
+  bool all_means_ = true;
+  int next_means_ = 1;
+  int offset_ = 0;  // of the last timed sample
+
+  Validation found_;
+  std::string fault_, no_solve_;
+  double solve_seconds_ = 0;
+  std::optional<int> iterations_;
+  std::vector<int64_t> reassigned_;
+  std::vector<double> inertia_;
+  std::map<std::string, std::vector<int64_t>> counters_;
+  std::vector<int32_t> solved_labels_;  // of the last iteration of the validated solve
+  std::vector<int32_t> final_labels_;   // of the centroids after it
+  int64_t alike_ = 0;                   // labels in which a solve may differ from its iterations one by one
+  std::vector<T> drawn_;
+  std::vector<T> final_centroids_;
+};
+
+}  // namespace ladder

@@ -1,0 +1,252 @@
+#include "workloads/generate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+#include <unordered_set>
+
+#include "base/npy.hpp"
+#include "base/parallel.hpp"
+#include "base/philox.hpp"
+
+#ifdef __FAST_MATH__
+#error "generate.cpp promises the same bits everywhere: compile it without -ffast-math"
+#endif
+
+namespace ladder {
+namespace {
+
+using Kind = GeneratorSpec::Kind;
+
+/// A member of a JSON object as the type that `is` tests for, or an Error that says what was found.
+template <class T>
+T member(const nlohmann::json& object, const std::string& key, const std::string& where, const std::string& wanted,
+         bool (nlohmann::json::*is)() const noexcept) {
+  if (!object.contains(key)) throw Error(where + " lacks '" + key + "': give " + wanted);
+  const auto& value = object.at(key);
+  if (!(value.*is)()) throw Error(where + " has '" + key + "' " + value.dump() + ": give " + wanted);
+  return value.get<T>();
+}
+
+size_t natural(const nlohmann::json& object, const std::string& key, const std::string& where) {
+  return member<size_t>(object, key, where, "a natural number", &nlohmann::json::is_number_unsigned);
+}
+
+}  // namespace
+
+GeneratorSpec from_json(const nlohmann::json& entry) {
+  if (!entry.is_object()) throw Error("a generator's entry is " + entry.dump() + ": give an object");
+  const auto text = &nlohmann::json::is_string;
+  const auto name = member<std::string>(entry, "generator", "a generator's entry", "blobs, embedding or classes", text);
+  const std::string where = "generator '" + name + "'";
+  const auto parameters = entry.value("parameters", nlohmann::json::object());
+  if (!parameters.is_object()) throw Error(where + " has parameters " + parameters.dump() + ": give an object");
+
+  GeneratorSpec spec;
+  spec.n = natural(entry, "n", where);
+  spec.d = natural(entry, "d", where);
+  spec.seed = natural(entry, "seed", where);
+  std::set<std::string> known;
+  if (name == "blobs") {
+    known = {"clusters", "spread", "zeros"};
+  } else if (name == "classes") {
+    spec.kind = Kind::classes;
+    known = {"classes"};
+  } else if (name == "embedding") {
+    const auto flavour = member<std::string>(parameters, "flavour", where, "lowrank, isotropic or blobs", text);
+    if (flavour == "lowrank") {
+      spec.kind = Kind::lowrank;
+      known = {"flavour", "rank", "noise"};
+    } else if (flavour == "isotropic") {
+      spec.kind = Kind::isotropic;
+      known = {"flavour"};
+    } else if (flavour == "blobs") {
+      known = {"flavour", "clusters", "spread"};
+    } else {
+      throw Error(where + " has no flavour '" + flavour + "': give lowrank, isotropic or blobs");
+    }
+  } else {
+    throw Error("there is no generator '" + name + "': give blobs, embedding or classes");
+  }
+  for (const auto& [key, value] : parameters.items()) {
+    if (!known.contains(key)) {
+      std::string list;
+      for (const auto& k : known) list += (list.empty() ? "" : ", ") + k;
+      throw Error(where + " has no parameter '" + key + "' here: it knows " + list);
+    }
+    if (key == "flavour") continue;
+    if (key == "clusters" || key == "rank" || key == "classes") {
+      const size_t count = natural(parameters, key, where);
+      if (count < 1 || count > 1000000)
+        throw Error(where + " has " + key + " " + std::to_string(count) + ": give 1 to 1000000");
+      (key == "rank" ? spec.rank : key == "classes" ? spec.classes : spec.clusters) = int(count);
+    } else {
+      double& target = key == "spread" ? spec.spread : key == "zeros" ? spec.zeros : spec.noise;
+      target = member<double>(parameters, key, where, "a number", &nlohmann::json::is_number);
+    }
+  }
+  return spec;
+}
+
+std::string to_string(const GeneratorSpec& spec) {
+  constexpr int version = 1;  // raised when the same description would give other points
+  static const char* const kinds[] = {"blobs", "lowrank", "isotropic", "classes"};
+  nlohmann::json text = {
+      {"version", version}, {"kind", kinds[int(spec.kind)]}, {"n", spec.n}, {"d", spec.d}, {"seed", spec.seed}};
+  if (spec.kind == Kind::blobs)
+    text.update({{"clusters", spec.clusters}, {"spread", spec.spread}, {"zeros", spec.zeros}});
+  if (spec.kind == Kind::lowrank) text.update({{"rank", spec.rank}, {"noise", spec.noise}});
+  if (spec.kind == Kind::classes) text.update({{"classes", spec.classes}});
+  return text.dump();
+}
+
+PointGenerator::PointGenerator(const GeneratorSpec& spec) : spec_(spec) {
+  const auto refuse = [](const std::string& what, auto value, const std::string& advice) {
+    throw Error("a generator cannot draw points with " + what + " " + std::to_string(value) + ": give " + advice);
+  };
+  if (spec.n < 1) refuse("n", spec.n, "at least 1");
+  if (spec.d < 1 || spec.d > size_t(1) << 31) refuse("d", spec.d, "1 to 2^31");
+  if (spec.kind == Kind::blobs) {
+    if (spec.clusters < 1) refuse("clusters", spec.clusters, "at least 1");
+    if (!(spec.spread >= 0 && std::isfinite(spec.spread))) refuse("spread", spec.spread, "a number not below 0");
+    if (!(spec.zeros >= 0 && spec.zeros < 1)) refuse("a share of zeros of", spec.zeros, "a number in [0, 1)");
+    centres_.resize(spec.clusters * spec.d);
+    for (int cluster = 0; cluster < spec.clusters; ++cluster)
+      for (size_t f = 0; f < spec.d; ++f) {
+        const Words words = draw(spec.seed, Stream::centre, cluster, uint32_t(f / 2));
+        const size_t half = f % 2 * 2;
+        centres_[cluster * spec.d + f] = 20 * uniform_double(bits64(words[half], words[half + 1])) - 10;
+      }
+  } else if (spec.kind == Kind::lowrank) {
+    if (spec.rank < 1) refuse("rank", spec.rank, "at least 1");
+    if (!(spec.noise >= 0 && std::isfinite(spec.noise))) refuse("noise", spec.noise, "a number not below 0");
+    mixing_.resize(spec.rank * spec.d);
+    const double scale = 1 / std::sqrt(double(spec.rank));
+    for (int r = 0; r < spec.rank; ++r) {
+      normals(spec.seed, Stream::mixing, r, spec.d, &mixing_[r * spec.d]);
+      for (size_t f = 0; f < spec.d; ++f) mixing_[r * spec.d + f] *= scale;
+    }
+  } else if (spec.kind == Kind::classes) {
+    if (spec.classes < 1) refuse("classes", spec.classes, "at least 1");
+    const auto cells = [&](int side) {  // of a grid, as far as that matters
+      int count = 1;
+      for (size_t f = 0; f < spec.d && count < spec.classes; ++f) count *= side;
+      return count;
+    };
+    int side = 1;
+    while (cells(side) < spec.classes) ++side;
+    corners_.resize(spec.classes * spec.d);
+    for (int c = 0; c < spec.classes; ++c)
+      for (size_t f = 0, rest = size_t(c); f < spec.d; ++f, rest /= side)
+        corners_[c * spec.d + f] = 2.0 * (rest % side);
+  }
+}
+
+void PointGenerator::blob_row(size_t row, float* out) const {
+  const uint32_t cluster = Sequence(spec_.seed, Stream::cluster, row).below(uint32_t(spec_.clusters));
+  const double* centre = &centres_[cluster * spec_.d];
+  for (size_t f = 0; f < spec_.d; f += 4) {
+    const size_t count = std::min<size_t>(4, spec_.d - f);
+    bool zero[4] = {};
+    if (spec_.zeros > 0) {
+      const Words words = draw(spec_.seed, Stream::zeros, row, uint32_t(f / 4));
+      for (int l = 0; l < 4; ++l) zero[l] = uniform(words[l]) < spec_.zeros;
+    }
+    const Words words = draw(spec_.seed, Stream::noise, row, uint32_t(f / 4));
+    for (size_t l = 0; l < count; ++l)
+      out[f + l] = zero[l] ? 0.0f : float(centre[f + l] + spec_.spread * normal(words[l]));
+  }
+}
+
+void PointGenerator::class_row(size_t row, float* out) const {
+  const double* corner = &corners_[Sequence(spec_.seed, Stream::cluster, row).below(uint32_t(spec_.classes)) * spec_.d];
+  for (size_t f = 0; f < spec_.d; f += 4) {
+    const Words words = draw(spec_.seed, Stream::noise, row, uint32_t(f / 4));
+    for (size_t l = 0; l < std::min<size_t>(4, spec_.d - f); ++l) out[f + l] = float(corner[f + l] + uniform(words[l]));
+  }
+}
+
+void PointGenerator::lowrank_row(size_t row, float* out, std::vector<double>& latent, std::vector<double>& sum) const {
+  const size_t d = spec_.d;
+  latent.resize(spec_.rank);
+  sum.resize(d);
+  normals(spec_.seed, Stream::factor, row, latent.size(), latent.data());
+  normals(spec_.seed, Stream::noise, row, d, sum.data());
+  for (size_t f = 0; f < d; ++f) sum[f] *= spec_.noise;
+  for (int r = 0; r < spec_.rank; ++r)
+    for (size_t f = 0; f < d; ++f) sum[f] += latent[r] * mixing_[r * d + f];
+  for (size_t f = 0; f < d; ++f) out[f] = float(sum[f]);
+}
+
+void PointGenerator::rows(size_t begin, size_t end, float* out) const {
+  std::vector<double> latent, sum(spec_.d);
+  for (size_t row = begin; row < end; ++row, out += spec_.d) {
+    switch (spec_.kind) {
+      case Kind::blobs:
+        blob_row(row, out);
+        break;
+      case Kind::lowrank:
+        lowrank_row(row, out, latent, sum);
+        break;
+      case Kind::classes:
+        class_row(row, out);
+        break;
+      case Kind::isotropic:
+        normals(spec_.seed, Stream::noise, row, spec_.d, sum.data());
+        for (size_t f = 0; f < spec_.d; ++f) out[f] = float(sum[f]);
+        break;
+    }
+  }
+}
+
+void generate(const GeneratorSpec& spec, const std::string& path) {
+  const PointGenerator generator(spec);
+  NpyWriter writer(path, ElementType::f32, {spec.n, spec.d});
+  float* points = writer.data<float>();
+  const size_t grain = std::max<size_t>(1, 65536 / spec.d);
+  parallel_pieces(spec.n, grain,
+                  [&](size_t, size_t begin, size_t end) { generator.rows(begin, end, points + begin * spec.d); });
+  writer.commit();
+}
+
+template <class T>
+InitialCentroids<T> initial_centroids(const T* points, int n, int d, int k, uint64_t seed) {
+  if (k < 1) throw Error("K is " + std::to_string(k) + ": ask for at least one cluster");
+  if (k > n)
+    throw Error("K is " + std::to_string(k) + ", more than the " + std::to_string(n) +
+                " points: ask for at most as many clusters as points");
+  const auto row = [&](int i) { return points + size_t(i) * d; };
+  const auto hash = [&](int i) {
+    uint64_t value = 0;
+    for (int f = 0; f < d; ++f) {
+      const T coordinate = row(i)[f] + T(0);  // -0.0 becomes 0.0: equal rows, equal hashes
+      uint64_t bits = 0;
+      std::memcpy(&bits, &coordinate, sizeof coordinate);
+      value = (value ^ bits) * 0x9E3779B97F4A7C15;
+      value ^= value >> 32;
+    }
+    return size_t(value);
+  };
+  const auto equal = [&](int i, int j) { return std::equal(row(i), row(i) + d, row(j)); };
+  std::unordered_set<int, decltype(hash), decltype(equal)> taken(2 * size_t(k), hash, equal);
+
+  InitialCentroids<T> result;
+  std::vector<int32_t> order(n), repeats;
+  std::iota(order.begin(), order.end(), 0);
+  Sequence random(seed, Stream::centroids);
+  for (int i = 0; i < n && int(result.row.size()) < k; ++i) {  // Fisher and Yates, as far as needed
+    std::swap(order[i], order[i + random.below(uint32_t(n - i))]);
+    (taken.insert(order[i]).second ? result.row : repeats).push_back(order[i]);
+  }
+  result.row.insert(result.row.end(), repeats.begin(), repeats.begin() + (k - int(result.row.size())));
+  result.centroids.reserve(size_t(k) * d);
+  for (const int32_t i : result.row) result.centroids.insert(result.centroids.end(), row(i), row(i) + d);
+  return result;
+}
+template InitialCentroids<float> initial_centroids(const float*, int, int, int, uint64_t);
+template InitialCentroids<double> initial_centroids(const double*, int, int, int, uint64_t);
+
+}  // namespace ladder

@@ -1,0 +1,58 @@
+#include "workloads/variants.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "base/npy.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
+  std::map<std::string, Variant> found;
+  for (const fs::path& folder : folders) {
+    if (!fs::is_directory(folder)) throw Error(fmt::format("there are no variants in {}: build them", folder.string()));
+    std::ifstream expected(folder / "expected.txt");
+    for (std::string line; std::getline(expected, line);) {
+      const size_t slash = line.find('/');
+      if (slash == std::string::npos) continue;
+      const DeviceKind kind = device_kind(line.substr(0, slash));
+      const std::string id = line.substr(slash + 1);
+      Variant& variant = found[id];
+      variant.id = id;
+      const std::string stem = (folder / line).string();
+      const fs::path module = fs::exists(stem + ".py") ? stem + ".py" : stem + ".so";
+      json card;
+      if (fs::exists(module) && fs::exists(stem + ".json"))
+        card = json::parse(std::ifstream(stem + ".json"), nullptr, false);
+      if (!card.is_object()) {
+        variant.broken[kind] = fmt::format("was not built for {}: see what the compiler said", to_string(kind));
+      } else if (card.contains("error")) {
+        variant.broken[kind] = card["error"];
+      } else if (variant.modules.count(kind)) {
+        throw Error(
+            fmt::format("variant '{}' is there twice: {} and {}", id, variant.modules[kind].string(), module.string()));
+      } else {
+        variant.modules[kind] = module;
+        variant.base = card.value("base", "");
+        variant.idea = card.value("idea", "");
+        variant.card = std::move(card);
+      }
+    }
+  }
+  std::vector<Variant> variants;
+  for (auto& [id, variant] : found) variants.push_back(std::move(variant));
+  return variants;
+}
+
+void hash_modules(std::vector<Variant>& variants) {
+  for (Variant& v : variants) {
+    for (const auto& [kind, module] : v.modules) v.module_hash[kind] = hash_file(module);
+  }
+}
+
+}  // namespace ladder

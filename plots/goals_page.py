@@ -1,0 +1,460 @@
+"""docs/goals.md: what the project set out to reach, what was measured, and why a goal is missed.
+
+`python -m plots.goals_page [RECORD...] --update docs/goals.md` writes it with its picture beside it; `--check` exits 1
+where the file says anything but what the records say. Without a record: the committed ones of a GPU, and those beside
+them that NAMES has. docs/goals.json has the goals, and in words what limits each and what was tried; verdicts follow
+from the numbers alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from matplotlib.patches import Patch
+
+from plots.figures import counters, shape_map
+from plots.figures.shape_map import Place
+from plots.lib import schema
+from plots.lib.claims import named
+from plots.lib.heatmap import NONE
+from plots.lib.pages import cell_text, keep_page, page_arguments
+from plots.lib.record import (
+    ROOT,
+    SCOPE_TITLES,
+    TIMES,
+    Gap,
+    Record,
+    RecordError,
+    Row,
+    committed,
+    in_sentences,
+    number,
+    percent,
+    read_json,
+)
+from plots.lib.record import together as by_machine
+from plots.lib.sources import quoted
+from plots.lib.style import COLOURS, GREY, SMALL, WIDTH, Page, linear_ticks, text_width
+
+DEVICE = "cuda"
+GOALS = ROOT / "docs" / "goals.json"
+WORKLOADS_FILE = ROOT / "datasets" / "workloads.json"
+NAMES = (
+    "grid.json",
+    "grid_peers.json",
+    "grid_clusters.json",
+    "sustained.json",
+    "goals.json",
+)  # beside the committed records
+PLAN = "goals.toml"  # there, too: of what no other plan has
+VALUES = ("median_ms", "per_iteration_ms")
+HEAD = (
+    "goal", "asked", "measured", "by", "labels checked, wrong", "clock, MHz", "drawn, W", "verdict", "commit",
+)  # fmt: skip
+MOST_KERNELS = 5
+COUNTED = {  # what the table of kernels has of each
+    "tensor cores": "tensor_percent",
+    "DRAM": "dram_percent",
+    "L2": "l2_percent",
+    "instructions per cycle": "instructions_per_cycle",
+    "occupancy": "occupancy_achieved_percent",
+}
+REACHED, MISSED = COLOURS[0], COLOURS[1]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """At `most` so many ms; or at `least` so many times as fast as `over`, or as the best library, on all of `map`."""
+
+    goal: str
+    scope: str
+    limiter: str
+    tried: list[str]
+    workload: str = ""
+    value: str = "per_iteration_ms"
+    most: float | None = None
+    least: float | None = None
+    sustained: bool = False  # rows alone that were taken after more of the same work
+    over: str = ""
+    map: str = ""
+    kernels_of: dict[str, str] = field(default_factory=dict)  # workload, scope; note: what must be said of them
+
+    @property
+    def asked(self) -> str:
+        return f"at most {self.most:g} ms" if self.most else f"at least {self.least:g}{TIMES}"
+
+    def workloads(self, known: Sequence[str]) -> list[str]:
+        return [name for name in known if fnmatchcase(name, self.map)] if self.map else [self.workload]
+
+
+@dataclass(frozen=True)
+class Result:
+    goal: Goal
+    share: float | None = None  # measured over asked, of a ratio asked over measured: up to 1 it is reached
+    measured: str = "not measured"
+    row: Row | None = None
+    commits: tuple[str, ...] = ()
+    count: int = 1  # workloads
+    lacks: tuple[str, ...] = ()  # where there is nothing to compare: which, why, and what measures it
+    lacking: int = 0  # workloads
+
+    @property
+    def verdict(self) -> str:
+        if self.share is None:
+            return "not measured"
+        if self.share > 1:
+            return "missed"
+        return f"reached on {self.count - self.lacking} of {self.count}" if self.lacking else "reached"
+
+
+# -------------------------------------------------------------------------------------------------- goals and records
+
+
+def goal_of(entry: dict[str, Any], known: Sequence[str], path: Path) -> Goal:
+    """Throws RecordError where the entry is no goal."""
+    name = f"{path}: the goal '{entry.get('goal', '?')}'"
+    if strange := sorted(set(entry) - {f.name for f in fields(Goal)}):
+        raise RecordError(f"{name} has {', '.join(strange)}, which means nothing.")
+    if lacks := [key for key in ("goal", "scope", "limiter", "tried") if key not in entry]:
+        raise RecordError(f"{name} lacks {', '.join(lacks)}.")
+    goal = Goal(**entry)
+    if (goal.most is None) == (goal.least is None) or bool(goal.map) == bool(goal.workload):
+        raise RecordError(f"{name} must have one of most and least, and one of workload and map.")
+    if goal.most is not None and (goal.map or goal.over):
+        raise RecordError(f"{name} is a time: over and map are of ratios.")
+    if goal.scope not in SCOPE_TITLES or goal.value not in VALUES:
+        raise RecordError(f"{name} asks for {goal.value} of {goal.scope}: there is no such time.")
+    if goal.kernels_of and not {"workload", "scope"} <= set(goal.kernels_of) <= {"workload", "scope", "note"}:
+        raise RecordError(f"{name} has kernels_of {goal.kernels_of}, which must be a workload, a scope, maybe a note.")
+    for pattern in (goal.map or goal.workload, *([goal.kernels_of["workload"]] if goal.kernels_of else [])):
+        if not any(fnmatchcase(workload, pattern) for workload in known):
+            raise RecordError(f"{name} asks for workload {pattern}, which datasets/workloads.json has not.")
+    return goal
+
+
+def load_goals(path: Path) -> list[Goal]:
+    known = workload_names()
+    found = read_json(path).get("goals")
+    if not isinstance(found, list):
+        raise RecordError(f"{path}: has no list of goals.")
+    return [goal_of(entry, known, path) for entry in found]
+
+
+def workload_names() -> list[str]:
+    return [workload["name"] for workload in read_json(WORKLOADS_FILE)["workloads"]]
+
+
+def usual_records() -> list[Path]:
+    """The committed ones, and what is beside them."""
+    found = committed()
+    folders = dict.fromkeys(path.parent for path in found)
+    return found + [path for folder in folders for name in NAMES if (path := folder / name).is_file()]
+
+
+def counting(record: Record, goal: Goal) -> Record:
+    """The same with the rows that count for this goal alone; an unstable one stays as the reason that there is none."""
+    rows = [
+        replace(row, median_ms=None) if row.status == "unstable" else row
+        for row in record.rows
+        if row.device == DEVICE and (row.sustained_seconds or not goal.sustained)
+    ]
+    return Record(record.sources, record.workloads, rows)
+
+
+def commit(record: Record) -> str:
+    return f"`{record.git.removeprefix('git ')}`"
+
+
+# ------------------------------------------------------------------------------------------------------------ results
+
+
+def command(goal: Goal, names: Sequence[str], variants: Sequence[str], folder: Path) -> str:
+    """What measures it: the plan of the goals, where it has all of these workloads."""
+    plan = folder / PLAN
+    parts = tomllib.loads(plan.read_text(encoding="utf-8"))["part"] if plan.is_file() else []
+    planned = [glob for part in parts for glob in part["workloads"].split(",")]
+    if all(any(fnmatchcase(name, glob) for glob in planned) for name in names):
+        shown = plan.resolve().relative_to(ROOT) if plan.resolve().is_relative_to(ROOT) else plan
+        return f".venv/bin/python results/make_record.py {shown} --out {shown.with_suffix('.json')}"
+    words = ["build/ladder run", *([f"--variants {quoted(list(variants))}"] if variants else [])]
+    words += [f"--workloads {quoted(list(names))} --scopes {goal.scope}"]
+    return " ".join([*words, "--sustained 1"] if goal.sustained else words)
+
+
+def lacks_text(goal: Goal, names: Sequence[str], gap: Gap, variants: Sequence[str], folder: Path) -> str:
+    where = " and ".join(f"`{name}`" for name in names) if len(names) < 3 else named(names)
+    why = gap.reason.rstrip(".") + (", sustained" if goal.sustained and gap.status == "not run" else "")
+    return f"On {where}: {why}. `{command(goal, names, variants, folder)}` measures it."
+
+
+def timed_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
+    """Of a goal in ms: the fastest rung of all records."""
+    rows: list[tuple[float, Row, Record]] = []
+    gap = Gap("not run", "no rung has run there.")
+    for record in (counting(r, goal) for r in records if goal.workload in r.workloads):
+        found = shape_map.fastest(record, DEVICE, record.workloads[goal.workload], goal.scope, peers=False)
+        if isinstance(found, Row):
+            ms = getattr(found, goal.value) or found.median_ms
+            assert ms
+            rows.append((ms, found, record))
+        elif found.status != "not run":
+            gap = found
+    if not rows:
+        return Result(goal, lacks=(lacks_text(goal, [goal.workload], gap, (), folder),), lacking=1)
+    ms, row, record = min(rows, key=lambda entry: entry[0])
+    assert goal.most
+    return Result(goal, ms / goal.most, f"{number(ms)} ms", row, (commit(record),))
+
+
+def ratio_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
+    """Of a goal over libraries: the worst of its workloads."""
+    names = goal.workloads(workload_names())
+    counted = [counting(record, goal) for record in records if set(names) & set(record.workloads)]
+    peers: dict[str, None] = {}
+    found: dict[str, Place | Gap] = dict.fromkeys(names, Gap("not run", "no rung has run there."))
+    for record in by_machine(counted):
+        rungs = record.rungs(DEVICE)
+        peers |= dict.fromkeys(r.variant for r in rungs if record.lone(r.variant) and goal.over in ("", r.variant))
+        wanted = record.restricted(r for r in rungs if not record.lone(r.variant) or r.variant in peers)
+        for name in names:
+            if name in record.workloads and not isinstance(found[name], Place):
+                found[name] = shape_map.place_of(wanted, DEVICE, record.workloads[name], goal.scope)
+    places = {name: place for name, place in found.items() if isinstance(place, Place)}
+    lacking: dict[Gap, list[str]] = {}
+    for name, gap in found.items():
+        if isinstance(gap, Gap):
+            lacking.setdefault(gap, []).append(name)
+    lacks = tuple(lacks_text(goal, of, gap, list(peers), folder) for gap, of in lacking.items())
+    count = {"count": len(names), "lacks": lacks, "lacking": len(names) - len(places)}
+    if not places:
+        return Result(goal, **count)
+    name, worst = min(places.items(), key=lambda item: item[1].ratio)
+    where = f", least on `{name}`" if len(names) > 1 else ""
+    sources = [record for record in counted if any(row is worst.rung or row is worst.peer for row in record.rows)]
+    assert goal.least
+    return Result(
+        goal,
+        goal.least / worst.ratio,
+        f"{number(worst.ratio)}{TIMES} over `{worst.peer.variant}`{where}",
+        worst.rung,
+        tuple(dict.fromkeys(commit(record) for record in sources)),
+        **count,
+    )
+
+
+def result_of(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
+    return (timed_result if goal.most else ratio_result)(records, goal, folder)
+
+
+# ----------------------------------------------------------------------------------------------------------- the page
+
+
+def recorded(value: float | None) -> str:
+    return "not recorded" if value is None else number(value)
+
+
+def cells(result: Result) -> tuple[str, ...]:
+    """The row of a result under HEAD."""
+    goal, row = result.goal, result.row
+    first = (goal.goal, goal.asked + (", sustained" if goal.sustained else ""), result.measured)
+    if row is None:
+        return *first, NONE, NONE, NONE, NONE, result.verdict, NONE
+    seen = row.validation or {}
+    labels = f"{seen.get('rows_checked', 0):,}, {seen.get('labels_wrong')}"
+    watts = recorded(row.watts) + (f" of {number(row.watt_limit)}" if row.watts and row.watt_limit else "")
+    clock = recorded(row.settled_mhz or row.median_mhz)
+    return *first, f"`{row.variant}`", labels, clock, watts, result.verdict, ", ".join(result.commits)
+
+
+def times_at(records: Sequence[Record], workload: str, scope: str) -> dict[str, float]:
+    """Of each rung that has a time there the least, ms."""
+    times: dict[str, float] = {}
+    for record in records:
+        for row in record.rows:
+            there = (row.device, row.workload, row.scope) == (DEVICE, workload, scope)
+            if there and row.timed and row.median_ms and not record.lone(row.variant):
+                times[row.variant] = min(row.median_ms, times.get(row.variant, row.median_ms))
+    return times
+
+
+def kernel_time(kernel: dict[str, Any]) -> float:
+    return (kernel["metrics"].get("time_ms") or 0) * kernel["launches"]
+
+
+def kernel_cells(kernel: dict[str, Any], units: dict[str, str], whole: float) -> list[str]:
+    found = [f"`{kernel['name']}`", percent(100 * kernel_time(kernel) / whole), str(kernel["launches"])]
+    for metric in COUNTED.values():
+        value = kernel["metrics"].get(metric)
+        found.append(NONE if value is None else percent(value) if units.get(metric) == "%" else number(value))
+    stall = next(iter(kernel["stalls"]), None)
+    return [*found, f"{stall['reason'].replace('_', ' ')}, {percent(100 * stall['share'])}" if stall else NONE]
+
+
+def kernel_lines(
+    profile: counters.Profile | None, records: Sequence[Record], result: Result, told: dict[tuple[str, str], str]
+) -> list[str]:
+    """`told`: the goal under which kernels of (workload, scope) have their table already."""
+    wanted = result.goal.kernels_of
+    if not wanted:
+        return []
+    place = (wanted["workload"], wanted["scope"])
+    if place in told:
+        return [f"**Its kernels** are those of the table under “{told[place]}”."]
+    times = times_at(records, *place)
+    entries = [e for e in (profile.entries if profile else []) if (e["workload"], e["scope"]) == place and e["kernels"]]
+    entry = min((e for e in entries if e["variant"] in times), key=lambda e: times[e["variant"]], default=None)
+    if entry is None or profile is None:
+        who = min(times, key=lambda name: times[name], default="VARIANT")
+        counts = f"`build/ladder profile {who} --workload {place[0]} --scopes {place[1]}` counts them"
+        return [f"**Its kernels** on `{place[0]}` are not in the profile yet: {counts}."]
+    told[place] = result.goal.goal
+    kernels = sorted(entry["kernels"], key=kernel_time, reverse=True)
+    whole = sum(map(kernel_time, kernels))
+    shown = kernels[:MOST_KERNELS]
+    text = f"**Its kernels**: those of `{entry['variant']}`, {SCOPE_TITLES[place[1]]} on `{place[0]}`, commit "
+    text += f"`{entry['git_sha'][:10]}`. The {len(shown)} that take most of the sum of kernel times, of {len(kernels)}."
+    head = ["kernel", "share of time", "launches", *COUNTED, "warps wait most for"]
+    return [
+        f"{text} {wanted.get('note', '')}".rstrip(),
+        "",
+        "| " + " | ".join(head) + " |",
+        "| --- |" + " ---: |" * (len(head) - 2) + " --- |",
+        *("| " + " | ".join(kernel_cells(kernel, profile.units, whole)) + " |" for kernel in shown),
+    ]
+
+
+def result_lines(
+    profile: counters.Profile | None, records: Sequence[Record], result: Result, told: dict[tuple[str, str], str]
+) -> list[str]:
+    goal = result.goal
+    lines = [f"### {goal.goal[0].upper()}{goal.goal[1:]}", ""]
+    lines.append(f"- **Asked**: {goal.asked}. **Measured**: " + " ".join([f"{result.measured}.", *result.lacks]))
+    lines.append(f"- **What limits it**: {goal.limiter}")
+    if goal.tried:
+        lines += ["- **What was tried**, and is not enough:", *(f"  - {text}" for text in goal.tried)]
+    kernels = kernel_lines(profile, records, result, told)
+    return [*lines, *([f"- {kernels[0]}", *kernels[1:]] if kernels else []), ""]
+
+
+def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequence[Path], picture: Path | None) -> str:
+    profile = counters.beside(records[0])
+    left = [result for result in results if result.verdict != "reached"]
+    verdicts = [result.verdict for result in results]
+    reached = sum(verdict.startswith("reached") for verdict in verdicts)
+    files = "".join(f" {path}" for path in given)
+    machines = " and ".join(dict.fromkeys(record.machine(DEVICE) for record in records))
+    lines = [
+        "# The goals, and what was measured",
+        "",
+        f"<!-- Generated: python -m plots.goals_page{files} --update docs/goals.md. Do not edit by hand. -->",
+        "",
+        f"What the top of the ladder was to reach, as times on {machines}. Of {len(results)} goals {reached} reached, "
+        f"{verdicts.count('missed')} missed, {verdicts.count('not measured')} not measured.",
+        "",
+        "A time is the median of its samples, of a solve by iteration. The best rung counts, no library does. No row "
+        "has a time unless its labels were held against fp64: the table says how many were, and how many of those are "
+        "wrong. *Sustained*: timed after a second and more of the same work, so that a power limit has its effect. The "
+        "clock is where the GPU settled under this load; beside it stands what it drew, of what it may draw, which "
+        "older records do not have ([reading a record](records.md)). `docs/goals.json` has the goals, and what is said "
+        "of each below.",
+        "",
+    ]
+    if picture:
+        lines += [f"![What was measured over what was asked, goal by goal]({picture.name})", ""]
+    lines += ["| " + " | ".join(HEAD) + " |", "| --- | --- | --- | --- | ---: | ---: | ---: | --- | --- |"]
+    lines += ["| " + " | ".join(cell_text(cell) for cell in cells(result)) + " |" for result in results]
+    lines += ["", "Records, and the commits that they were made at:", ""]
+    lines += [f"- `{record.sources[0].shown}`: {commit(record)}, {record.when}" for record in records]
+    if left:
+        lines += ["", "## Missed, or not measured", ""]
+        if profile:
+            lines += [
+                f"Kernels and their counters are from `{profile.shown}` ([profiling](profiling.md) says what each "
+                "tells). Times under the profiler set kernels of one sample beside each other, and nothing else.",
+                "",
+            ]
+    told: dict[tuple[str, str], str] = {}
+    for result in left:
+        lines += result_lines(profile, records, result, told)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+# -------------------------------------------------------------------------------------------------------- the picture
+
+
+def label(result: Result) -> str:
+    plain = result.measured.replace("`", "").split(",")[0]
+    return f"{plain}, {result.goal.asked}" + (f": {result.verdict}" if result.share is not None else "")
+
+
+def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[Path], path: Path) -> None:
+    """A bar per goal: measured over asked, with a line where the goal is."""
+    title = "The goals: what was measured over what was asked"
+    subtitle = f"{records[0].machine(DEVICE)}; a bar that ends at or left of the line has reached its goal. Of ratios "
+    subtitle += "the bar is what was asked over what was measured, so that shorter is better everywhere"
+    files = "".join(f" {record}" for record in given)
+    commits = ", ".join(dict.fromkeys(record.git for record in records))
+    foot = [commits, f"drawn by python -m plots.goals_page{files} --update"]
+    page = Page(title, subtitle, [], foot, body=len(results) * 0.6 + 1.6)
+    left = 0.35 + max(text_width(result.goal.goal) for result in results) + 0.3
+    inches = WIDTH - left - 0.35
+    bottom = page.bottom + 0.85
+    height = min(page.top - 0.5 - bottom, 0.9 * len(results))
+    ax = page.axes(left, page.top - 0.5 - height, inches, height)
+    high = 1.0
+    for result in results:  # room for a label right of its bar
+        room = max(inches - text_width(label(result)) - 0.3, 0.3 * inches)
+        high = max(high, max(result.share, 1) * inches / room if result.share is not None else 0)
+    ax.set_xlim(0, high)
+    for y, result in enumerate(results):
+        if result.share is None:
+            place = {"va": "center", "color": GREY, "style": "italic", "gid": "gap"}
+            ax.annotate(label(result), (0, y), xytext=(8, 0), textcoords="offset points", **place)
+            continue
+        colour = MISSED if result.share > 1 else REACHED
+        ax.barh(y, result.share, height=0.62, color=colour, zorder=2, gid=f"bar {result.goal.goal}")
+        end = max(result.share, 1.0)  # no label stands across the line
+        ax.annotate(
+            label(result), (end, y), xytext=(8, 0), textcoords="offset points", va="center", zorder=4, gid="value"
+        )
+    ax.axvline(1, color="black", linewidth=2.5, zorder=3)
+    ax.set_ylim(len(results) - 0.4, -0.6)
+    ax.set_yticks(range(len(results)), [result.goal.goal for result in results])
+    ax.tick_params(axis="y", length=0, labelsize=SMALL)
+    ax.grid(axis="y", visible=False)
+    linear_ticks(ax, inches)
+    ax.set_xlabel("measured over asked; 1: the goal")
+    shares = [result.share for result in results if result.share is not None]
+    kinds = ((REACHED, "reached", min(shares, default=2) <= 1), (MISSED, "missed", max(shares, default=0) > 1))
+    page.legend(left, [Patch(color=colour, label=text) for colour, text, there in kinds if there])
+    for kept in page.save(path.parent, path.stem):
+        if kept.suffix == ".svg":
+            kept.unlink()
+
+
+@in_sentences
+def main(argv: list[str] | None = None) -> int:
+    arguments = page_arguments(argv, "docs/goals.md", "the committed ones of a GPU")
+    path: Path = arguments.page
+    goals = load_goals(GOALS)
+    records = [schema.load(record) for record in arguments.records or usual_records()]
+    records = [record for record in records if record.workloads_on(DEVICE)]
+    if not records:
+        raise RecordError("no record has a time on a GPU, and the goals are about one.")
+    folder = records[0].sources[0].path.parent
+    results = [result_of(records, goal, folder) for goal in goals]
+    picture = path.with_suffix(".png")
+    if arguments.update:
+        draw(results, records, arguments.records, picture)
+    text = markdown(records, results, arguments.records, picture if picture.is_file() else None)
+    return keep_page(arguments, text, "python -m plots.goals_page")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

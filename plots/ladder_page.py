@@ -1,0 +1,215 @@
+"""docs/ladder.md: rung by rung the idea, what its source claimed, what was measured, the counter that shows it, and
+when it hurts; and what is left of each claim.
+
+`python -m plots.ladder_page [RECORD...] --update docs/ladder.md` writes it with its pictures; `--check docs/ladder.md`
+exits 1 where the file says anything but what the records say. Without a record: the committed ones of a GPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from plots.figures import counters, overview, roofline, waterfall
+from plots.figures.tree import usual_workload
+from plots.lib import cards, schema, sources
+from plots.lib.cards import Card
+from plots.lib.claims import HEAD, MOST_NAMED, RULE, Verdict, cells, judged, named
+from plots.lib.options import Options
+from plots.lib.pages import cell_text, keep_page, page_arguments
+from plots.lib.record import (
+    SCOPE_TITLES,
+    TIMES,
+    Gap,
+    Record,
+    RecordError,
+    Rung,
+    committed,
+    in_sentences,
+    merged,
+    number,
+)
+from plots.lib.record import together as by_machine
+from plots.lib.sources import ARROW
+from plots.lib.speedup import APART, INTERLEAVED, Gain, between, device_of, together
+
+PICTURES = "ladder"  # the folder of the page's pictures, beside it
+
+
+# ------------------------------------------------------------------------------------------------------ rung by rung
+
+
+def gains_of(record: Record, rung: Rung, scope: str) -> tuple[list[Gain], list[Gap]]:
+    """Over the base, workload by workload."""
+    base = record.bases.get(rung.variant, "")
+    found = [
+        between(record, rung, Rung(base, rung.device), name, scope)
+        for name in record.workloads
+        if record.row(rung, name, scope)
+    ]
+    return [g for g in found if isinstance(g, Gain)], [g for g in found if isinstance(g, Gap)]
+
+
+def measured_text(record: Record, rung: Rung, scope: str) -> tuple[str, str]:
+    """What the rung gained over its base, and where it hurts."""
+    rows = [row for row in record.rows if row.variant == rung.variant and row.device == rung.device]
+    refusals = list(dict.fromkeys(row.reason for row in rows if row.status == "refused" and row.scope == scope))
+    refused = sorted({row.workload for row in rows if row.status == "refused" and row.scope == scope})
+    refusal = f"It refuses {named(refused)}: {refusals[0]}." if refused else ""
+    if not record.bases[rung.variant]:
+        return "A root: nothing to compare with.", refusal
+    gains, gaps = gains_of(record, rung, scope)
+    gaps = [gap for gap in gaps if gap.status != "refused"]
+    if not gains:
+        reason = f" ({gaps[0].reason})" if gaps else ""
+        return f"No valid {scope} time to compare with its base{reason}.", refusal
+    gains.sort(key=lambda g: -g.value)
+    best, worst = gains[0], gains[-1]
+    text = f"{SCOPE_TITLES[scope]}: {best.text} on `{best.workloads[0]}`"
+    if len(gains) > 1:
+        text = f"{SCOPE_TITLES[scope]}: {together(gains).text} over {len(gains)} workloads (geometric mean); most on "
+        text += f"`{best.workloads[0]}`, {best.text}; least on `{worst.workloads[0]}`, {worst.text}"
+    slower = [g for g in reversed(gains) if g.high < 1]
+    hurts = "; ".join(f"`{g.workloads[0]}` {g.text}" for g in slower[:MOST_NAMED])
+    if len(slower) > MOST_NAMED:
+        hurts += f"; and on {len(slower) - MOST_NAMED} more"
+    parts = [f"It is slower than its base on {hurts}." if hurts else "", refusal]
+    return text + ".", " ".join(part for part in parts if part)
+
+
+def counted(value: float, unit: str) -> str:
+    """73.9 GB, 38.2 billion, 16.5, 12.4 %."""
+    scales = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if unit == "byte" else ((1e9, "billion"), (1e6, "million"))
+    for scale, name in scales:
+        if value >= scale:
+            return f"{number(value / scale)} {name}"
+    return f"{number(value)} {unit}".rstrip()
+
+
+def counter_text(profile: counters.Profile | None, card: Card) -> str:
+    """The counter that its card names, from the base to the rung, in the scope in which the change should show."""
+    if not profile or not card.counter:
+        return ""
+    if card.counter not in profile.meanings:
+        raise RecordError(
+            f"{cards.path_of(card.id)}: .counter is {card.counter}, which {profile.shown} has not: name one of "
+            f"{', '.join(profile.meanings)}."
+        )
+    mine = profile.kernel(card.id, card.shows)
+    other = profile.kernel(card.base, card.shows, (mine[1],)) if mine else None
+    if not mine or not other:
+        return ""
+    name, unit = card.counter, profile.units[card.counter]
+    theirs, ours = (kernel["metrics"].get(name) for kernel in (other[0], mine[0]))
+    if theirs is None or ours is None:
+        return ""
+    values = f" {ARROW} ".join(counted(value, unit) for value in (theirs, ours))
+    return f"`{name}` on `{mine[1]}`: {values} ({profile.meanings[name]})."
+
+
+def rung_lines(record: Record, card: Card, claims: Sequence[tuple[str, Verdict]], counter: str) -> list[str]:
+    lines = [f"### `{card.id}`", ""]
+    base = f" Its base is `{card.base}`." if card.base else " A root."
+    shows = f" The change should show in {SCOPE_TITLES.get(card.shows, card.shows)}." if card.shows else ""
+    origin = f" From {card.source}." if card.source else ""
+    lines.append(f"- **Idea**: {card.idea}.{base}{shows}{origin}")
+    if card.expect:
+        lines.append(f"- **Expected, before anybody measured**: {card.expect}.")
+    for seed, v in claims:
+        ratio = f" ({number(v.claim.ratio)}{TIMES})" if v.claim.ratio and ARROW in v.claim.stated else ""
+        lines.append(f"- **Source {seed}**: {v.claim.text}, over `{v.claim.over}`: {v.claim.stated}{ratio}.")
+    rung = device_of(record, card.id)
+    if rung is None:
+        lines.append("- **Measured**: not in this record.")
+    else:
+        shown = card.shows or "iteration"
+        measured, hurts = measured_text(record, rung, shown)
+        lines.append(f"- **Measured** ({'GPU' if rung.device == 'cuda' else 'CPU'}): {measured}")
+        if counter:
+            lines.append(f"- **The counter that shows it**: {counter}")
+        lines.append(f"- **When it hurts**: {hurts or 'nowhere in this record.'}")
+    return [*lines, ""]
+
+
+def markdown(
+    record: Record, found: Sequence[sources.Source], known: dict[str, Card], pictures: Sequence[tuple[str, str]]
+) -> str:
+    profile = counters.beside(record)
+    files = " ".join(source.shown for source in record.sources)
+    judgements = [(source.seed, judged(record, claim)) for source in found for claim in source.claims]
+    lines = [
+        "# The ladder, rung by rung",
+        "",
+        f"<!-- Generated: python -m plots.ladder_page {files} --update docs/ladder.md. Do not edit by hand. -->",
+        "",
+        f"Measured on {record.footer()}; record: `{files}`"
+        + (f", counters: `{profile.shown}`." if profile else "; it has no counters beside it yet."),
+        "",
+        "What a rung gained is the ratio of its base's median time to its own, above 1 is faster, with an interval: "
+        f"{INTERLEAVED} where the record compared the two so, else {APART} ([comparing](comparing.md)). "
+        "The figures of the sources, redrawn beside their own numbers: `python -m plots.seeds_page`.",
+        "",
+    ]
+    for stem, title in pictures:
+        lines += [f"![{title}]({PICTURES}/{stem}.png)", ""]
+    lines += ["## What is left of the sources' claims", "", RULE[0].upper() + RULE[1:], ""]
+    lines.append("| source | " + " | ".join(HEAD) + " |")
+    lines.append("| --- |" + " --- |" * len(HEAD))
+    lines += [f"| {seed} | " + " | ".join(cell_text(cell) for cell in cells(v)) + " |" for seed, v in judgements]
+    lines.append("")
+    for source in found:
+        lines.append(f"- {source.seed}: {source.title}; {source.by}. {source.hardware}.")
+    lines += ["", "## The rungs", ""]
+    for card in known.values():
+        own = [(seed, v) for seed, v in judgements if v.claim.rung == card.id]
+        lines += rung_lines(record, card, own, counter_text(profile, card))
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def drawn(record: Record, folder: Path | None) -> list[tuple[str, str]]:
+    """The page's pictures as (stem, title); drawn where a folder is given."""
+    usual = usual_workload(record, "cuda", "iteration")
+    if usual is None:
+        return []
+    wide = Options(devices=("cuda",))
+    one = Options(devices=("cuda",), workloads=(usual.name,))
+    makers: list[tuple[Any, Options]] = [(overview, wide), (waterfall, one), (roofline, one)]
+    if folder is None:
+        names = [("overview_gpu_iteration", "The ladder in one picture")]
+        names.append((f"waterfall_gpu_iteration_{usual.name}", f"What each step added on {usual.name}"))
+        names.append((f"roofline_gpu_iteration_{usual.name}", f"Roofline of {usual.name}"))
+        return names
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("*.png"):
+        path.unlink()
+    for maker, options in makers:
+        maker.draw(record.only([usual.name]) if options is one else record, folder, options)
+    for path in folder.glob("*.svg"):
+        path.unlink()
+    return drawn(record, None)
+
+
+def with_pictures(record: Record, folder: Path) -> list[tuple[str, str]]:
+    return [(stem, title) for stem, title in drawn(record, None) if (folder / f"{stem}.png").is_file()]
+
+
+@in_sentences
+def main(argv: list[str] | None = None) -> int:
+    arguments = page_arguments(argv, "docs/ladder.md", "all that are committed")
+    path: Path = arguments.page
+    groups = by_machine([schema.load(record) for record in arguments.records or committed()])
+    if not arguments.records:  # the ladder is about GPUs, where a machine with one has a record
+        groups = [group for group in groups if group.workloads_on("cuda")] or groups
+    if len(groups) > 1:
+        raise RecordError("the records are of several machines: name those of one, this page is about one.")
+    record = merged(groups)
+    if arguments.update:
+        drawn(record, path.parent / PICTURES)
+    text = markdown(record, sources.load_all(), cards.load(), with_pictures(record, path.parent / PICTURES))
+    return keep_page(arguments, text, "python -m plots.ladder_page")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""The cards of the variants, read from their files: so that a page can say what a rung is for without a build.
+
+`ladder list --json` says the same of what was built; a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from plots.lib.record import ROOT, RecordError, made, tree_order
+
+FOLDER = ROOT / "variants"
+CARD = re.compile(r"^LADDER_VARIANT\(", re.MULTILINE)
+FIELD = re.compile(r'\.(\w+)\s*=\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
+PIECE = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True)
+class Card:
+    id: str
+    base: str = ""
+    idea: str = ""
+    expect: str = ""
+    shows: str = ""
+    counter: str = ""
+    source: str = ""
+
+
+def of_text(text: str, path: Path) -> Card:
+    begin = CARD.search(text)
+    if not begin:
+        raise RecordError(f"{path}: has no card: LADDER_VARIANT(.id = ..., ...) must begin a line.")
+    # Neighbouring literals are one, as the compiler has it.
+    found = {
+        name: "".join(ast.literal_eval(f'"{piece}"') for piece in PIECE.findall(literals))
+        for name, literals in FIELD.findall(text, begin.start())
+    }
+    return made(Card, found)
+
+
+def of_python(text: str, path: Path) -> Card:
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            entries = {
+                key.value: value.value
+                for key, value in zip(node.value.keys, node.value.values, strict=True)
+                if isinstance(key, ast.Constant) and isinstance(value, ast.Constant)
+            }
+            if "id" in entries:
+                return made(Card, entries)
+    raise RecordError(f"{path}: has no card: a dict with an id must be assigned at its top.")
+
+
+def load(folder: Path = FOLDER) -> dict[str, Card]:
+    """All cards, each after its base."""
+    found: dict[str, Card] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".cu", ".cpp", ".py"):
+            text = path.read_text(encoding="utf-8")
+            card = of_python(text, path) if path.suffix == ".py" else of_text(text, path)
+            found[card.id] = card
+    return {name: found[name] for name in tree_order({card.id: card.base for card in found.values()})}
+
+
+def path_of(variant: str, folder: Path = FOLDER) -> Path:
+    """The file of a variant."""
+    return next(p for p in (folder / f"{variant}{end}" for end in (".cu", ".cpp", ".py")) if p.is_file())

@@ -1,0 +1,36 @@
+"""Markdown pages that a command writes from records (--update) or compares with them (--check)."""
+
+from __future__ import annotations
+
+import argparse
+import html
+import sys
+from pathlib import Path
+
+
+def cell_text(text: str) -> str:
+    return html.escape(text, quote=False).replace("|", "\\|")
+
+
+def page_arguments(argv: list[str] | None, page: str, default: str) -> argparse.Namespace:
+    """Of a program that writes a page from records, or checks it: records, update, check; page is the one of both."""
+    parser = argparse.ArgumentParser(description=f"Writes {page} from records.")
+    parser.add_argument("records", nargs="*", type=Path, metavar="RECORD", help=f"default: {default}")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--update", type=Path, metavar="FILE", help="write the page, and what it shows beside it")
+    what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where the file says anything else")
+    arguments = parser.parse_args(argv)
+    arguments.page = arguments.update or arguments.check
+    return arguments
+
+
+def keep_page(arguments: argparse.Namespace, text: str, program: str) -> int:
+    """Writes a page; or says, with exit status 1, that it is not what the records say."""
+    path: Path = arguments.page
+    if arguments.update:
+        path.write_text(text, encoding="utf-8")
+    elif path.read_text(encoding="utf-8") != text:
+        command = " ".join([program, *map(str, arguments.records), "--update", str(path)])
+        print(f"{path}: is not what the records say; run `{command}`.", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,264 @@
+"""Checks documents against their JSON schemas: records, profiles and tuned values, one sentence per violation.
+
+The schemas lie in harness/records/: record.schema.json, profile.schema.json (of `ladder profile`) and
+tuned.schema.json. Of records it then checks what a schema cannot say: medians and quartiles agree with their samples,
+every row's workload exists, the chains of bases end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import numpy as np
+
+from plots.lib.record import SCHEMA, Record, RecordError, from_document, read_json
+
+PROFILE_SCHEMA = SCHEMA.with_name("profile.schema.json")
+TUNED_SCHEMA = SCHEMA.with_name("tuned.schema.json")
+# Samples and quartiles may be written with fewer digits than they were computed with.
+RELATIVE_TOLERANCE = 1e-6
+# With fewer samples a quartile is one of them, or nearly.
+QUARTILES_FROM = 5
+# So many standard errors may quartiles of all samples lie off those of the kept ones, which depend on their neighbours.
+CHANCE = 5
+# Records of the schema's first version, which had fewer fields: they are read as they are.
+OLDER_VERSIONS = (1,)
+
+
+@cache
+def validator(file: Path = SCHEMA) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(json.loads(file.read_text(encoding="utf-8")))
+
+
+def form_errors(document: dict[str, Any], file: Path = SCHEMA) -> list[jsonschema_rs.ValidationError]:
+    """In the order of their places."""
+    return sorted(validator(file).iter_errors(document), key=lambda error: [str(part) for part in error.instance_path])
+
+
+def row_name(index: int, row: dict[str, Any]) -> str:
+    parts = [str(row.get(key, "?")) for key in ("variant", "workload", "device", "scope", "status")]
+    return f"rows[{index}] ({', '.join(parts)})"
+
+
+def schema_violations(document: dict[str, Any]) -> list[str]:
+    found = []
+    for error in form_errors(document):
+        path = error.instance_path
+        where = "the record"
+        if path[:1] == ["rows"] and len(path) > 1:
+            row = document["rows"][path[1]]
+            where = row_name(path[1], row if isinstance(row, dict) else {})
+            path = path[2:]
+        if path:
+            where += ": " + ".".join(str(part) for part in path)
+        message = error.message if len(error.message) < 300 else error.message[:140] + " ... " + error.message[-140:]
+        found.append(f"{where}: {message}.")
+    return found
+
+
+def quartiles_far_from_kept(name: str, row: dict[str, Any], stated: dict[str, float]) -> list[str]:
+    """Where only some samples are kept: quartiles of all lie where chance lets them, among the kept ones in order."""
+    found = []
+    kept = np.sort(row["samples_ms"])
+    for (key, value), share in zip(stated.items(), (0.25, 0.5, 0.75), strict=True):
+        reach = CHANCE * math.sqrt(share * (1 - share) / len(kept))
+        low, high = np.quantile(kept, [max(0, share - reach), min(1, share + reach)])
+        if not low * (1 - RELATIVE_TOLERANCE) <= value <= high * (1 + RELATIVE_TOLERANCE):
+            found.append(
+                f"{name}: {key} is {value:.9g} of {row['samples_taken']} samples, but the {len(kept)} that are kept "
+                f"have it between {low:.9g} and {high:.9g}."
+            )
+    return found
+
+
+def quartile_violations(name: str, row: dict[str, Any]) -> list[str]:
+    stated = {key: row[key] for key in ("q1_ms", "median_ms", "q3_ms")}
+    count = len(row["samples_ms"])
+    if count == 0:
+        wrong = [key for key, value in stated.items() if value is not None]
+        return [f"{name}: {', '.join(wrong)} stated without a sample."] if wrong else []
+    found = []
+    for key in ("q1_ms", "q3_ms"):
+        if (stated[key] is None) != (count < QUARTILES_FROM):
+            found.append(f"{name}: {key} is {stated[key]} with {count} samples; quartiles begin at {QUARTILES_FROM}.")
+    if row.get("samples_taken", count) < count:
+        return [*found, f"{name}: samples_taken is {row['samples_taken']}, but {count} are kept."]
+    if "samples_taken" in row:
+        return found + quartiles_far_from_kept(name, row, stated)
+    computed = np.percentile(row["samples_ms"], [25, 50, 75], method="linear")
+    return found + [
+        f"{name}: {key} is {value:.9g}, but its {count} samples give {right:.9g}."
+        for (key, value), right in zip(stated.items(), computed, strict=True)
+        if value is not None and abs(value - right) > RELATIVE_TOLERANCE * right
+    ]
+
+
+def sample_violations(name: str, row: dict[str, Any]) -> list[str]:
+    """What stands beside each sample, and what follows from the median."""
+    found = []
+    for key in ("sm_mhz", "solve_iterations"):
+        if row[key] and len(row[key]) != len(row["samples_ms"]):
+            found.append(f"{name}: {len(row['samples_ms'])} samples, but {len(row[key])} entries in {key}.")
+    if row["median_ms"] is None:
+        wrong = [key for key in ("gflops", "gbs", "roof_percent", "per_iteration_ms") if row[key] is not None]
+        return [*found, f"{name}: {', '.join(wrong)} stated without a time."] if wrong else found
+    expected = {"gflops": row["flop"] / row["median_ms"] * 1e-6, "gbs": row["bytes"] / row["median_ms"] * 1e-6}
+    if row["floor_ms"] is not None:
+        expected["roof_percent"] = 100 * row["floor_ms"] / row["median_ms"]
+    return found + [
+        f"{name}: {key} is {row[key]:.9g}, but its median gives {right:.9g}."
+        for key, right in expected.items()
+        if row[key] is not None and abs(row[key] - right) > RELATIVE_TOLERANCE * right
+    ]
+
+
+def base_violations(rows: list[dict[str, Any]]) -> list[str]:
+    found = []
+    cards: dict[str, tuple[str, str, str]] = {}
+    for index, row in enumerate(rows):
+        card = (row["base"], row["idea"], row["shows"])
+        if cards.setdefault(row["variant"], card) != card:
+            found.append(f"{row_name(index, row)}: base, idea or shows differ from an earlier row of this variant.")
+    for variant in cards:
+        seen = [variant]
+        while (base := cards[seen[-1]][0]) in cards:
+            if base in seen:
+                found.append(f"variant {variant}: its chain of bases does not end ({' -> '.join([*seen, base])}).")
+                break
+            seen.append(base)
+    return found
+
+
+def semantic_violations(document: dict[str, Any]) -> list[str]:
+    """What is wrong with a document that fits the schema."""
+    found = []
+    sizes = {entry["name"]: entry["n"] for entry in document["workloads"]}
+    names = [entry["name"] for entry in document["workloads"]]
+    found += [f"workload {name}: listed {names.count(name)} times." for name in sizes if names.count(name) > 1]
+    keys: set[str] = set()
+    for index, row in enumerate(document["rows"]):
+        name = row_name(index, row)
+        if row["workload"] not in sizes:
+            found.append(f"{name}: workload {row['workload']} is not in workloads.")
+        if row["device"] == "cuda" and row["status"] != "refused" and document["context"]["gpu"] is None:
+            found.append(f"{name}: ran on cuda, but context.gpu is null.")
+        if row["key"] in keys:
+            found.append(f"{name}: repeats an earlier row, {row['key']}.")
+        keys.add(row["key"])
+        found += quartile_violations(name, row) + sample_violations(name, row)
+        if row["status"] in ("ok", "unstable") and row["reassigned"]:
+            if row["reassigned"][0] != sizes.get(row["workload"], row["reassigned"][0]):
+                found.append(f"{name}: reassigned starts with {row['reassigned'][0]}, not with all points.")
+            if row["iterations"] is not None and row["iterations"] != len(row["reassigned"]):
+                found.append(
+                    f"{name}: {row['iterations']} iterations, but {len(row['reassigned'])} entries in reassigned."
+                )
+    return found + base_violations(document["rows"]) + tuning_violations(document)
+
+
+def older_violations(document: dict[str, Any]) -> list[str]:
+    """An older record cannot be held against today's schema: whether its rows can be read at all."""
+    needed = {"variant", "base", "workload", "device", "scope", "status", "reason", "samples_ms", "median_ms"}
+    if not isinstance(document.get("context"), dict) or not isinstance(document.get("workloads"), list):
+        return ["the record has no context or no workloads."]
+    rows = document.get("rows")
+    if not isinstance(rows, list):
+        return ["the record has no rows."]
+    return [
+        f"{row_name(index, row)}: lacks {', '.join(sorted(needed - set(row)))}."
+        for index, row in enumerate(rows)
+        if not needed <= set(row)
+    ]
+
+
+def profile_violations(document: dict[str, Any]) -> list[str]:
+    """Of a file of `ladder profile`: its form, then what a schema cannot say."""
+    errors = form_errors(document, PROFILE_SCHEMA)
+    if errors:
+        paths = [".".join(str(part) for part in error.instance_path) or "the profile" for error in errors]
+        return [f"{path}: {error.message[:300]}." for path, error in zip(paths, errors, strict=True)]
+    units = {metric["name"]: metric["unit"] for metric in document["metrics"]}
+    found = []
+    seen = set()
+    for profile in document["profiles"]:
+        key = tuple(profile[part] for part in ("variant", "workload", "type", "scope"))
+        name = ", ".join(key)
+        if key in seen:
+            found.append(f"{name}: it is there twice.")
+        seen.add(key)
+        lacking = set(profile["lacking"])
+        if strange := lacking - set(units) - {"stalls", "limited_by"}:
+            found.append(f"{name}: lacking {', '.join(sorted(strange))}, of which `metrics` knows nothing.")
+        for kernel in profile["kernels"]:
+            where = f"{name}, kernel {kernel['name']}"
+            silent = set(units) - set(kernel["metrics"]) - lacking
+            if silent:
+                found.append(f"{where}: {', '.join(sorted(silent))} neither given nor named in `lacking`.")
+            if strange := set(kernel["metrics"]) - set(units):
+                found.append(f"{where}: {', '.join(sorted(strange))}, of which `metrics` knows nothing.")
+            brief = (kernel["metrics"].get("time_ms") or 0) < 0.005
+            found += [
+                f"{where}: {metric} is {value:.6g}."
+                for metric, value in kernel["metrics"].items()
+                # Counters of several passes do not agree to the last digit; of a few microseconds, not to the first.
+                if value is not None and (value < 0 or (units.get(metric) == "%" and value > 105 and not brief))
+            ]
+            shares = [stall["share"] for stall in kernel["stalls"]]
+            if shares != sorted(shares, reverse=True) or sum(shares) > 1.001:
+                found.append(f"{where}: the shares of its stalls are not in order, or more than the whole.")
+    return found
+
+
+def tuned_violations(document: dict[str, Any]) -> list[str]:
+    """Of a file of tuned values."""
+    found = [
+        f"the tuned values: {'.'.join(str(part) for part in error.instance_path)}: {error.message[:300]}."
+        for error in form_errors(document, TUNED_SCHEMA)
+    ]
+    if found:
+        return found
+    keys = ("device", "machine", "gpus", "variant", "n", "d", "k", "type", "metric", "kernel", "filled")
+    places = [tuple(entry[key] for key in keys) for entry in document["entries"]]
+    return [f"the tuned values: {place} is there twice." for place in sorted(set(places)) if places.count(place) > 1]
+
+
+def tuning_violations(document: dict[str, Any]) -> list[str]:
+    """What `ladder tune` says of a sweep must be of points that there are."""
+    found = []
+    known = {w["name"] for w in document["workloads"]}
+    for entry in document.get("tuning", []):
+        name = f"tuning of {entry['variant']} on {entry['workload']}"
+        if entry["workload"] not in known:
+            found.append(f"{name}: workload {entry['workload']} is not in workloads.")
+        values = {axis["name"]: axis["values"] for axis in entry["axes"]}
+        for which in ("standard", "best"):
+            point = entry[which]
+            if point is not None and (set(point) != set(values) or any(v not in values[a] for a, v in point.items())):
+                found.append(f"{name}: {which} {point} is no point of its axes.")
+    return found
+
+
+def violations(document: dict[str, Any]) -> list[str]:
+    """One sentence per violation; the meaning is only looked at once the form is right."""
+    if "profile_version" in document:
+        return profile_violations(document)
+    if "entries" in document and "rows" not in document:
+        return tuned_violations(document)
+    if document.get("schema_version") in OLDER_VERSIONS:
+        return older_violations(document)
+    return schema_violations(document) or semantic_violations(document)
+
+
+def load(path: Path) -> Record:
+    """A sound record, or a RecordError that names its first violations."""
+    document = read_json(path)
+    found = violations(document)
+    if found:
+        more = f" (and {len(found) - 3} more: run python -m plots.check)" if len(found) > 3 else ""
+        raise RecordError(f"{path}: is not a sound record{more}: " + " ".join(found[:3]))
+    return from_document(document, path)

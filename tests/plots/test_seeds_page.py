@@ -1,0 +1,429 @@
+"""The figures of the sources and the page of the ladder: drawn once from a made-up record, and what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sample_record
+from conftest import Ladder
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from plots import draw, ladder_page, seeds_page
+from plots.figures import counters, curves, overview, per_workload
+from plots.lib import cards, claims, schema, sources, speedup, style
+from plots.lib import record as records
+from plots.lib.options import Options
+from plots.lib.record import Gap, Record, RecordError, Rung, from_document
+from plots.lib.speedup import Gain
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKLOADS = json.loads((ROOT / "datasets" / "workloads.json").read_text())
+FOUND = sources.load_all()
+GPU, CPU = "cuda", "cpu"
+
+
+def rungs_named() -> dict[str, str]:
+    """Variants of the sources' files with the device that they are drawn for."""
+    named = [m.rung for s in FOUND for f in s.figures for m in f.methods] + [
+        name for s in FOUND for c in s.claims for name in (c.rung, c.over)
+    ]
+    known = cards.load()
+    return {n: GPU if cards.path_of(n).suffix == ".cu" else CPU
+            for n in known if n in named}  # fmt: skip
+
+
+def kept_workloads() -> list[dict[str, Any]]:
+    """Of each family that a figure asks for a few."""
+    specs = [f for s in FOUND for f in s.figures]
+    globs = {g for f in specs for g in (*f.workloads, *(g for p in f.panels for g in p.get("workloads", ())))} - {"*"}
+    from_sources = {s["name"]: s for s in WORKLOADS["sources"]}
+    made = []
+    per_family: dict[str, int] = {}
+    for entry in WORKLOADS["workloads"]:
+        name, family = entry["name"], entry["family"]
+        if name.endswith("_tiny") or not any(fnmatchcase(name, g) for g in globs) or per_family.get(family, 0) == 3:
+            continue
+        per_family[family] = per_family.get(family, 0) + 1
+        about = from_sources[entry["source"]]
+        w = sample_record.workload(name, family, about["n"], about["d"], entry["k"], entry["stop"])
+        w["nonzeros"] = int(w["n"] * w["d"] * (1 - about.get("parameters", {}).get("zeros", 0)))
+        made.append(w)
+    starts = [m.workloads[0] for s in FOUND for f in s.figures if f.kind == "starts" for m in f.methods]
+    like = next(w for w in made if w["name"] == starts[0])
+    return made + [dict(like, name=name) for name in starts[1:]]
+
+
+def full() -> dict[str, Any]:
+    """Every row that the figures need, of times that nobody measured."""
+    rows: list[dict[str, Any]] = []
+    named = rungs_named()
+    known = cards.load()
+    workloads = kept_workloads()
+    for i, (variant, device) in enumerate(named.items()):
+        for w in workloads:
+            ms = w["n"] * w["k"] * w["d"] / (1e9 if device == GPU else 1e7) / 1.3**i + 0.01
+            base = known[variant].base if known[variant].base in named else ""
+            if known[variant].shows == "initialise":
+                rows.append(sample_record.row(variant, base, w, device, "initialise", ms))
+                continue
+            rows += sample_record.session(variant, base, w, device, ms)
+            if device == GPU:
+                rows.append(sample_record.row(variant, base, w, device, "upload", ms / 9, bytes=4.0 * w["n"] * w["d"]))
+    counting = {m.rung for s in FOUND for f in s.figures if f.kind == "solves" for m in f.methods}
+    for row in rows:
+        if row["scope"] == "solve" and row["variant"] in counting:
+            row["counters"] = {"distances": [1000] * sample_record.ITERATIONS}
+    return {"schema_version": 2, "context": sample_record.context(), "workloads": workloads, "rows": rows}
+
+
+def profile_of(variants: list[str]) -> dict[str, Any]:
+    wanted = [p["metric"] for s in FOUND for f in s.figures if f.kind == "profile" for p in f.panels]
+    metrics = dict.fromkeys(wanted, 40.0) | {"time_ms": 1.0}
+    stalls = [{"reason": "long_scoreboard", "share": 0.7}, {"reason": "wait", "share": 0.3}]
+    kernel = {"name": "k", "launches": 1, "limited_by": ["registers"], "stalls": stalls, "metrics": metrics}
+    entry = {"workload": "points2d_k_100", "n": 10, "d": 2, "k": 3, "scope": "assign"}
+    profiles = [
+        entry | {"variant": v, "kernels": [kernel | {"metrics": metrics | {"registers": 20.0 + 9 * i}}]}
+        for i, v in enumerate(variants)
+    ]
+    meanings = [{"name": name, "unit": "%", "meaning": f"what {name} teaches"} for name in metrics]
+    return {"profile_version": 1, "profiles": profiles, "metrics": meanings}
+
+
+class Drawn:
+    """All pages of a full record, drawn once; the figures are kept instead of rendered."""
+
+    def __init__(self, folder: Path) -> None:
+        document = full()
+        home = folder / "results"
+        home.mkdir()
+        path = sample_record.write(document, home / "record.json")
+        self.variants = sorted({row["variant"] for row in document["rows"] if row["device"] == GPU})
+        (home / "profile.json").write_text(json.dumps(profile_of(self.variants)))
+        self.record = from_document(document, path)
+        self.pages: dict[str, Figure] = {}
+        self.out = folder / "out"
+
+        def keep(page: style.Page, target: Path, stem: str) -> list[Path]:
+            self.pages[stem] = page.figure
+            (target / f"{stem}.svg").write_text("<svg/>")
+            return []
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(style.Page, "save", keep)
+            self.figures = seeds_page.draw_all(self.record, self.out, FOUND, own=())
+            one = self.record.only([next(iter(self.record.workloads))])
+            section = draw.draw_record(one, self.out, ".", list(draw.MAIN_FIGURES), Options(devices=(GPU,)))
+            self.ladder = seeds_page.own_page(one, section, self.out)
+
+    def words(self, stem: str) -> str:
+        return " ".join(text.get_text() for text in self.pages[stem].findobj(Text))
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    return Drawn(tmp_path_factory.mktemp("seeds"))
+
+
+ALL = [(source, spec) for source in FOUND for spec in source.figures]
+WITH_POINTS = ("plane",)  # needs a dump
+
+
+@pytest.mark.parametrize(("source", "spec"), ALL, ids=[f"{s.seed}_{f.id}" for s, f in ALL])
+def test_every_figure_of_the_sources_is_drawn_and_names_source_and_record(
+    drawn: Drawn, source: sources.Source, spec: sources.FigureSpec
+) -> None:
+    figure = next(f for f in drawn.figures if f.stem == f"{source.seed}_{spec.id}")
+    page = (drawn.out / f"{source.seed}.html").read_text()
+    assert f'id="{figure.stem}"' in page
+    if spec.kind in WITH_POINTS:
+        assert not figure.drawn and "no dump" in figure.lacks[0] and "ladder run" in page
+        return
+    assert figure.drawn and figure.lacks == []
+    words = drawn.words(figure.stem)
+    assert spec.place in words and source.title in words and source.hardware.split(";")[0] in words
+    assert "record.json" in words and "git 0123456789" in words and "Example GPU X1" in words
+    axes = drawn.pages[figure.stem].axes
+    assert axes and all(ax.lines or ax.patches or ax.collections for ax in axes)
+    assert all(ax.get_xlabel() for ax in axes)
+
+
+def test_a_source_stands_beside_ours_with_its_own_numbers(drawn: Drawn) -> None:
+    for source in FOUND:
+        page = (drawn.out / f"{source.seed}.html").read_text()
+        for own in source.tables:
+            assert own["hardware"] in page and own["place"] in page
+        assert all(seeds_page.escaped(c.stated) in page for c in source.claims)
+        own_figures = [f for f in drawn.figures if f.stem.startswith(source.seed)]
+        assert page.count("data:image/svg+xml;base64,") == sum(f.drawn for f in own_figures)
+        assert ' src="http' not in page
+    assert "48 min" in (drawn.out / "000.html").read_text() and "24,556.43" in drawn.words("001_averages")
+
+
+def test_the_ladder_has_its_own_pictures(drawn: Drawn) -> None:
+    page = drawn.ladder
+    for kind in draw.MAIN_FIGURES:
+        assert re.search(rf'id="{kind}_gpu_', page), kind
+    assert not any("simt" in stem for stem in drawn.pages)
+
+
+def test_what_a_partial_record_lacks_is_said_with_the_command_that_measures_it(tmp_path: Path) -> None:
+    document = full()
+    solo = FOUND[-1].figures[0].methods[-1].rung
+    document["rows"] = [row for row in document["rows"] if row["variant"] == solo]
+    record = from_document(document, tmp_path / "record.json")
+    spec = FOUND[-1].figures[1]
+    figure = seeds_page.draw_figure(record, FOUND[-1], spec, tmp_path)
+    assert not figure.drawn and not list(tmp_path.iterdir())
+    text = seeds_page.lacks_text(figure.lacks)
+    assert spec.methods[1].rung in text and f"--scopes {spec.scope}" in text and solo not in text
+
+
+def test_pictures_are_written_and_not_empty(drawn: Drawn, tmp_path: Path) -> None:
+    source, spec = next((s, f) for s, f in ALL if f.kind == "curves")
+    figure = seeds_page.draw_figure(drawn.record, source, spec, tmp_path)
+    for kind in ("png", "svg"):
+        assert (tmp_path / f"{figure.stem}.{kind}").stat().st_size > 10_000
+
+
+def test_the_sources_name_only_rungs_and_workloads_that_exist() -> None:
+    known = cards.load()
+    assert {m.rung for _, f in ALL for m in f.methods if m.rung} <= set(known)
+    assert {name for s in FOUND for c in s.claims for name in (c.rung, c.over)} <= set(known)
+    names = [w["name"] for w in WORKLOADS["workloads"]]
+    for source in FOUND:
+        for claim in source.claims:
+            for pattern in (*claim.workloads, *claim.elsewhere):
+                assert any(fnmatchcase(name, pattern) for name in names), pattern
+
+
+def test_cards_are_read_as_the_compiler_reads_them(ladder: Ladder) -> None:
+    listed = {v["id"]: v for v in json.loads(ladder("list", "--json").stdout)["variants"]}
+    mine = cards.load()
+    assert listed
+    for name, said in listed.items():
+        if name in mine:
+            card = mine[name]
+            for key in ("base", "idea", "expect", "shows", "counter", "source"):
+                assert getattr(card, key) == said[key], (name, key)
+
+
+def test_cards_name_counters_that_are_kept() -> None:
+    kept = {
+        metric["name"]
+        for metric in json.loads((ROOT / "results" / "nvidia-h200" / "profile.json").read_text())["metrics"]
+    }
+    named = {card.id: card.counter for card in cards.load().values() if card.counter}
+    assert len(named) > 20
+    assert {rung: counter for rung, counter in named.items() if counter not in kept} == {}
+
+
+# ------------------------------------------------------------------------------------------------------------ verdicts
+
+
+def claim(ratio: float | None, faster: bool = True) -> sources.Claim:
+    return sources.Claim("a text", "r", "b", "assign", ("*",), "page 1", "so much", ratio, faster)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "faster", "ours", "expected"),
+    [
+        (2.0, True, (2.1, 1.9, 2.3), "holds"),
+        (2.0, True, (9.0, 8.0, 9.9), "holds"),
+        (2.0, True, (1.5, 1.4, 1.6), "weaker"),
+        (2.0, True, (1.01, 0.97, 1.05), "gone"),
+        (2.0, True, (0.5, 0.4, 0.6), "gone"),
+        (None, True, (1.2, 1.1, 1.3), "holds"),
+        (0.5, False, (0.5, 0.45, 0.55), "holds"),
+        (0.5, False, (0.8, 0.75, 0.85), "weaker"),
+        (0.5, False, (1.3, 1.2, 1.4), "gone"),
+        (None, False, (0.9, 0.8, 0.95), "holds"),
+    ],
+)
+def test_a_verdict_follows_from_the_claim_and_the_interval(
+    ratio: float | None, faster: bool, ours: tuple[float, float, float], expected: str
+) -> None:
+    assert claims.verdict_of(claim(ratio, faster), Gain(*ours, "how", False, ("w",))) == expected
+
+
+def pair(comparisons: list[dict[str, Any]]) -> Record:
+    w = sample_record.workload("grapes", "grapes", 1000, 4, 16)
+    rows = [sample_record.row("b", "", w, GPU, "assign", 4.0), sample_record.row("r", "b", w, GPU, "assign", 2.0)]
+    document = {"schema_version": 2, "context": sample_record.context(), "workloads": [w], "rows": rows}
+    return from_document(document | {"comparisons": comparisons}, Path("record.json"))
+
+
+def test_sessions_in_turns_are_believed_before_single_ones() -> None:
+    apart = speedup.between(pair([]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
+    assert isinstance(apart, Gain) and apart.value == pytest.approx(2, rel=0.02) and apart.how == speedup.APART
+    assert apart.low < 2 / 1.03 and apart.high > 2 * 1.02
+    compared = {
+        "base": "b", "candidate": "r", "workload": "grapes", "device": GPU, "scope": "assign",
+        "ratio": 0.8, "low": 0.75, "high": 0.9, "base_ms": 4.0, "candidate_ms": 3.2,
+    }  # fmt: skip
+    turns = speedup.between(pair([compared]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
+    assert isinstance(turns, Gain) and turns.how == speedup.INTERLEAVED
+    assert (turns.value, turns.low, turns.high) == pytest.approx((1.25, 1 / 0.9, 1 / 0.75))
+    assert isinstance(speedup.between(pair([]), Rung("b", GPU), Rung("x", GPU), "grapes", "assign"), Gap)
+
+
+def test_why_is_said_of_measured_claims_alone() -> None:
+    for source in FOUND:
+        for told in source.claims:
+            assert set(told.why) <= {"holds", "weaker", "gone"}
+            empty = Record(pair([]).sources, {}, [])
+            assert claims.cells(claims.judged(empty, told))[-2:] == ("not measured", "")
+
+
+# ---------------------------------------------------------------------------------------------------- docs/ladder.md
+
+
+def test_the_page_of_the_ladder_says_what_the_committed_records_say(capsys: pytest.CaptureFixture[str]) -> None:
+    path = ROOT / "docs" / "ladder.md"
+    assert ladder_page.main(["--check", str(path)]) == 0, capsys.readouterr().err
+    text = path.read_text()
+    assert all(f"### `{name}`" in text for name in cards.load())
+    pictures = re.findall(r"\]\((ladder/[^)]+)\)", text)
+    assert pictures and all((path.parent / name).stat().st_size > 10_000 for name in pictures)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)
+def test_pictures_that_a_page_shows_are_there(page: Path) -> None:
+    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text())
+    assert [name for name in shown if not (page.parent / name).is_file()] == []
+
+
+def test_a_number_typed_by_hand_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ladder.md"
+    path.write_text((ROOT / "docs" / "ladder.md").read_text().replace("1", "2", 1))
+    assert ladder_page.main(["--check", str(path)]) == 1
+    assert "python -m plots.ladder_page" in capsys.readouterr().err
+
+
+def test_the_counter_that_a_card_names_is_stated(drawn: Drawn) -> None:
+    profile = counters.beside(drawn.record)
+    known = cards.load()
+    shown = [replace(known[name], counter="registers") for name in drawn.variants if known[name].shows == "assign"]
+    said = [text for card in shown if (text := ladder_page.counter_text(profile, card))]
+    assert said and all(
+        text.startswith("`registers` on `points2d_k_100`: ") and "what registers teaches" in text for text in said
+    )
+    assert {ladder_page.counter_text(profile, replace(card, counter="")) for card in shown} == {""}
+    assert ladder_page.counter_text(None, shown[0]) == ""
+    with pytest.raises(RecordError, match=r"\.counter is warmth, which .* has not: name one of "):
+        ladder_page.counter_text(profile, replace(shown[0], counter="warmth"))
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [(16.5, "", "16.5"), (12.43, "%", "12.4 %"), (73_862_600_000, "byte", "73.9 GB"), (31_250, "", "31,250"),
+     (6_250_000, "", "6.25 million"), (0, "byte", "0 byte")],
+)  # fmt: skip
+def test_large_counts_are_said_short(value: float, unit: str, text: str) -> None:
+    assert ladder_page.counted(value, unit) == text
+
+
+def test_libraries_from_a_record_of_their_own_join_the_figures_of_001(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As results/nvidia-h200/peers.toml makes it: two of the files, and only there. The other record has a refusal."""
+    source = next(s for s in FOUND if s.seed == "001")
+    every = full()
+    rows = [row for row in every["rows"] if fnmatchcase(row["workload"], "blobs30_[0-9]*") and row["scope"] == "solve"]
+    files = sorted({row["workload"] for row in rows})
+    kept = [w for w in every["workloads"] if w["name"] in files]
+    devices = {"p_cuvs": GPU, "p_sklearn_lloyd": CPU}
+    peers = [
+        row | {"device": devices[row["variant"]]}
+        for row in rows
+        if row["variant"] in devices and row["workload"] in files[:2]
+    ]
+    ours = [row for row in rows if row["variant"] not in devices]
+    ours.append(sample_record.row("p_cuvs", "", kept[0], GPU, "solve", status="refused", reason="not installed"))
+    assert len(files) == 3 and len(peers) == 4 and peers[0]["workload"] == kept[0]["name"]
+    paths = [
+        sample_record.write(every | {"workloads": kept, "rows": of}, tmp_path / name)
+        for name, of in (("record.json", ours), ("record_peers.json", peers))
+    ]
+    (record,) = records.together([schema.load(path) for path in paths])
+    pages: dict[str, Figure] = {}
+    monkeypatch.setattr(style.Page, "save", lambda page, _, stem: pages.update({stem: page.figure}))
+    done = {
+        s.id: seeds_page.draw_figure(record, source, s, tmp_path)
+        for s in source.figures
+        if s.id in ("files", "averages")
+    }
+    assert all(figure.drawn and figure.lacks == [] for figure in done.values())
+    assert all(record.row(Rung(row["variant"], row["device"]), row["workload"], "solve").timed for row in peers)
+    (panel,) = pages["001_files"].axes
+    lines = [line for line in panel.get_lines() if str(line.get_gid()).startswith("line")]
+    points = sorted(int(np.isfinite(np.asarray(line.get_ydata(), float)).sum()) for line in lines)
+    assert points == [2, 2, 3, 3, 3, 3]  # the fastest of all the ladder's has a line, too
+    words = " ".join(text.get_text() for text in pages["001_averages"].findobj(Text))
+    assert "(2 of them)" in words and "cuML" in words and "scikit-learn" in words
+
+
+# -------------------------------------------------------------------------------------------- machines without a GPU
+
+
+def test_without_a_gpu_the_committed_ladder_comes_first_and_simt_is_right_in_grey(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = sample_record.make()
+    names = ("grapes_k100", "grapes_k1500", "embedding")
+    rows = [row for row in whole["rows"] if row["workload"] in names and row["scope"] == "iteration"]
+    small = whole | {"workloads": [w for w in whole["workloads"] if w["name"] in names], "rows": rows}
+    committed = tmp_path / "results" / "a-gpu"
+    committed.mkdir(parents=True)
+    gpu = small | {"rows": [row for row in small["rows"] if row["device"] == GPU]}
+    monkeypatch.setattr(draw, "committed", lambda: [sample_record.write(gpu, committed / "record.json")])
+    monkeypatch.setattr(style.Page, "save", lambda *_: [])
+    here = small | {"rows": [row for row in small["rows"] if row["device"] == "simt"]}
+    here["context"] = sample_record.context(gpu=False)
+    path = sample_record.write(here, tmp_path / "record.json")
+    assert draw.main([str(path), "--committed", "--out", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out" / "index.html").read_text()
+    first, last = page.split("This machine, which has no GPU")
+    assert "What a GPU shows" in first and "committed/a-gpu/overview_gpu" in first
+    assert 'class="right"' in last and 'right <span class="grey">' in last and names[0] in last
+    assert "refused" in last and "invalid" in last and "\N{MULTIPLICATION SIGN}</td>" not in last
+    assert "_simt_" not in page
+    with_gpu = sample_record.write(small, tmp_path / "gpu.json")
+    assert draw.main([str(with_gpu), "--committed", "--only", "overview", "--out", str(tmp_path / "with")]) == 0
+    assert "What a GPU shows" not in (tmp_path / "with" / "index.html").read_text()
+
+
+def test_committed_records_are_sound_and_found() -> None:
+    found = records.committed()
+    assert found and all(schema.load(path).rows for path in found)
+    assert not {"latest", "local"} & {path.parent.name for path in found}
+
+
+def test_the_overview_shades_faster_and_slower_apart() -> None:
+    blue, orange, white = (overview.shade(v, 100.0)[0] for v in (50.0, 0.3, 1.0))
+    assert white == "#ffffff" and int(blue[5:], 16) > int(blue[1:3], 16) and int(orange[1:3], 16) > int(orange[5:], 16)
+    assert np.all([overview.shade(v, 100.0)[1] in ("black", "white") for v in (0.01, 1, 99)])
+
+
+def test_files_without_a_time_leave_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages: dict[str, Figure] = {}
+    monkeypatch.setattr(style.Page, "save", lambda page, _, stem: pages.update({stem: page.figure}))
+    spec = next(f for s in FOUND for f in s.figures if f.x == "file")
+    document = full()
+    times = [r for r in document["rows"] if r["scope"] == spec.scope and fnmatchcase(r["workload"], spec.workloads[0])]
+    timed = sorted({row["workload"] for row in times})[1:]  # the first has none
+    document["rows"] = [row for row in times if row["workload"] in timed]
+    curves.draw(from_document(document, Path("record.json")), spec, "files", [], tmp_path, "files")
+    (panel,) = pages["files"].axes
+    names = [text.get_text().split("\n")[0] for text in panel.get_xticklabels()]
+    assert sorted(names) == [name.removeprefix(per_workload.common_beginning(timed)) for name in timed]
+    for line in (line for line in panel.get_lines() if str(line.get_gid()).startswith("line")):
+        assert list(line.get_xdata()) == list(panel.get_xticks())
