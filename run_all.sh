@@ -247,7 +247,8 @@ build_preset() {
   binary_dir=$(sed -n 's/^-- Build files have been written to: //p' "build/log/configure-$preset.log")
   say "compiles with $jobs jobs; follow it in $log"
   logged "$log" cmake --build --preset "$preset" -j "$jobs" -- -k 0 && return
-  mapfile -t broken < <(grep -A 2 '^FAILED:' "$log" | grep -oE '(variants|tests/fixtures/wrong)/[A-Za-z0-9_]+\.(cu|cpp)' | sort -u)
+  mapfile -t broken < <(grep -A 2 '^FAILED:' "$log" |
+    grep -oE '(variants|tests/fixtures/wrong)/[A-Za-z0-9_]+\.(cu|cpp)' | sort -u)
   for file in "${broken[@]}"; do
     problem "$file does not compile (see $log)"
     # Its module of before must not be run under the name of the file as it is now.

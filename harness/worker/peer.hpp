@@ -3,8 +3,8 @@
 // validate it like every other variant.
 //
 // Each phase is one request to a Python process and one reply (peer.py): some 50 microseconds on the host's clock, in
-// every timed phase (tests/runner/test_peers.py measures it). That is nothing to a solve; an `assign` of a small problem is
-// mostly that. Labels, centroids and points are in memory that both processes map: no request carries them.
+// every timed phase (tests/runner/test_peers.py measures it). That is little in a solve, and most of an `assign` of a
+// small problem. Labels, centroids and points are in memory that both processes map: no request carries them.
 //
 // On every device a peer is `Device::host_memory`: State::label and State::c are host memory, whichever device the
 // library computes on, and a phase returns when its work is done.

@@ -1,8 +1,7 @@
-// Each variant of tests/fixtures/wrong has one planted fault. Validation must reject it, and for that reason: the
-// file's line
-// `// rejected: WORDS` says which words the fault must bring up; `rejected (cuda)` or `rejected (checked)` on a GPU, or
-// in the sanitized build, where something else is seen first. Without LADDER_SANITIZE_ALL that build has only those
-// about which it has more to say than the default one: `// needs: `, `// rejected (checked): `, `// sanitized: WHY`.
+// Each variant of tests/fixtures/wrong has one planted fault. Validation must reject it, and for that reason. The
+// file's line `// rejected: WORDS` holds words of the expected message; `rejected (cuda)` and `rejected (checked)` hold
+// those of a GPU and of the sanitized build, where another check fails first. Without LADDER_SANITIZE_ALL the sanitized
+// build has only the variants with a line `// needs: `, `// rejected (checked): ` or `// sanitized: WHY`.
 #include <gtest/gtest.h>
 
 #include <ctime>
