@@ -7,6 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (".cu", ".cuh", ".hpp", ".h", ".cpp", ".py", ".json", ".toml", ".cmake", ".txt", ".sh")
+# Pages and records, and the tests of pages, which have names that do not exist.
+NOT_SOURCES = ("results/", "docs/", "tests/unit/test_glossary.py", "tests/unit/test_certificate.py")
 FILE = re.compile(r"[\w.+-]+(?:/[\w.+-]+)*\.(?:cuh?|hpp|h|cpp|py|md|json|toml|png)")
 
 
@@ -26,7 +28,7 @@ def words() -> frozenset[str]:
     """Every identifier of the sources, and the stem of every file."""
     found = {Path(name).stem for name in files()}
     for name in files():
-        if name.endswith(SOURCES) and not name.startswith(("results/", "docs/")) and Path(name).name != "test_glossary.py":
+        if name.endswith(SOURCES) and not name.startswith(NOT_SOURCES):
             found.update(re.findall(r"[A-Za-z_]\w+", (ROOT / name).read_text(errors="ignore")))
     return frozenset(found)
 
@@ -42,7 +44,7 @@ def is_file(name: str) -> bool:
 
 
 def missing(text: str) -> list[str]:
-    """Files and identifiers in `code` that the tree does not have. A folder or a file may leave out its first folders."""
+    """Files and identifiers in `code` that the tree does not have. A path may leave out its first folders."""
     lost = []
     for code in in_code(text):
         if FILE.fullmatch(code):

@@ -60,6 +60,6 @@ def test_links_of_a_page_resolve(page: Path) -> None:
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# One word: two\n\n[a](#one-word-two) [b](#none) [c](none.md) [d](https://none.example) `[e](f)`\n")
+    page.write_text("# One word: two\n\n[a](#one-word-two) [b](#none) [c](none.md) [d](https://none.example) `[e](f)`")
     assert links(page) == ["#one-word-two", "#none", "none.md"]
     assert broken(page, links(page)) == ["#none: no such heading", "none.md: no such file"]
