@@ -31,12 +31,12 @@ ENTRIES = entries(GLOSSARY.read_text())
 def test_the_terms_of_the_field_and_ours_are_there() -> None:
     terms = " ".join(ENTRIES).lower()
     needed = """coalesced, sector, occupancy, bank conflict, arithmetic intensity, mainloop, epilogue, pipeline stage,
-        producer, mbarrier, bulk copy, wgmma, warpgroup, cluster, multicast, persistent kernel, ping-pong, fragment,
-        accumulator, swizzle, register spilling, argmin, prefix sum, compaction, counting sort, segmented sum,
-        fixed point, double-double, upper bound, threshold, candidate, undecided, refine, brute force, frame, projection, rank, pca,
-        dirty cluster, active set, chunk, eager assignment, graph loop, inertia, label, centroid, drift,
-        triangle inequality, yinyang, work tile, k-block, previous label, variant, base, card, workload, scope, device,
-        session, poisoned, record, peer, part, roofline"""
+        producer, mbarrier, bulk copy, wgmma, warpgroup, cluster, multicast, persistent kernel, ping-pong,
+        fragment, accumulator, swizzle, register spilling, argmin, prefix sum, compaction, counting sort,
+        segmented sum, fixed point, double-double, upper bound, threshold, candidate, undecided, refine, brute
+        force, frame, projection, rank, pca, dirty cluster, active set, chunk, eager assignment, graph loop,
+        inertia, label, centroid, drift, triangle inequality, yinyang, work tile, k-block, previous label,
+        variant, base, card, workload, scope, device, session, poisoned, record, peer, part, roofline"""
     assert not [word for word in re.split(r",\s+", needed) if word not in terms]
 
 
