@@ -54,17 +54,25 @@ def of_python(text: str, path: Path) -> Card:
     raise RecordError(f"{path}: has no card: a dict with an id must be assigned at its top.")
 
 
+def files(folder: Path = FOLDER) -> list[Path]:
+    """The variants' files, chapter by chapter; shared parts (folder common) have no card."""
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in (".cu", ".cpp", ".py") and "common" not in path.relative_to(folder).parts
+    ]
+
+
 def load(folder: Path = FOLDER) -> dict[str, Card]:
     """All cards, each after its base."""
     found: dict[str, Card] = {}
-    for path in sorted(folder.iterdir()):
-        if path.suffix in (".cu", ".cpp", ".py"):
-            text = path.read_text(encoding="utf-8")
-            card = of_python(text, path) if path.suffix == ".py" else of_text(text, path)
-            found[card.id] = card
+    for path in files(folder):
+        text = path.read_text(encoding="utf-8")
+        card = of_python(text, path) if path.suffix == ".py" else of_text(text, path)
+        found[card.id] = card
     return {name: found[name] for name in tree_order({card.id: card.base for card in found.values()})}
 
 
 def path_of(variant: str, folder: Path = FOLDER) -> Path:
     """The file of a variant."""
-    return next(p for p in (folder / f"{variant}{end}" for end in (".cu", ".cpp", ".py")) if p.is_file())
+    return next(path for path in files(folder) if path.stem == variant)

@@ -254,11 +254,11 @@ def violations(document: dict[str, Any]) -> list[str]:
     return schema_violations(document) or semantic_violations(document)
 
 
-def load(path: Path) -> Record:
-    """A sound record, or a RecordError that names its first violations."""
+def load(path: Path, retired: bool = False) -> Record:
+    """A sound record, or a RecordError that names its first violations. `retired`: as from_document has it."""
     document = read_json(path)
     found = violations(document)
     if found:
         more = f" (and {len(found) - 3} more: run python -m plots.check)" if len(found) > 3 else ""
         raise RecordError(f"{path}: is not a sound record{more}: " + " ".join(found[:3]))
-    return from_document(document, path)
+    return from_document(document, path, retired)
