@@ -8,11 +8,14 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from plots.lib.record import ROOT, RecordError, made, tree_order
 
 FOLDER = ROOT / "variants"
+LINK = re.compile(r"^// link: *(.+)$", re.MULTILINE)
+NO_LIBRARY = ("openmp",)  # linked, and the variant's own code all the same
 CARD = re.compile(r"^LADDER_VARIANT\(", re.MULTILINE)
 FIELD = re.compile(r'\.(\w+)\s*=\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
 PIECE = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -27,6 +30,7 @@ class Card:
     shows: str = ""
     counter: str = ""
     source: str = ""
+    links: tuple[str, ...] = ()  # libraries that its file links
 
 
 def of_text(text: str, path: Path) -> Card:
@@ -38,7 +42,8 @@ def of_text(text: str, path: Path) -> Card:
         name: "".join(ast.literal_eval(f'"{piece}"') for piece in PIECE.findall(literals))
         for name, literals in FIELD.findall(text, begin.start())
     }
-    return made(Card, found)
+    links = tuple(name for line in LINK.findall(text) for name in line.split() if name not in NO_LIBRARY)
+    return made(Card, found | {"links": links})
 
 
 def of_python(text: str, path: Path) -> Card:
@@ -63,6 +68,7 @@ def files(folder: Path = FOLDER) -> list[Path]:
     ]
 
 
+@lru_cache
 def load(folder: Path = FOLDER) -> dict[str, Card]:
     """All cards, each after its base."""
     found: dict[str, Card] = {}
