@@ -228,7 +228,8 @@ struct PhaseEntry {
 ///   download  labels (row order) and centroids (row-major) to s.result
 template <class T, class Workspace = Stateless>
 struct Phases {
-  PhaseEntry<T, Workspace> prepare, upload, restart, initialise, assign, update, iterate, solve, download;
+  PhaseEntry<T, Workspace> prepare = {}, upload = {}, restart = {}, initialise = {}, assign = {}, update = {},
+                           iterate = {}, solve = {}, download = {};
 };
 
 /// A phase as the harness calls it, whatever state the variant keeps.
@@ -244,7 +245,8 @@ class Phase {
     call_ = [](void (*f)(), State<T>& s) { reinterpret_cast<void (*)(S&)>(f)(static_cast<S&>(s)); };
   }
   template <class Workspace>
-  Phase(const PhaseEntry<T, Workspace>& entry) : Phase(entry.plain ? Phase(entry.plain) : Phase(entry.with_workspace)) {}
+  Phase(const PhaseEntry<T, Workspace>& entry)
+      : Phase(entry.plain ? Phase(entry.plain) : Phase(entry.with_workspace)) {}
   explicit operator bool() const { return function_ != nullptr; }
   void operator()(State<T>& s) const { call_(function_, s); }
 

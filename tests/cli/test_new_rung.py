@@ -23,7 +23,7 @@ COMMANDS = [line for language, text in BLOCKS if language == "" for line in text
 
 def test_the_example_has_a_name_of_its_own() -> None:
     """In a clone with tests on, a second target of one name stops CMake."""
-    assert not [file for file in ROOT.glob("variants/*") if file.stem == EXAMPLE]
+    assert not [file for file in ROOT.glob("variants/**/*") if file.stem == EXAMPLE]
     assert not [file for file in ROOT.glob("tests/**/*") if file.stem == EXAMPLE]
 
 
