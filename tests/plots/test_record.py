@@ -15,6 +15,7 @@ from conftest import ROOT
 from figure_helpers import ALL_DEVICES, FEW, part_of, record_of, strip, without
 
 from plots import table
+from plots.lib import cards
 from plots.lib.record import (
     SCHEMA,
     SCOPE_TITLES,
@@ -28,6 +29,7 @@ from plots.lib.record import (
     merged,
     number,
     percent,
+    renamed,
     tree_order,
 )
 
