@@ -27,6 +27,7 @@ from plots.figures import (
     roofline,
     scopes,
     shape_map,
+    short_ladder,
     simt_check,
     sweep,
     tree,
@@ -39,6 +40,7 @@ from plots.lib.record import DEVICES, SCOPES, Record, RecordError, committed, to
 
 Drawer = Callable[[Record, Path, Options], tuple[list[tuple[str, str]], list[str]]]
 FIGURES: dict[str, Drawer] = {
+    "short": short_ladder.draw,
     "overview": overview.draw,
     "ladder": ladder.draw,
     "waterfall": waterfall.draw,
@@ -54,7 +56,13 @@ FIGURES: dict[str, Drawer] = {
     "points": points.draw,
     "photo": image.draw,
 }
-MAIN_FIGURES = ("overview", "waterfall", "roofline", "roof")  # what a rung gained, and how far it is from the best
+MAIN_FIGURES = (
+    "short",
+    "overview",
+    "waterfall",
+    "roofline",
+    "roof",
+)  # what a rung gained, and how far it is from the best
 SOURCES = "seeds"  # the folder of python -m plots.seeds_page's pages beside the index
 
 
