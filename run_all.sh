@@ -320,8 +320,8 @@ measured() {
 }
 
 brief=(--time-limit 60 --min-time 0.02 --max-time 0.2)  # many small problems: ten samples of each are enough
-# Rungs of the GPU are shown right on the CPU device, for which a step of each is enough; what is timed is the CPU's own.
-steps_of_a_rung=(--scopes "initialise,assign,update,iteration" "${brief[@]}")
+# The CPU device shows that the GPU's rungs are right: a few steps of each are enough, as its times mean nothing.
+few_steps=(--scopes "initialise,assign,update,iteration" --time-limit 60 --min-time 0 --max-time 0.05)
 first_chapters=(1_memory 2_reuse cpu)
 
 begin_results() {
@@ -349,7 +349,7 @@ show_first_chapters() {
   built=$SECONDS
   begin_results
   step "Run: are the first chapters right? Step by step on kmcuda_tiny"
-  measured --variants "$(first_variants)" --device auto --workloads kmcuda_tiny "${steps_of_a_rung[@]}"
+  measured --variants "$(first_variants)" --device auto --workloads kmcuda_tiny "${few_steps[@]}"
   ran=$SECONDS
   if ! have_module matplotlib; then
     leave_out "the first picture (${python:-python3} lacks matplotlib)"
@@ -360,8 +360,8 @@ show_first_chapters() {
   else
     problem "the first picture could not be drawn (see results/latest/log/first.log)"
   fi
-  # What is left, from what the first chapters took: measured on an idle machine of 2 cores.
-  local seconds=$(((built - began) * 2 + (ran - built) * 20 + 60))
+  # From what the first chapters took; the factors are those of an idle machine with 2 cores.
+  local seconds=$((built - began + (ran - built) * 15 + 90))
   say "now all other rungs, on all small workloads: about $(((seconds + 59) / 60)) more minutes"
   first_shown=1
 }
@@ -380,7 +380,7 @@ run_ladder() {
     local resumed=()
     ((first_shown)) && resumed=(--resume)  # the first chapters have been run already
     step "Run: are they right? Variants $variants, step by step, on *_tiny, device $device"
-    measured --variants "$variants" --device "$device" --workloads '*_tiny' "${steps_of_a_rung[@]}" "${resumed[@]}"
+    measured --variants "$variants" --device "$device" --workloads '*_tiny' "${few_steps[@]}" "${resumed[@]}"
     [[ $device == simt ]] && return
     step "Run: how fast is this CPU? Variants $variants that are its own, on larger points"
     # As a glob: left out where its data are missing, which is no mistake here.

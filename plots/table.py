@@ -17,10 +17,11 @@ from pathlib import Path
 from shlex import quote
 
 from plots.figures.tree import usual_workload
-from plots.lib import schema, short
+from plots.lib import cards, schema, short
 from plots.lib.record import (
     DAGGER,
     DEVICES,
+    ROOT,
     SCOPE_TITLES,
     SCOPES,
     SPACE,
@@ -210,6 +211,13 @@ def whole_run(record: Record, name: str) -> str:
 SHORT_ROWS = 10
 
 
+def linked(variant: str) -> str:
+    """The id, with a link to the variant's file from the root of the repository."""
+    if variant not in cards.load():
+        return f"`{variant}`"
+    return f"[`{variant}`]({cards.path_of(variant).relative_to(ROOT).as_posix()})"
+
+
 def short_table(record: Record, name: str | None) -> str:
     """At most ten rows: the largest steps of a whole run, libraries among them by their time; and what the time is of.
 
@@ -230,34 +238,36 @@ def short_table(record: Record, name: str | None) -> str:
         return "| " + " | ".join(f"{mark}{cell}{mark}" for cell in cells) + " |"
 
     lines = [
-        (step.ms, line(f"`{step.rung.variant}`", short.idea_of(record, step.rung.variant), step.ms, ""))
+        (step.ms, line(linked(step.rung.variant), short.idea_of(record, step.rung.variant), step.ms, ""))
         for step in steps
     ]
     for rung, row in beside:
         time = short.time_of(row)
-        lines.append((time, line(f"`{rung.variant}`", short.idea_of(record, rung.variant), time, "*")))
+        lines.append((time, line(linked(rung.variant), short.idea_of(record, rung.variant), time, "*")))
     lines.sort(key=lambda entry: -entry[0])
     seen = last.row.validation or {}
-    checked, wrong = seen.get("rows_checked", 0), seen.get("labels_wrong")
-    text = (
-        f"`{workload.name}`: {workload.size}, {last.row.iterations} iterations, host memory to host memory, "
-        f"{record.machine(last.rung.device).split(' (')[0]}. {workload.title.capitalize()}; "
-    )
+    time, variant = f"{number(last.ms)}{SPACE}ms", f"`{last.rung.variant}`"
+    machine = record.machine(last.rung.device).split(" (")[0]
+    records = ", ".join(f"`{source.shown}`" for source in record.sources)
+    bullets = [
+        f"**{time}** ({variant}): {workload.size}, {last.row.iterations} iterations, host memory to host memory, one "
+        f"{machine}. Of {seen.get('rows_checked', 0):,} labels compared with fp64, {seen.get('labels_wrong')} are "
+        "wrong."
+    ]
     others = []
     for other in short.siblings(record, workload):
         _, row = short.fastest(record, other.name)
-        time = f"{number(short.time_of(row))}{SPACE}ms in {row.iterations} iterations"
-        others.append(f"{other.title} (`{other.name}`) {time}")
-    if others:
-        text += f"the same size on other data: {', '.join(others)}. "
+        there = f"{number(short.time_of(row))}{SPACE}ms in {row.iterations} iterations"
+        others.append(f"{there} on `{other.name}` ({other.title})")
+    kind = f"The data: {workload.title}."
+    bullets.append(kind + (f" The same size on other data: {'; '.join(others)}." if others else ""))
     if last.row.prepare_ms:
-        text += (
-            f"Not in {number(last.ms)}{SPACE}ms: preparation, {number(last.row.prepare_ms)}{SPACE}ms once per process "
-            "(device memory, page-locking and copying the points). "
+        bullets.append(
+            f"Not in {time}: {number(last.row.prepare_ms)}{SPACE}ms of preparation, once per process (device memory, "
+            f"page-locked memory and the copy of the points into it). Records: {records}."
         )
-    text += f"Of {checked:,} labels compared with fp64, {wrong} are wrong."
     head = ["| step | idea | whole run | speedup |", "| --- | --- | ---: | ---: |"]
-    return "\n".join([*head, *(entry[1] for entry in lines), "", text]) + "\n"
+    return "\n".join([*head, *(entry[1] for entry in lines), "", *(f"- {text}" for text in bullets)]) + "\n"
 
 
 def replaced(text: str, table: str, name: str) -> str:

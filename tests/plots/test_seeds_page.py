@@ -392,14 +392,16 @@ def test_without_a_gpu_the_committed_ladder_comes_first_and_simt_is_right_in_gre
     path = sample_record.write(here, tmp_path / "record.json")
     assert draw.main([str(path), "--committed", "--out", str(tmp_path / "out")]) == 0
     page = (tmp_path / "out" / "index.html").read_text()
-    first, last = page.split("This machine, which has no GPU")
-    assert "What a GPU shows" in first and "committed/a-gpu/overview_gpu" in first
+    first, last = page.split("<h2>This machine, without a GPU")
+    assert "The ladder on a GPU" in first and "committed/a-gpu/overview_gpu" in first
+    assert first.index("<h2>The ladder on a GPU") < first.index("<img") and "_cpu_" not in first
+    assert '<meta name="viewport"' in first and '<a href="#committed/a-gpu/overview_gpu' in first
     assert 'class="right"' in last and 'right <span class="grey">' in last and names[0] in last
     assert "refused" in last and "invalid" in last and "\N{MULTIPLICATION SIGN}</td>" not in last
     assert "_simt_" not in page
     with_gpu = sample_record.write(small, tmp_path / "gpu.json")
     assert draw.main([str(with_gpu), "--committed", "--only", "overview", "--out", str(tmp_path / "with")]) == 0
-    assert "What a GPU shows" not in (tmp_path / "with" / "index.html").read_text()
+    assert "The ladder on a GPU" not in (tmp_path / "with" / "index.html").read_text()
 
 
 def test_committed_records_are_sound_and_found() -> None:
