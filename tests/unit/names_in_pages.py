@@ -46,12 +46,12 @@ def is_file(name: str) -> bool:
 def missing(text: str) -> list[str]:
     """Files and identifiers in `code` that the tree does not have. A path may leave out its first folders.
 
-    Words before a * and files named X are placeholders, two letters or fewer are symbols.
+    Words before a * and files named X or NAME are placeholders, two letters or fewer are symbols.
     """
     lost = []
     for code in in_code(text):
         code = code.removeprefix("../")
-        if Path(code).stem == "X":
+        if Path(code).stem in ("X", "NAME"):
             continue
         if FILE.fullmatch(code):
             lost += [] if is_file(code) else [code]
