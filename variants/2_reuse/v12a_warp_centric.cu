@@ -31,9 +31,7 @@ __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, 
   for (int j = 0; j < k; ++j) {
     T product = 0;
     for (int f = lane; f < d; f += 32) product += x[size_t(i) * d + f] * c[size_t(j) * d + f];
-    // By exclusive or, so that all lanes have the sum, bit by bit the same.
-    for (int half = 16; half > 0; half /= 2) product += __shfl_xor_sync(0xffffffff, product, half);
-    const T distance = norm[j] - 2 * product;
+    const T distance = norm[j] - 2 * warp_sum(product);  // all lanes have the sum, bit by bit the same
     if (distance < nearest) nearest = distance, best = j;
   }
   if (lane == 0) label[i] = best;

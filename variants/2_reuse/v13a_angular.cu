@@ -96,7 +96,7 @@ __global__ void inverse_kernel(const T* c, T* inverse, int k, int d) {
   if (j >= k) return;  // a whole warp at a time
   double square = 0;
   for (int f = lane; f < d; f += 32) square += double(c[size_t(j) * d + f]) * double(c[size_t(j) * d + f]);
-  for (int half = 16; half > 0; half /= 2) square += __shfl_xor_sync(0xffffffff, square, half);
+  square = warp_sum(square);
   if (lane == 0) inverse[j] = T(1 / sqrt(square));
 }
 
@@ -107,7 +107,7 @@ __global__ void unit_kernel(const double* sum, const int* count, const T* before
   if (j >= k || count[j] == 0) return;  // a whole warp at a time
   double square = 0;
   for (int f = lane; f < d; f += 32) square += sum[size_t(j) * d + f] * sum[size_t(j) * d + f];
-  for (int half = 16; half > 0; half /= 2) square += __shfl_xor_sync(0xffffffff, square, half);
+  square = warp_sum(square);
   const double length = sqrt(square);
   for (int f = lane; f < d; f += 32) {
     const size_t e = size_t(j) * d + f;

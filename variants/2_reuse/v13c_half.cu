@@ -89,7 +89,7 @@ __global__ void max_exponent_kernel(const T* x, int* top, int64_t count) {
   for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < count; e += threads) {
     largest = max(largest, std::abs(x[e]));
   }
-  for (int half = 16; half > 0; half /= 2) largest = max(largest, __shfl_xor_sync(0xffffffff, largest, half));
+  largest = warp_max(largest);
   if (threadIdx.x % 32 == 0 && largest > 0) atomicMax(top, std::ilogb(largest));
 }
 

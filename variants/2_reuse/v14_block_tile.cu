@@ -76,11 +76,7 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 2 : 1)
   }
   // The 16 threads of a row hold the same points: the least of their distances, at equal ones the lower centroid.
   for (int a = 0; a < each; ++a) {
-    for (int step = 1; step < 16; step *= 2) {
-      const T distance = __shfl_xor_sync(0xffffffffu, nearest[a], step);
-      const int j = __shfl_xor_sync(0xffffffffu, best[a], step);
-      if (distance < nearest[a] || (distance == nearest[a] && j < best[a])) nearest[a] = distance, best[a] = j;
-    }
+    warp_argmin<16>(nearest[a], best[a]);
     const int i = begin + place(row, a);
     if (column == 0 && i < n) label[i] = best[a];
   }

@@ -72,12 +72,7 @@ __global__ void nearest_kernel(const T* __restrict__ product, const T* __restric
     const T distance = norm[j] - 2 * product[size_t(i) * k + j];
     if (distance < nearest) nearest = distance, best = j;
   }
-  for (int half = 16; half > 0; half /= 2) {
-    const T distance = __shfl_xor_sync(0xffffffff, nearest, half);
-    const int other = __shfl_xor_sync(0xffffffff, best, half);
-    // Lanes hold every 32nd centroid: on a tie the lower index must be asked for.
-    if (distance < nearest || (distance == nearest && other < best)) nearest = distance, best = other;
-  }
+  warp_argmin(nearest, best);
   if (lane == 0) label[i] = best;
 }
 

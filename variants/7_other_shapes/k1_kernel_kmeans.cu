@@ -145,7 +145,7 @@ __global__ void mean_norm_kernel(const int* first, const int* member, const T* w
   if (j >= k) return;  // a whole warp at a time
   T sum = 0;
   for (int at = first[j] + lane; at < first[j + 1]; at += 32) sum += weight[at] * distance[size_t(j) * n + member[at]];
-  for (int half = 16; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffff, sum, half);
+  sum = warp_sum(sum);
   if (lane == 0) norm[j] = -sum / 2;
 }
 

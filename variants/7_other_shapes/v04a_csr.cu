@@ -2,6 +2,7 @@
 // column) are less to read and less to multiply: |x - c|^2 = |x|^2 + |c|^2 - 2 x.c, and a zero adds nothing to x.c.
 // v04 reads and subtracts every zero. Upload counts the zeros on the device, and builds the rows there only where that
 // pays; otherwise everything goes v04's way. Points that come as sparse rows are taken as they are.
+#include "../common/device/warp.cuh"
 #include "../common/lloyd/assign_rows.cuh"
 #include "../common/lloyd/vector_load.cuh"
 #include "../common/update/block_private.cuh"
@@ -51,7 +52,7 @@ __global__ void count_kernel(const T* x, int64_t* row_begin, int n, int d) {
   if (i >= n) return;  // a whole warp at a time
   int count = 0;
   for (int f = lane; f < d + lane; f += 32) {
-    count += __popc(__ballot_sync(0xffffffff, f < d && x[size_t(i) * d + f] != 0));
+    count += __popc(__ballot_sync(all_lanes, f < d && x[size_t(i) * d + f] != 0));
   }
   if (lane == 0) row_begin[i + 1] = count;
 }
@@ -87,9 +88,9 @@ __global__ void fill_kernel(const T* x, const int64_t* row_begin, int32_t* colum
   int64_t next = row_begin[i];
   for (int f = lane; f < d + lane; f += 32) {
     const T here = f < d ? x[size_t(i) * d + f] : T(0);
-    const unsigned stored = __ballot_sync(0xffffffff, here != 0);
+    const unsigned stored = __ballot_sync(all_lanes, here != 0);
     if (here != 0) {
-      const int64_t e = next + __popc(stored & ((1u << lane) - 1));  // after those of the lanes below
+      const int64_t e = next + lanes_below(stored);
       column[e] = f;
       value[e] = here;
     }

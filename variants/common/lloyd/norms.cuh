@@ -1,5 +1,6 @@
 // |c|^2 of every centroid, once per iteration. v12_norms introduces it; later revisions keep it.
 #pragma once
+#include "../device/warp.cuh"
 #include "feature_major.cuh"
 
 namespace ladder {
@@ -22,7 +23,7 @@ __global__ void norms_kernel(const T* c, T* norm, int k, int d) {
   if (j >= k) return;  // a whole warp at a time
   T sum = 0;
   for (int f = lane; f < d; f += 32) sum += c[size_t(j) * d + f] * c[size_t(j) * d + f];
-  for (int half = 16; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffff, sum, half);
+  sum = warp_sum(sum);
   if (lane == 0) norm[j] = sum;
 }
 
