@@ -1,8 +1,8 @@
-// v12a: a warp labels a point, its lanes share out the features: they read 32 neighbouring coordinates of one point and
-// one centroid, and add up their partial products by shuffles. In v12 a thread does all features of its points alone,
-// and needs points stored feature by feature for its loads to be coalesced; here rows are as good, D may be anything,
-// and neighbouring points may take different ways. The price: 5 shuffles and additions per distance, and no reuse of a
-// centroid's coordinate by several points.
+// v12a: a warp labels a point, its lanes share the features: they read 32 neighbouring coordinates of one point and one
+// centroid, and reduce their partial products by shuffles. In v12 a thread does all features of its points alone, and
+// needs points stored feature by feature for coalesced loads; here rows are coalesced too, D may be anything, and
+// neighbouring points may branch differently at no cost. The price: 5 shuffles and additions per distance, and a
+// centroid's coordinate serves one point only.
 #include "../common/lloyd/norms.cuh"
 #include "../common/update/lane_private.cuh"
 
