@@ -38,7 +38,7 @@ template <class T>
 void assign(State<T>& s) {
   dispatch<4, 8, 16>(s.axis("tile"), [&]<int tile>() {
     const int width = tile_width<tile, T>(s.d);
-    share_out(assign_kernel<T, tile>, s.axis("carveout"));
+    set_carveout(assign_kernel<T, tile>, s.axis("carveout"));
     launch(assign_kernel<T, tile>, blocks(s.n, 256), 256, tile_bytes<tile, T>(width), s.stream, s.x, s.c, s.label, s.n,
            s.k, s.d, width);
   });

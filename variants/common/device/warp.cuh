@@ -66,6 +66,18 @@ __device__ void warp_argmax(T& value, int& index) {
   }
 }
 
+/// Inclusive prefix sum over the lanes of a warp.
+/// Library: cooperative_groups::inclusive_scan does this; own because the CPU device has no cooperative_groups/scan.h.
+template <class T>
+__device__ T warp_prefix_sum(T value) {
+  const int lane = threadIdx.x % warp_lanes;
+  for (int step = 1; step < warp_lanes; step *= 2) {
+    const T lower = __shfl_up_sync(all_lanes, value, step);
+    if (lane >= step) value += lower;
+  }
+  return value;
+}
+
 /// The number of lanes below this one in a ballot: an exclusive prefix sum of its bits.
 __device__ inline int lanes_below(unsigned ballot) { return __popc(ballot & ((1u << (threadIdx.x % warp_lanes)) - 1)); }
 

@@ -1,4 +1,4 @@
-// |c|^2 of every centroid, once per iteration. v12_norms introduces it; later revisions keep it.
+// |c|^2 of every centroid, once per iteration. First used by v12_norms.
 #pragma once
 #include "../device/warp.cuh"
 #include "feature_major.cuh"
@@ -16,7 +16,7 @@ void prepare_norms(Run<T, W>& s) {
   s.ws.norms.c = s.template device<T>(s.k);
 }
 
-/// One warp per centroid: its lanes take every 32nd feature.
+/// One warp per centroid: each lane adds every 32nd feature.
 template <class T>
 __global__ void norms_kernel(const T* c, T* norm, int k, int d) {
   const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
