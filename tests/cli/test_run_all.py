@@ -295,6 +295,8 @@ def test_every_test_that_only_all_runs_with_sanitizers_exists() -> None:
         pytest.skip("the tests of the CPU device are not built")
     answer = subprocess.run(["ctest", "--test-dir", BUILD, "-N"], capture_output=True, text=True, check=True)
     names = re.findall(r"Test +#\d+: (.*)", answer.stdout)
+    if any(name.endswith("_NOT_BUILT") for name in names):
+        pytest.skip("some tests are not built")
     assert [pattern for pattern in patterns if not any(re.search(pattern, name) for name in names)] == []
 
 
