@@ -116,9 +116,7 @@ def tuned_texts(record: Record, rung: Rung, scope: str) -> list[str]:
             if (t.variant, t.device, t.scope) == (rung.variant, rung.device, scope) and t.best and t.best_ms:
                 text = f"`{t.workload}`: {number(t.best_ms)} ms at {at(t.best)}"
                 if t.standard_ms and t.standard != t.best:
-                    text += (
-                        f"; the values that were standard in this sweep, {at(t.standard)}: {number(t.standard_ms)} ms"
-                    )
+                    text += f"; {number(t.standard_ms)} ms at {at(t.standard)}, standard when this was measured"
                 found.append(f"{text}.")
     return found
 
@@ -136,7 +134,8 @@ def rung_lines(record: Record, card: Card, claims: Sequence[tuple[str, Verdict]]
         lines.append(f"- **Expected, before it was measured**: {card.expect}.")
     for seed, v in claims:
         ratio = f" ({number(v.claim.ratio)}{TIMES})" if v.claim.ratio and ARROW in v.claim.stated else ""
-        lines.append(f"- **Source {seed}**: {v.claim.text}, over `{v.claim.over}`: {v.claim.stated}{ratio}.")
+        held = f" at {at(v.claim.over_axes)}" if v.claim.over_axes else ""
+        lines.append(f"- **Source {seed}**: {v.claim.text}, over `{v.claim.over}`{held}: {v.claim.stated}{ratio}.")
         if why := v.claim.why.get(v.verdict):
             lines.append(f"- **Why it {SAID[v.verdict]}**: {why}")
     rung = device_of(record, card.id)
