@@ -1,5 +1,5 @@
-"""scikit-learn's KMeans, algorithm 'elkan': one lower bound per point and centroid, by the triangle inequality, skips most
-distances once the centroids move little.
+"""scikit-learn's KMeans, algorithm 'elkan': one lower bound per point and centroid, by the triangle inequality, skips
+most distances once the centroids move little.
 
 Bounds are kept in the points' own type, without a margin for rounding, on centred points (mean subtracted): the error
 is relative to |x| and |c|, not to the distance. For the rest see p_sklearn_lloyd.

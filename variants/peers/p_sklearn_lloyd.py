@@ -1,8 +1,8 @@
 """scikit-learn's KMeans, algorithm 'lloyd': what a user of Python calls first.
 
 It computes |c|^2 - 2 x.c for 256 points at a time by BLAS, in the points' own type, on centred points (mean
-subtracted). fit() ends with one more assignment, so that labels_ belong to cluster_centers_. A cluster without points gets the point
-that lies farthest from its centroid.
+subtracted). fit() ends with one more assignment, so that labels_ belong to cluster_centers_. A cluster without points
+gets the point that lies farthest from its centroid.
 """
 
 from __future__ import annotations
