@@ -3,6 +3,7 @@
 // needs points stored feature by feature for coalesced loads; here rows are coalesced too, D may be anything, and
 // neighbouring points may branch differently at no cost. The price: 5 shuffles and additions per distance, and a
 // centroid's coordinate serves one point only.
+#include "../common/device/warp.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/update/lane_private.cuh"
 

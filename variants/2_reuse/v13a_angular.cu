@@ -2,6 +2,7 @@
 // to unit length, once; then 1 - cos = 1 - x.c / |c|, and the nearest centroid has the largest x.c / |c|. v13's kernel
 // stays, with -x.c / |c| in place of |c|^2 - 2 x.c. The new centroid is the sum of its points' directions, scaled to
 // unit length; one without points keeps its place, and so does one whose points' directions cancel.
+#include "../common/device/warp.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"

@@ -7,6 +7,7 @@
 // means; the halves overwrite the uploaded rows, which are not read again after the transposition.
 #include <cuda_fp16.h>
 
+#include "../common/device/warp.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"

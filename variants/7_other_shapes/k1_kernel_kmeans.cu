@@ -6,6 +6,7 @@
 // cuSPARSE multiplies: each entry of the kernel matrix is read once and added once, whatever K is. In the first
 // iteration the means are the images of the initial centroids. A cluster without points has no mean and gets none. link
 // on cuda: cublas link on cuda: cusparse
+#include "../common/device/warp.cuh"
 #include "../common/kernel_kmeans/kernel_means.cuh"
 #include "../common/lloyd/norms.cuh"
 

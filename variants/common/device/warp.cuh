@@ -1,6 +1,5 @@
 // Warp primitives, each written once: sum, maximum, minimum, argmin and argmax over the lanes of a warp or of a group
-// of lanes, compaction, and a hash. All 32 lanes of the warp must call them; every lane gets the result. norms.cuh is
-// the first to use them.
+// of lanes, compaction, and a hash. All 32 lanes of the warp must call them; every lane gets the result.
 #pragma once
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
