@@ -310,8 +310,8 @@ def kernel_lines(
     entries = [e for e in (profile.entries if profile else []) if (e["workload"], e["scope"]) == place and e["kernels"]]
     entry = min((e for e in entries if e["variant"] in times), key=lambda e: times[e["variant"]], default=None)
     if entry is None or profile is None:
-        who = min(times, key=lambda name: times[name], default="VARIANT")
-        counts = f"`build/ladder profile {who} --workload {place[0]} --scopes {place[1]}` counts them"
+        variant = min(times, key=lambda name: times[name], default="VARIANT")
+        counts = f"`build/ladder profile {variant} --workload {place[0]} --scopes {place[1]}` counts them"
         return [f"**Its kernels** on `{place[0]}` are not in the profile yet: {counts}."]
     told[place] = result.goal.goal
     kernels = sorted(entry["kernels"], key=kernel_time, reverse=True)
