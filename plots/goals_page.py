@@ -354,7 +354,7 @@ def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequen
         "",
         f"<!-- Generated: python -m plots.goals_page{files} --update docs/goals.md. Do not edit by hand. -->",
         "",
-        f"Goals for the top of the ladder, as times on {machines}. Of {len(results)} goals {reached} are reached, "
+        f"Goals for the top of the ladder, as times on {machines}. Of {len(results)} goals {reached} reached, "
         f"{verdicts.count('missed')} missed, {verdicts.count('not measured')} not measured.",
         "",
         "A time is the median of the samples; of a solve, per iteration. The fastest rung counts; libraries do not. A "
