@@ -208,6 +208,11 @@ def main(argv: list[str] | None = None) -> int:
         action="store_true",
         help="where the records have no GPU times, the main figures of the repository's own come first",
     )
+    parser.add_argument(
+        "--retired",
+        action="store_true",
+        help="of older records, keep rungs that have been merged into others since, by their earlier ids",
+    )
     arguments = parser.parse_args(argv)
     options = Options(
         tuple(device for device in DEVICES if device in (arguments.device or DEFAULT_DEVICES)),
@@ -218,7 +223,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     try:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        records = together([schema.load(path) for path in arguments.records])
+        records = together([schema.load(path, arguments.retired) for path in arguments.records])
         if arguments.workload:
             records = [record.only(arguments.workload) for record in records]
         for record in records:

@@ -310,8 +310,8 @@ def kernel_lines(
     entries = [e for e in (profile.entries if profile else []) if (e["workload"], e["scope"]) == place and e["kernels"]]
     entry = min((e for e in entries if e["variant"] in times), key=lambda e: times[e["variant"]], default=None)
     if entry is None or profile is None:
-        who = min(times, key=lambda name: times[name], default="VARIANT")
-        counts = f"`build/ladder profile {who} --workload {place[0]} --scopes {place[1]}` counts them"
+        variant = min(times, key=lambda name: times[name], default="VARIANT")
+        counts = f"`build/ladder profile {variant} --workload {place[0]} --scopes {place[1]}` counts them"
         return [f"**Its kernels** on `{place[0]}` are not in the profile yet: {counts}."]
     told[place] = result.goal.goal
     kernels = sorted(entry["kernels"], key=kernel_time, reverse=True)
@@ -354,7 +354,7 @@ def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequen
         "",
         f"<!-- Generated: python -m plots.goals_page{files} --update docs/goals.md. Do not edit by hand. -->",
         "",
-        f"Goals for the top of the ladder, as times on {machines}. Of {len(results)} goals {reached} are reached, "
+        f"Goals for the top of the ladder, as times on {machines}. Of {len(results)} goals {reached} reached, "
         f"{verdicts.count('missed')} missed, {verdicts.count('not measured')} not measured.",
         "",
         "A time is the median of the samples; of a solve, per iteration. The fastest rung counts; libraries do not. A "

@@ -57,10 +57,10 @@ def fastest(record: Record, device: str, workload: Workload, scope: str, peers: 
     timed = [row for row in rows if row.timed and row.median_ms]
     if timed:
         return min(timed, key=milliseconds)
-    who = "peer" if peers else "rung"
+    kind = "peer" if peers else "rung"
     if not rows:
-        return Gap("not run", f"no {who} has run there.")
-    return Gap(f"no {who}", f"{rows[0].variant} is {rows[0].status}: {rows[0].reason}")
+        return Gap("not run", f"no {kind} has run there.")
+    return Gap(f"no {kind}", f"{rows[0].variant} is {rows[0].status}: {rows[0].reason}")
 
 
 def place_of(record: Record, device: str, workload: Workload, scope: str) -> Place | Gap:

@@ -198,8 +198,8 @@ def draw_page(
     record: Record, options: Options, device: str, scope: str, name: str, lines: Sequence[Line], stem: str, folder: Path
 ) -> tuple[str, str]:
     variants = list(dict.fromkeys(line.tuning.variant for line in lines))
-    whose = variants[0] if len(variants) == 1 else f"{len(variants)} variants"
-    title = f"Time over {name}, {DEVICES[device].title}: {whose}, {SCOPE_TITLES[scope]}"
+    of_what = variants[0] if len(variants) == 1 else f"{len(variants)} variants"
+    title = f"Time over {name}, {DEVICES[device].title}: {of_what}, {SCOPE_TITLES[scope]}"
     reported = sorted({v for line in lines for v in line.axis.reported})
     subtitle = "lower is better; bars: quartiles; ring: the standard value (dotted); star: the best point"
     if reported:

@@ -102,7 +102,7 @@ def draw_page(
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
             **place,
         )
-    kinds = ((FASTER, "faster"), (SLOWER, "slower"), (SAME, "not told apart: the interval holds 1"))
+    kinds = ((FASTER, "faster"), (SLOWER, "slower"), (SAME, "not told apart: the interval contains 1"))
     seen = {colour_of(step) for step in steps.values()}
     page.legend(left, [Patch(color=colour, label=text) for colour, text in kinds if colour in seen])
     stem = f"waterfall_{DEVICES[device].stem}_{scope}_{workload.name}"

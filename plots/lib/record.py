@@ -24,9 +24,9 @@ SCOPES: tuple[str, ...] = tuple(json.loads(SCHEMA.read_text(encoding="utf-8"))["
 RENAMED = ROOT / "results" / "renamed.json"
 # How a scope is called in a title; one that has no phrase here is called by its name.
 PHRASES = {
-    "upload": "the points' way to the device",
-    "download": "the results' way back",
-    "initialise": "the first centroids",
+    "upload": "the upload of the points",
+    "download": "the download of the results",
+    "initialise": "the initial centroids",
     "assign": "the assignment",
     "update": "the update",
     "iteration": "one iteration",
@@ -49,7 +49,7 @@ class RecordError(Exception):
 
 
 def in_sentences(program: Callable[[list[str] | None], int]) -> Callable[[list[str] | None], int]:
-    """A program that says a RecordError, or of a file what keeps it from being used, and then has exit status 1."""
+    """Wraps a program: it prints a RecordError or an OSError as one sentence and returns exit status 1."""
 
     @wraps(program)
     def run(argv: list[str] | None = None) -> int:
@@ -112,7 +112,7 @@ def card_bases() -> dict[str, str]:
 
 
 def made(kind: type[T], entry: dict[str, Any]) -> T:
-    """A dataclass of the entries that it has a field for; a field that has no entry keeps its default."""
+    """The dataclass from the entries that are its fields; a field without an entry keeps its default."""
     known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     missing = [name for name, f in known.items() if name not in entry and f.default is f.default_factory is MISSING]
     if missing:
@@ -152,7 +152,7 @@ class Workload:
 
     @property
     def problem(self) -> tuple[object, ...]:
-        """What two records must mean alike by this name; init_hash is unknown to the older ones."""
+        """What must be equal in two records under one name; older records have no init_hash."""
         return (self.n, self.d, self.k, self.type, self.stop, self.seed, self.metric, self.kernel, self.data_hash)
 
 
@@ -217,7 +217,7 @@ class Row:
 
     @property
     def place(self) -> tuple[str, str, str, str]:
-        """Whose time it is, and of what."""
+        """Variant, device, workload and scope: what the time is of."""
         return self.variant, self.device, self.workload, self.scope
 
 
@@ -233,7 +233,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What came of sweeping a variant's axes on a workload; the curve is in the rows."""
+    """Result of a sweep of a variant's axes on a workload; the curve is in the rows."""
 
     variant: str
     workload: str

@@ -89,12 +89,17 @@ def steps(record: Record, workload: str, most: int = MOST_BARS) -> list[Step]:
 
 
 def libraries(record: Record, workload: str, most: int = MOST_LINES) -> list[tuple[Rung, Row]]:
-    """Slowest first. Of several rungs that link the same library the first one of the ladder."""
+    """Slowest first. Of several rungs that link the same library the first one of the ladder; none that is on the way
+    to the fastest rung, and so a step itself."""
     device = device_of(record, workload)
     rows = timed_rows(record, device, workload)
     known = cards.load()
+    best, _ = fastest(record, workload)
+    chain = (best.variant, *record.ancestors(best.variant))
     found: list[tuple[Rung, Row]] = []
     for rung, row in rows.items():
+        if rung.variant in chain:
+            continue
         links = known[rung.variant].links if rung.variant in known else ()
         base = record.bases[rung.variant]
         first = links and not (base in known and set(links) & set(known[base].links))
