@@ -83,7 +83,7 @@ void put_rows_of_commit(json& rows, std::vector<json> more) {
 json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& argv, const fs::path& out) {
   const fs::path folder = fs::absolute(out).parent_path();
   json workloads = json::array(), rows = json::array();
-  std::map<std::string, std::pair<size_t, const Piece*>> places;  // of a workload: where it stands, who said so first
+  std::map<std::string, std::pair<size_t, const Piece*>> places;  // of a workload: its index, and its first piece
   for (const Piece& piece : pieces) {
     for (const Piece& before : pieces) {
       require_one_run(before, piece);

@@ -1,6 +1,6 @@
 // Asynchronous copies (cp.async): at once where threads run in their own order. In a drawn order they come as late as
 // they may: at the wait of their thread for their group, or with its end. Until then their place holds nonsense, as it
-// may on a GPU, so that who reads it too early, or leaves a wait or a commit out, does not get what was there before.
+// may on a GPU, so that a read before the wait, or after a missing wait or commit, does not return the old value.
 #include <cstring>
 
 #include "memory.hpp"

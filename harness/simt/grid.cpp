@@ -105,7 +105,7 @@ class Pool {
     }
     own_->run(launch);
     std::unique_lock lock(mutex_);
-    launch_ = nullptr;  // who has not woken by now is not needed
+    launch_ = nullptr;  // workers that have not woken by now are not needed
     idle_.wait(lock, [&] { return busy_ == 0; });
   }
 

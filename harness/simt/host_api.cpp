@@ -89,7 +89,7 @@ struct Copy {
 #ifdef SIMT_CHECKED
       if (const void* unwritten = memory::is_device(to) ? nullptr : memory::unwritten(source, width)) {
         simt::record_fault(cudaErrorIllegalAddress, "a copy of " + std::to_string(width) +
-                                                        " bytes to the host takes what nobody has written: " +
+                                                        " bytes to the host reads memory that was never written: " +
                                                         memory::describe_allocation(unwritten));
         return lost_context();
       }

@@ -182,7 +182,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (!stream) return cudaStreamSynchronize(stream);
   std::lock_guard lock(streams::mutex());
-  if (!stream->work.empty()) streams::do_one(stream);  // who asks again and again gets there
+  if (!stream->work.empty()) streams::do_one(stream);  // repeated queries make progress
   return stream->work.empty() ? done() : cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {

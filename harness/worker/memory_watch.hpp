@@ -11,8 +11,8 @@
 
 namespace ladder {
 
-/// Looks at the device's free memory, which knows of every allocation of this process, whoever made it. Other processes
-/// that take memory on the same GPU meanwhile are counted too: give the GPU to one run alone.
+/// Measures peak device memory from the device's free memory, which includes allocations by libraries. Allocations of
+/// other processes on the same GPU are counted too: give the GPU to one run alone.
 class MemoryWatch {
  public:
   /// Begins now: what is in use already does not count.
