@@ -252,16 +252,17 @@ std::string results_named(const std::string& pattern) {
 
 std::vector<Diagnosis> find_results() {
   std::vector<Diagnosis> findings;
-  const auto look = [&](const char* name, const char* pattern, const char* costs, const char* mend) {
+  const auto examine_results = [&](const char* name, const char* pattern, const char* costs, const char* mend) {
     const std::string found = results_named(pattern);
     if (found.empty())
       findings.push_back({name, "missing", std::string("no ") + pattern + " in results/", costs, mend});
     else
       findings.push_back({name, "ok", found, "", ""});
   };
-  look("records", "record.json", "no times to show", "./run_all.sh run draw");
-  look("tuned", "tuned.json", "variants run with the standard values of their axes", "build/ladder tune VARIANT");
-  look("profiles", "profile.json", "no counters to show", "on a GPU: build/ladder profile --all");
+  examine_results("records", "record.json", "no times to show", "./run_all.sh run draw");
+  examine_results("tuned", "tuned.json", "variants run with the standard values of their axes",
+                  "build/ladder tune VARIANT");
+  examine_results("profiles", "profile.json", "no counters to show", "on a GPU: build/ladder profile --all");
   return findings;
 }
 

@@ -31,7 +31,7 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
             if (!alone)
               throw Error(fmt::format("{} is being written by {}: wait for it, or choose another name", o->out.string(),
                                       holder));
-            std::vector<Piece> pieces;
+            std::vector<InputRecord> pieces;
             for (const fs::path& file : o->pieces) pieces.push_back({file, read_record(file)});
             nlohmann::json record = joined(pieces, argv, o->out);
             if (o->samples > 0)

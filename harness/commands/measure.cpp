@@ -115,13 +115,14 @@ std::vector<Workload> find_problems(MeasureWords& words) {
   }
   problems.push_back(own_workload(words.own_data, words.k, words.init, words.type,
                                   words.stop_text.empty() ? Stop() : stop_rule(words.stop_text), words.seed));
-  Workload& own = problems.front();
-  own.metric = metric_named(words.metric);
-  own.kernel = kernel_named(words.kernel);
-  if (own.kernel && own.metric == Metric::cosine)
+  Workload& workload = problems.front();
+  workload.metric = metric_named(words.metric);
+  workload.kernel = kernel_named(words.kernel);
+  if (workload.kernel && workload.metric == Metric::cosine)
     throw Error("--metric cosine: kernel k-means has a distance of its own, leave it out beside --kernel");
-  if (words.k > own.n)
-    throw Error(fmt::format("K = {} is more than N = {} points: choose K of at most {}", words.k, own.n, own.n));
+  if (words.k > workload.n)
+    throw Error(
+        fmt::format("K = {} is more than N = {} points: choose K of at most {}", words.k, workload.n, workload.n));
   return problems;
 }
 

@@ -35,9 +35,9 @@ void Worker::async_copy(void* to, const void* from, size_t bytes, size_t zeros, 
   const AsyncCopy begun{to, from, bytes, zeros};
   if (!shuffled_) return copy(begun);
   if (copies_.empty()) copies_.resize(size_t(size_));
-  AsyncCopies& own = copies_[size_t(rank(*current_))];
-  own.pending.push_back(begun);
-  own.pending.back().group = own.committed;
+  AsyncCopies& copies = copies_[size_t(rank(*current_))];
+  copies.pending.push_back(begun);
+  copies.pending.back().group = copies.committed;
   memory::fill_with_nonsense(to, bytes);
 }
 

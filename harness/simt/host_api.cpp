@@ -26,9 +26,9 @@ namespace memory = simt::memory;
 namespace streams = simt::streams;
 
 /// A call's own result, unless the context is lost: then every call fails with what it was lost to.
-cudaError_t done(cudaError_t own = cudaSuccess) {
+cudaError_t done(cudaError_t result = cudaSuccess) {
   const cudaError_t lost = lost_context();
-  return lost != cudaSuccess ? lost : remember(own);
+  return lost != cudaSuccess ? lost : remember(result);
 }
 
 /// Pairs of devices of which the first may touch the memory of the second.

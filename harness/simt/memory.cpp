@@ -33,12 +33,12 @@ size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 /// What an allocation takes of the arena: its bytes, and unused addresses behind them.
 size_t with_red_zone(size_t bytes) {
-  const size_t own = round_up(std::max<size_t>(bytes, 1), alignment);
+  const size_t used = round_up(std::max<size_t>(bytes, 1), alignment);
 #ifdef SIMT_CHECKED
   // Large enough that an access past the end, by a tile of rows, does not reach the next allocation.
-  return own + std::clamp<size_t>(own, 16 << 10, 1 << 20);
+  return used + std::clamp<size_t>(used, 16 << 10, 1 << 20);
 #else
-  return own + 256;
+  return used + 256;
 #endif
 }
 

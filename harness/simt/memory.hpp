@@ -5,7 +5,7 @@
 #include <string>
 
 #ifdef SIMT_CHECKED
-#include "races.hpp"
+#include "checked/races.hpp"
 #endif
 
 namespace simt::memory {

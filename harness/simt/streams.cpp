@@ -131,8 +131,8 @@ void forget_all() {
 
 namespace {
 /// A call's own result, unless the context is lost.
-cudaError_t done(cudaError_t own = cudaSuccess) {
-  return lost_context() != cudaSuccess ? lost_context() : remember(own);
+cudaError_t done(cudaError_t result = cudaSuccess) {
+  return lost_context() != cudaSuccess ? lost_context() : remember(result);
 }
 }  // namespace
 

@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "fiber.hpp"
+#include "checked/races.hpp"
+#include "fiber/fiber.hpp"
 #include "module.hpp"
-#include "races.hpp"
 #include "random.hpp"
 
 namespace simt {

@@ -269,10 +269,10 @@ class SolveValidator {
   /// The count that the variant keeps must be the count.
   void check_count(int64_t changed, const std::string& where) {
     if (!run_.state().changed) return;
-    const int64_t own = run_.count_changed();
-    if (own != changed) {
-      fail("the variant counts " + std::to_string(own) + " changed labels " + where + ", " + std::to_string(changed) +
-           " have changed");
+    const int64_t counted = run_.count_changed();
+    if (counted != changed) {
+      fail("the variant counts " + std::to_string(counted) + " changed labels " + where + ", " +
+           std::to_string(changed) + " have changed");
     }
   }
 
