@@ -63,7 +63,7 @@ struct Launch {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  uint64_t arrived_ = 0, left_ = 0, generation_ = 0;
+  uint64_t arrived_ = 0, blocks_ended_ = 0, generation_ = 0;
 };
 
 enum class State : uint8_t { unborn, running, block_barrier, grid_barrier, warp, active_mask, done };
