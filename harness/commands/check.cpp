@@ -168,6 +168,7 @@ int check(const CheckWords& words) {
       for (const std::string& done : make_ready(w, scratch.path)) fmt::print(stderr, "{}\n", done);
     } catch (const std::exception& error) {
       fmt::print("{:<18} left out: {}\n", w.name, error.what());
+      progress.skip(programs.size());
       continue;
     }
     for (const auto& [tool, program] : programs) {
@@ -180,6 +181,7 @@ int check(const CheckWords& words) {
       session.worker = program;
       const Finding finding = try_on(w, o, session, scratch.path, progress);
       progress.clear();
+      progress.count();
       right += finding.what == Finding::right;
       wrong += finding.what == Finding::wrong;
       const char* verdict = finding.what == Finding::right     ? "right"
