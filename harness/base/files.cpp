@@ -79,7 +79,7 @@ std::optional<FileLock> FileLock::lock(const fs::path& file, bool wait, std::str
       close(std::exchange(held.fd_, -1));
       return std::nullopt;
     }
-    // Whoever had it took the name away with the lock: then this is a lock on a file that nobody else will find.
+    // The previous holder may have deleted the file: a lock on a deleted file excludes no other process.
     if (is_named(fd, path)) {
       const std::string words =
           fmt::format("process {}, since {:%Y-%m-%d %H:%M:%S} UTC", getpid(), fmt::gmtime(std::time(nullptr)));
@@ -92,8 +92,8 @@ std::optional<FileLock> FileLock::lock(const fs::path& file, bool wait, std::str
 }
 
 FileLock FileLock::wait(const fs::path& file) {
-  std::string nobody;
-  return std::move(*lock(file, true, nobody));
+  std::string holder;
+  return std::move(*lock(file, true, holder));
 }
 
 std::optional<FileLock> FileLock::take(const fs::path& file, std::string& holder) { return lock(file, false, holder); }
@@ -102,7 +102,7 @@ FileLock::FileLock(FileLock&& other) noexcept : path_(std::move(other.path_)), f
 
 FileLock::~FileLock() {
   if (fd_ < 0) return;
-  unlink(path_.c_str());  // before the lock is free: nobody can have taken it under this name
+  unlink(path_.c_str());  // while the lock is held: no other process holds a lock on this name
   close(fd_);
 }
 

@@ -1,4 +1,4 @@
-// Files that are whole or not there, and one writer at a time.
+// Atomic writes, locks and use counts of files.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -10,23 +10,22 @@
 
 namespace ladder {
 
-/// All bytes of `file`. Throws Error where it cannot be read.
+/// All bytes of `file`. Throws Error if it cannot be read.
 std::string read_whole(const std::filesystem::path& file);
 
-/// A name beside `file` that no other writer has, in this process or another.
+/// A unique name in the folder of `file`, for a temporary file.
 std::filesystem::path temporary_beside(const std::filesystem::path& file);
 
-/// Makes `file` hold `text`: under a temporary name first, so that readers find the old file or the new one, whole.
-/// Throws Error where it cannot be written.
+/// Replaces `file` by `text` atomically: readers see the old file or the new one. Throws Error if it cannot be written.
 void write_whole(const std::filesystem::path& file, std::string_view text);
 
-/// The sole right to work on `file`, by a lock on FILE.lock. The system takes the lock back when the process ends,
-/// however it ends; the lock file goes with the lock.
+/// An exclusive lock on `file`, held through FILE.lock. The system releases it when the process ends; the lock file is
+/// deleted with the lock.
 class FileLock {
  public:
-  /// Waits until nobody else has it.
+  /// Waits for the lock.
   static FileLock wait(const std::filesystem::path& file);
-  /// Takes it where nobody has it; else nothing, and `holder` says who has, in words of that process.
+  /// Takes the lock if it is free; otherwise returns nothing and sets `holder` to a description of its holder.
   static std::optional<FileLock> take(const std::filesystem::path& file, std::string& holder);
   ~FileLock();
   FileLock(FileLock&& other) noexcept;
@@ -39,10 +38,10 @@ class FileLock {
   int fd_;
 };
 
-/// Says to other processes that a file is being read, for as long as this lives: remove_unused leaves it alone.
+/// Marks a file as in use while the object lives: remove_unused of any process does not delete it.
 class InUse {
  public:
-  /// Nothing where there is no such file.
+  /// Null if there is no such file.
   static std::shared_ptr<const InUse> of(const std::filesystem::path& file);
   ~InUse();
   InUse(const InUse&) = delete;

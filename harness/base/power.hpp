@@ -1,6 +1,5 @@
-// What a GPU draws, as the driver's own library (NVML) tells it. It is there with a driver and nowhere else, so it is
-// looked for when somebody asks. Source: NVML API Reference Guide, nvmlDeviceGetPowerUsage,
-// nvmlDeviceGetEnforcedPowerLimit.
+// The power draw of a GPU, from the driver's library (NVML). The library exists only beside a driver, so it is loaded
+// at run time. Source: NVML API Reference Guide, nvmlDeviceGetPowerUsage, nvmlDeviceGetEnforcedPowerLimit.
 #pragma once
 #include <optional>
 #include <string>

@@ -168,6 +168,7 @@ int check(const CheckWords& words) {
       for (const std::string& done : make_ready(w, scratch.path)) fmt::print(stderr, "{}\n", done);
     } catch (const std::exception& error) {
       fmt::print("{:<18} left out: {}\n", w.name, error.what());
+      progress.skip(programs.size());
       continue;
     }
     for (const auto& [tool, program] : programs) {
@@ -180,6 +181,7 @@ int check(const CheckWords& words) {
       session.worker = program;
       const Finding finding = try_on(w, o, session, scratch.path, progress);
       progress.clear();
+      progress.count();
       right += finding.what == Finding::right;
       wrong += finding.what == Finding::wrong;
       const char* verdict = finding.what == Finding::right     ? "right"
@@ -202,7 +204,7 @@ int check(const CheckWords& words) {
 
 Command check_command(CLI::App& app) {
   const auto words = std::make_shared<CheckWords>();
-  auto* command = app.add_subcommand("check", "Build one variant with sanitizers, and try it on small workloads");
+  auto* command = app.add_subcommand("check", "Build one variant with sanitizers and run it on small workloads");
   command->add_option("id", words->id, "The variant")->required();
   command->add_option("--workloads,--workload", words->workloads, "Globs over names and families")
       ->capture_default_str();
@@ -213,11 +215,13 @@ Command check_command(CLI::App& app) {
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   command->add_option("--gpu", words->ordinal, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command->add_option("--folder", words->folder, "Of the variant's file, below the checkout")->capture_default_str();
-  command->add_option("--time-limit", words->time_limit, "Seconds per workload; then it is stopped")
+  command->add_option("--folder", words->folder, "Folder of the variant's file, relative to the checkout")
+      ->capture_default_str();
+  command->add_option("--time-limit", words->time_limit, "Seconds per workload")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->footer("Exit status: 0 right wherever it ran, 1 wrong somewhere, 2 bad usage, or it does not compile.");
+  command->footer(
+      "Exit status: 0 right on every workload that it takes, 1 wrong on one, 2 bad usage, or it does not compile.");
   return {command, [words] { return check(*words); }};
 }
 

@@ -149,10 +149,11 @@ int compare(const CompareWords& words) {
 
 Command compare_command(CLI::App& app) {
   const auto words = std::make_shared<CompareWords>();
-  auto* compare = app.add_subcommand("compare", "Say of two records, or of variants in one, which times really differ");
+  auto* compare =
+      app.add_subcommand("compare", "Compare two records, or variants in one: SAME, FASTER, SLOWER or UNSURE");
   compare->add_option("records", words->files, "BASE.json CANDIDATE.json, or one record")->required()->expected(1, 2);
   compare->add_option("--variants", words->variants,
-                      "Two records, or --over: globs of those to look at. One record: BASE,CANDIDATE");
+                      "Two records, or --over: globs of the variants to compare. One record: BASE,CANDIDATE");
   compare->add_option("--workloads", words->workloads, "Globs over names and families, with commas between them");
   compare->add_option("--scope", words->scopes, "One, or several with commas between them");
   compare->add_option("--over", words->over, "One record: each variant over its base, or over the root of its ladder")
@@ -160,12 +161,13 @@ Command compare_command(CLI::App& app) {
   compare->add_option("--margin", words->margin_percent, "Percent: a difference below it is called SAME")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  compare->add_option("--fail-if", words->fail_if, "slower: exit with status 1 where a row is SLOWER")
+  compare->add_option("--fail-if", words->fail_if, "slower: exit with status 1 if a row is SLOWER")
       ->check(CLI::IsMember({"slower"}));
   compare->add_flag("--json", words->as_json, "For programs");
   compare->footer(
-      "ratio: the candidate's time to the base's, below 1 is faster. SAME: its 95 % interval lies within the margin.\n"
-      "FASTER, SLOWER: chance alone does it once in fifty. UNSURE: else; `ladder run --compare` decides it.\n"
+      "ratio: the candidate's time over the base's; below 1 is faster. SAME: its 95 % interval lies within the "
+      "margin.\n"
+      "FASTER, SLOWER: p < 0.02. UNSURE: everything else; `ladder run --compare` decides it.\n"
       "Exit status: 0, 1 with --fail-if where it holds, 2 bad usage, or nothing to compare.");
   return {compare, [words] { return ladder::compare(*words); }};
 }

@@ -213,9 +213,9 @@ class Comparer {
   /// Counts the changed lines of the variant's own file; white space does not count. Returns the smaller one of two
   /// comparisons: with the base's own file, and with_dropped_parts.
   Change change(const Source& base, const Source& variant) const {
-    const Change own = change(base.lines, variant.lines),
+    const Change in_file = change(base.lines, variant.lines),
                  all = change(with_dropped_parts(base, variant), variant.lines);
-    return all.changed < own.changed ? all : own;
+    return all.changed < in_file.changed ? all : in_file;
   }
   /// Prints the comparison that `change` counts.
   void show(const Source& base, const std::string& base_id, const Source& variant, const std::string& id) const {
@@ -293,7 +293,7 @@ int show_table(const std::string& patterns) {
   const Comparer comparer;
   struct Step {
     std::string id;
-    double own, lines;
+    double in_file, lines;
     bool gpu;
   };
   std::vector<Step> steps;
@@ -301,21 +301,21 @@ int show_table(const std::string& patterns) {
   for (const std::string& id : chosen) {
     const Source variant = read_source(id);
     if (variant.base.empty()) continue;
-    const int own = comparer.change(read_source(variant.base), variant).changed;
+    const int in_file = comparer.change(read_source(variant.base), variant).changed;
     const int parts = count_lines(new_parts(variant, variant.base));
-    fmt::print("{:<28} {:<28} {:>5} {:>9} {:>5}{}\n", id, variant.base, own, parts, own + parts,
-               own + parts > limit ? fmt::format("  above {}", limit) : "");
-    steps.push_back({id, double(own), double(own + parts), variant.gpu});
+    fmt::print("{:<28} {:<28} {:>5} {:>9} {:>5}{}\n", id, variant.base, in_file, parts, in_file + parts,
+               in_file + parts > limit ? fmt::format("  above {}", limit) : "");
+    steps.push_back({id, double(in_file), double(in_file + parts), variant.gpu});
   }
   if (steps.empty()) throw Error(fmt::format("none of '{}' has a base: there is no step to measure", patterns));
   const bool any_gpu = std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.gpu; });
   std::erase_if(steps, [&](const Step& step) { return any_gpu && !step.gpu; });
-  std::vector<double> own, lines;
-  for (const Step& step : steps) own.push_back(step.own), lines.push_back(step.lines);
+  std::vector<double> in_file, lines;
+  for (const Step& step : steps) in_file.push_back(step.in_file), lines.push_back(step.lines);
   const Step& largest =
       *std::max_element(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.lines < b.lines; });
   fmt::print("median of {}{} steps: {:g} lines, {:g} of own changes; largest: {}, {:g} lines\n", steps.size(),
-             any_gpu ? " GPU" : "", summarise(lines).median, summarise(own).median, largest.id, largest.lines);
+             any_gpu ? " GPU" : "", summarise(lines).median, summarise(in_file).median, largest.id, largest.lines);
   return 0;
 }
 

@@ -229,7 +229,7 @@ Diagnosis find_build(const std::string& preset, const std::string& folder, const
   const std::string found = fmt::format("{}: {}/, {} of {} modules{}", preset, folder, there, all,
                                         fs::exists(build / "ladder_worker_cuda") ? ", with CUDA" : ", for the CPU");
   if (there == all) return {name, "ok", found, "", ""};
-  return {name, "limited", found, "the others cannot run from there", mend};
+  return {name, "limited", found, "the other variants cannot run from there", mend};
 }
 
 /// The files of such a name in results/ and its folders, with commas between them.
@@ -252,16 +252,17 @@ std::string results_named(const std::string& pattern) {
 
 std::vector<Diagnosis> find_results() {
   std::vector<Diagnosis> findings;
-  const auto look = [&](const char* name, const char* pattern, const char* costs, const char* mend) {
+  const auto examine_results = [&](const char* name, const char* pattern, const char* costs, const char* mend) {
     const std::string found = results_named(pattern);
     if (found.empty())
       findings.push_back({name, "missing", std::string("no ") + pattern + " in results/", costs, mend});
     else
       findings.push_back({name, "ok", found, "", ""});
   };
-  look("records", "record.json", "no times to show", "./run_all.sh run draw");
-  look("tuned", "tuned.json", "variants run with the standard values of their axes", "build/ladder tune VARIANT");
-  look("profiles", "profile.json", "no counters to show", "on a GPU: build/ladder profile --all");
+  examine_results("records", "record.json", "no times to show", "./run_all.sh run draw");
+  examine_results("tuned", "tuned.json", "variants run with the standard values of their axes",
+                  "build/ladder tune VARIANT");
+  examine_results("profiles", "profile.json", "no counters to show", "on a GPU: build/ladder profile --all");
   return findings;
 }
 
@@ -275,10 +276,9 @@ std::vector<Diagnosis> examine() {
   const std::string python = which_python();
   findings.push_back(find_python(python));
   for (Diagnosis& finding : find_data(python)) findings.push_back(std::move(finding));
-  findings.push_back(find_build("default", "build", "no ladder to run here, unless the preset cpu is built"));
-  findings.push_back(
-      find_build("cpu", "build-cpu", "nothing, where the default is built: it is the same without CUDA"));
-  findings.push_back(find_build("asan", "build-asan", "the first `ladder check` builds it, minutes"));
+  findings.push_back(find_build("default", "build", "no ladder to run, unless the preset cpu is built"));
+  findings.push_back(find_build("cpu", "build-cpu", "nothing, if the default is built: it is the same without CUDA"));
+  findings.push_back(find_build("asan", "build-asan", "the first `ladder check` builds it, which takes minutes"));
   for (Diagnosis& finding : find_results()) findings.push_back(std::move(finding));
   return findings;
 }
@@ -287,7 +287,7 @@ void print(const std::vector<Diagnosis>& findings) {
   for (const Diagnosis& f : findings) {
     fmt::print("{:<8} {:<9} {}\n", f.status, f.name, f.found);
     if (!f.costs.empty()) fmt::print("{:<18}   costs: {}\n", "", f.costs);
-    if (!f.mend.empty()) fmt::print("{:<18}   mend:  {}\n", "", f.mend);
+    if (!f.mend.empty()) fmt::print("{:<18}   fix:   {}\n", "", f.mend);
   }
 }
 
@@ -295,9 +295,10 @@ void print(const std::vector<Diagnosis>& findings) {
 
 Command doctor_command(CLI::App& app) {
   const auto as_json = std::make_shared<bool>(false);
-  auto* command = app.add_subcommand("doctor", "Say what is here, what each missing thing costs, and how to mend it");
+  auto* command = app.add_subcommand(
+      "doctor", "Report which tools, data and builds exist, what each missing one costs, and how to fix it");
   command->add_flag("--json", *as_json, "For programs");
-  command->footer("Exit status 0: it looked. That something is missing is no error.");
+  command->footer("Always exits 0: missing tools are reported, not errors.");
   return {command, [as_json] {
             const std::vector<Diagnosis> findings = examine();
             if (!*as_json) {

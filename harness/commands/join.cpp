@@ -17,13 +17,13 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
     int samples = 0;
   };
   const auto o = std::make_shared<Options>();
-  auto* join = app.add_subcommand("join", "Make one record of the pieces of a run, side by side on several GPUs, say");
+  auto* join = app.add_subcommand("join", "Join the records of a run that was split, for example over several GPUs");
   join->add_option("out", o->out, "The record to write; it may be one of the pieces")->required();
   join->add_option("pieces", o->pieces,
-                   "Records of one commit on one machine; of a row that several have the last one's counts")
+                   "Records of one commit on one machine; if several have a row, the last one is taken")
       ->required()
       ->expected(2, 1000);
-  join->add_option("--samples", o->samples, "Keep so many samples of each row, to keep the file small (default: all)")
+  join->add_option("--samples", o->samples, "Keep at most this many samples of each row (default: all)")
       ->check(CLI::Range(10, 1000000));
   return {join, [o, argv] {
             std::string holder;
@@ -31,7 +31,7 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
             if (!alone)
               throw Error(fmt::format("{} is being written by {}: wait for it, or choose another name", o->out.string(),
                                       holder));
-            std::vector<Piece> pieces;
+            std::vector<InputRecord> pieces;
             for (const fs::path& file : o->pieces) pieces.push_back({file, read_record(file)});
             nlohmann::json record = joined(pieces, argv, o->out);
             if (o->samples > 0)

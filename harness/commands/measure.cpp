@@ -29,20 +29,20 @@ void add_measure_options(CLI::App& command, MeasureWords& words) {
   RunOptions& o = words.options;
   command
       .add_option("--device", words.device,
-                  "auto: a GPU where one works, else simt; what is only for the CPU runs beside either. all: each "
-                  "variant on every device that it is for")
+                  "auto: a GPU if one works, else simt, and CPU-only variants on the CPU. all: each variant on every "
+                  "device that it supports")
       ->check(CLI::IsMember({"auto", "cuda", "simt", "cpu", "all"}))
       ->capture_default_str();
   command
       .add_option("--time-limit", o.time_limit,
-                  "Seconds per session (a variant on a workload); then it is stopped. Default: from the problem's size")
+                  "Seconds per session (a variant on a workload). Default: from the problem's size")
       ->check(CLI::PositiveNumber);
   command.add_option("--warm-up", o.warm_up_seconds, "Seconds of a scope's own work before its first sample, on a GPU")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       .add_option("--sustained", o.sustained_seconds,
-                  "Seconds of work right before each batch of samples: for kernels that a power limit slows")
+                  "Seconds of load right before the samples: for kernels that the power limit slows down")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
@@ -55,22 +55,21 @@ void add_measure_options(CLI::App& command, MeasureWords& words) {
       ->capture_default_str();
   command
       .add_option("--validation-budget", o.validation_budget,
-                  "Multiply-adds per check of labels; what exceeds it is checked on a fixed sample of the points")
+                  "Multiply-adds per check of labels; larger problems are checked on a sample of the points")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command.add_option("--gpu", o.ordinal, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command.add_option("--gpus", o.gpus, "How many GPUs a variant gets that can use so many, --gpu the first")
+  command.add_option("--gpus", o.gpus, "Number of GPUs for variants that can use several; --gpu is the first")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command.add_flag("--show-output", o.show_output, "Show all that sessions write, not only its end");
-  command.add_flag("!--no-keep", o.keep_generated, "Delete generated points from the cache after their use");
-  command.add_flag("--measure-ceilings", o.renew_ceilings, "Measure anew what the devices can do at most");
+  command.add_flag("--show-output", o.show_output, "Show the whole output of sessions, not only its end");
+  command.add_flag("!--no-keep", o.keep_generated, "Delete generated points from the cache after use");
+  command.add_flag("--measure-ceilings", o.renew_ceilings, "Measure the peak rates of the devices again");
   command.add_option("--modules", words.folders, "More folders with built variants");
 }
 
 void add_data_options(CLI::App& command, MeasureWords& words, CLI::Option* workloads) {
-  auto* data =
-      command.add_option("--data", words.own_data, "A .npy file of one's own, N x D, instead of a named workload");
+  auto* data = command.add_option("--data", words.own_data, "Your own .npy file, N x D, instead of a named workload");
   command.add_option("--k", words.k, "Clusters, for --data")->needs(data);
   command
       .add_option("--init", words.init, "Initial centroids for --data, K x D (.npy); default: random distinct points")
@@ -116,13 +115,14 @@ std::vector<Workload> find_problems(MeasureWords& words) {
   }
   problems.push_back(own_workload(words.own_data, words.k, words.init, words.type,
                                   words.stop_text.empty() ? Stop() : stop_rule(words.stop_text), words.seed));
-  Workload& own = problems.front();
-  own.metric = metric_named(words.metric);
-  own.kernel = kernel_named(words.kernel);
-  if (own.kernel && own.metric == Metric::cosine)
+  Workload& workload = problems.front();
+  workload.metric = metric_named(words.metric);
+  workload.kernel = kernel_named(words.kernel);
+  if (workload.kernel && workload.metric == Metric::cosine)
     throw Error("--metric cosine: kernel k-means has a distance of its own, leave it out beside --kernel");
-  if (words.k > own.n)
-    throw Error(fmt::format("K = {} is more than N = {} points: choose K of at most {}", words.k, own.n, own.n));
+  if (words.k > workload.n)
+    throw Error(
+        fmt::format("K = {} is more than N = {} points: choose K of at most {}", words.k, workload.n, workload.n));
   return problems;
 }
 

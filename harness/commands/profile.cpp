@@ -233,7 +233,7 @@ Command profile_command(CLI::App& app, const std::vector<std::string>& argv) {
   const auto words = std::make_shared<ProfileWords>();
   words->options.run.argv = argv;
   words->options.run.time_limit = 600;
-  auto* command = app.add_subcommand("profile", "Count what kernels do, by Nsight Compute (ncu), and show it");
+  auto* command = app.add_subcommand("profile", "Profile kernels with Nsight Compute (ncu) and show the counters");
   command->add_option("variants", words->variants, "Globs of variants");
   command->add_flag("--all", words->all, "Every variant with kernels of its own");
   command->add_option("--workload,--workloads", words->workload,
@@ -253,9 +253,9 @@ Command profile_command(CLI::App& app, const std::vector<std::string>& argv) {
   command->add_option("--time-limit", words->options.run.time_limit, "Seconds per variant and workload")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--budget", words->budget, "Seconds after which no other variant is begun")
+  command->add_option("--budget", words->budget, "Seconds after which no further variant is started")
       ->check(CLI::PositiveNumber);
-  command->add_flag("--resume", words->resume, "Leave out what the file has of this very build");
+  command->add_flag("--resume", words->resume, "Skip variants that the file has from this build");
   command->add_option("--gpu", words->options.run.ordinal, "Which GPU")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -263,11 +263,11 @@ Command profile_command(CLI::App& app, const std::vector<std::string>& argv) {
   command->add_option("--out", words->out, "The profile (default: results/DEVICE/profile.json)");
   words->show = command
                     ->add_option("--show", words->shown,
-                                 "Profile nothing: print what this file has (default: the committed profiles)")
+                                 "Print what this file has, without profiling (default: the committed profiles)")
                     ->expected(0, 1);
   command->footer(
-      "The GPU is measured as it is found: no clock is locked (--clock-control none). Exit status: 0 all is profiled,\n"
-      "1 something is not, or nothing can be here (what was counted before is shown then), 2 bad usage.");
+      "Clocks are not locked (--clock-control none). Exit status: 0 all is profiled,\n"
+      "1 something is not, or profiling is not possible here (committed counters are shown instead), 2 bad usage.");
   return {command, [words] { return profile(*words); }};
 }
 

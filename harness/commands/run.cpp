@@ -96,7 +96,7 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       "--scopes", words->scopes,
       fmt::format("Of {} (default: all but initialise, which is for variants about it)", listed(scope_names())));
   add_measure_options(*run, *words);
-  run->add_flag("--check", words->options.check_only, "Validate, and time nothing");
+  run->add_flag("--check", words->options.check_only, "Validate only, without timing");
   run->add_option("--cache", words->cache, "warm, or cold: L2 is evicted before every sample")
       ->check(CLI::IsMember({"warm", "cold"}))
       ->capture_default_str();
@@ -104,11 +104,12 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
   auto* tuned =
       run->add_option("--tuned", words->tuned,
                       "The file of values that `ladder tune` found (default: results/tuned.json of the checkout); a "
-                      "variant with an axis set by --axis does without, and so does --compare")
+                      "variant with an axis set by --axis does not use it, nor does --compare")
           ->excludes(compare);
-  run->add_flag("--untuned", words->untuned, "Standard values for all axes, whatever was tuned")->excludes(tuned);
+  run->add_flag("--untuned", words->untuned, "Use the standard values of all axes, not the tuned ones")
+      ->excludes(tuned);
   auto* out = run->add_option("--out", words->options.out, "The record (default: results/local/record-TIME.json)");
-  run->add_flag("--resume", words->options.resume, "Keep what is in --out, and do the rest")
+  run->add_flag("--resume", words->options.resume, "Keep the rows in --out and measure the others")
       ->needs(out)
       ->excludes(compare);
   run->add_option(

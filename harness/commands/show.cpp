@@ -25,7 +25,7 @@ Command show_command(CLI::App& app) {
   show->add_option("--over", o->over, "Speedups are over each variant's base, over the root of its tree, or both")
       ->check(CLI::IsMember({"base", "root", "both"}))
       ->capture_default_str();
-  show->add_flag("--brief", o->brief, "Leave out, and count, what was refused, and simt where it is right");
+  show->add_flag("--brief", o->brief, "Count refused rows, and valid simt rows, instead of printing them");
   return {show, [o] {
             using Over = TableOptions::Over;
             const TableOptions options{.scopes = split(o->scopes),

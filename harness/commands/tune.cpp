@@ -89,32 +89,33 @@ Command tune_command(CLI::App& app, const std::vector<std::string>& argv) {
   const auto words = std::make_shared<TuneWords>();
   words->options.argv = argv;
   words->workloads.clear();
-  auto* tune =
-      app.add_subcommand("tune", "Sweep the axes of variants on workloads, and note the best values for `ladder run`");
+  auto* tune = app.add_subcommand(
+      "tune", "Sweep the tuning axes of variants on workloads and store the best values for `ladder run`");
   tune->add_option("variants", words->variants, "Ids or globs")->required();
   auto* workload = tune->add_option("--workload,--workloads", words->workloads,
                                     "Globs over names and families, with commas between them");
-  tune->add_option(
-      "--scope", words->scope,
-      fmt::format("What shall be fastest, of {} (default: where the variant's change shows)", listed(scope_names())));
+  tune->add_option("--scope", words->scope,
+                   fmt::format("The scope to optimise, of {} (default: the one in which the variant's change shows)",
+                               listed(scope_names())));
   tune->add_option("--axis", words->axes,
-                   "NAME=VALUE holds an axis there; then the curve is recorded, and no best value is noted");
-  tune->add_option("--grid", words->tune.grid,
-                   "Measure all points of a variant's axes where there are at most so many; else one axis at a time")
+                   "NAME=VALUE fixes an axis; then the curve is recorded, but no best value is stored");
+  tune->add_option(
+          "--grid", words->tune.grid,
+          "Measure all points of a variant's axes if there are at most this many; otherwise one axis at a time")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   tune->add_option("--sessions", words->tune.sessions,
-                   "Of the fastest and of the standard values, in turns, where their rows do not tell which is better")
+                   "Sessions of the fastest and the standard values, in turns, if their rows do not decide")
       ->check(CLI::Range(fewest_sessions, 1000))
       ->capture_default_str();
   tune->add_option("--tuned", words->tuned,
                    "The file for the best values (default: results/tuned.json of the checkout)");
   auto* out = tune->add_option("--out", words->options.out, "The record (default: results/local/tune-TIME.json)");
-  tune->add_flag("--resume", words->options.resume, "Keep what is in --out, and do the rest")->needs(out);
+  tune->add_flag("--resume", words->options.resume, "Keep the rows in --out and measure the others")->needs(out);
   add_measure_options(*tune, *words);
   add_data_options(*tune, *words, workload);
   tune->footer(
-      "Every point is validated as in `ladder run`; what is refused is a gap with its reason. Exit status: 0 all rows\n"
+      "Every point is validated as in `ladder run`; a refused point is a gap with its reason. Exit status: 0 all rows\n"
       "ok or refused, 1 some row invalid or failed, or a named workload was not run, 2 bad usage.");
   return {tune, [words] {
             if (words->workloads.empty() && words->own_data.empty())

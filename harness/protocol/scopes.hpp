@@ -12,9 +12,9 @@ namespace ladder {
 struct Scope {
   std::string_view name;
   std::string_view meaning;
-  bool whole;      ///< it holds a whole solve
-  bool standard;   ///< timed where nobody says which
-  bool from_host;  ///< from host memory to host memory: the host's clock tells the time
+  bool whole;      ///< contains a whole solve
+  bool standard;   ///< timed by default
+  bool from_host;  ///< timed by the host's clock
 };
 
 inline constexpr std::array<Scope, 8> all_scopes = {{
@@ -28,7 +28,7 @@ inline constexpr std::array<Scope, 8> all_scopes = {{
     {"end_to_end", "from host memory to host memory: copies and changes of layout count", true, true, true},
 }};
 
-/// Throws Error where there is no scope of this name.
+/// Throws Error if there is no scope of this name.
 inline const Scope& scope_named(std::string_view name) {
   std::string known;
   for (const Scope& scope : all_scopes) {
@@ -38,7 +38,7 @@ inline const Scope& scope_named(std::string_view name) {
   throw Error("scope '" + std::string(name) + "' is unknown: " + known);
 }
 
-/// Those that are timed where nobody says which.
+/// The scopes that are timed by default.
 inline std::vector<std::string> standard_scopes() {
   std::vector<std::string> names;
   for (const Scope& scope : all_scopes) {

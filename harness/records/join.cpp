@@ -19,12 +19,12 @@ namespace {
 
 /// `ran` says whether any piece ran a workload of this name.
 template <class F>
-json context_of(const std::vector<Piece>& pieces, const std::vector<std::string>& argv, F ran) {
+json context_of(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv, F ran) {
   json context = pieces.front().record.at("context");
   context["argv"] = argv;
   context["pieces"] = json::array();
   context["left_out"] = json::array();
-  for (const Piece& piece : pieces) {
+  for (const InputRecord& piece : pieces) {
     const json& its = piece.record.at("context");
     // One that was joined already counts as the runs that it was made of.
     for (const json& run : its.value("pieces", json::array({{{"argv", its.at("argv")}, {"time", its.at("time")}}})))
@@ -46,7 +46,7 @@ json context_of(const std::vector<Piece>& pieces, const std::vector<std::string>
   return context;
 }
 
-void require_one_run(const Piece& first, const Piece& piece) {
+void require_one_run(const InputRecord& first, const InputRecord& piece) {
   const auto refuse = [&](const std::string& why) {
     throw Error(fmt::format("{} cannot be joined with {}: {}", piece.file.string(), first.file.string(), why));
   };
@@ -80,12 +80,12 @@ void put_rows_of_commit(json& rows, std::vector<json> more) {
 
 }  // namespace
 
-json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& argv, const fs::path& out) {
+json joined(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv, const fs::path& out) {
   const fs::path folder = fs::absolute(out).parent_path();
   json workloads = json::array(), rows = json::array();
-  std::map<std::string, std::pair<size_t, const Piece*>> places;  // of a workload: where it stands, who said so first
-  for (const Piece& piece : pieces) {
-    for (const Piece& before : pieces) {
+  std::map<std::string, std::pair<size_t, const InputRecord*>> places;  // of a workload: its index, and its first piece
+  for (const InputRecord& piece : pieces) {
+    for (const InputRecord& before : pieces) {
       require_one_run(before, piece);
       if (&before == &piece) break;
     }
@@ -119,7 +119,7 @@ json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& ar
                  {"context", context_of(pieces, argv, [&](const std::string& name) { return places.count(name) > 0; })},
                  {"workloads", std::move(workloads)},
                  {"rows", std::move(ordered)}};
-  for (const Piece& piece : pieces) {
+  for (const InputRecord& piece : pieces) {
     for (const json& tuned : piece.record.value("tuning", json::array())) put_tuning(record, tuned);
   }
   return record;

@@ -7,7 +7,7 @@
 
 namespace ladder {
 
-struct Piece {
+struct InputRecord {
   std::filesystem::path file;  ///< where it lies; dumps that it names lie beside it
   nlohmann::json record;
 };
@@ -16,7 +16,7 @@ struct Piece {
 /// earlier one's of the same measurement; where sources are not committed, of another build of the variant. `argv` is
 /// the command line that joins. Throws Error where they do not belong together: another machine, another commit, other
 /// problems under one name, or comparisons among them.
-nlohmann::json joined(const std::vector<Piece>& pieces, const std::vector<std::string>& argv,
+nlohmann::json joined(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv,
                       const std::filesystem::path& out);
 
 /// Keeps `most` samples of a row that has more, spread over the time they were taken in, and what stands beside each of

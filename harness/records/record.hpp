@@ -27,8 +27,8 @@ nlohmann::json read_record(const std::filesystem::path& file);
 /// one of the two with uncommitted changes. Empty where they do. One of them may have used no GPU at all.
 std::string why_not_together(const nlohmann::json& was, const nlohmann::json& is);
 
-/// How `is`, a workload as `describe` has it, differs as a problem from `was`, one of the same name; empty where they
-/// are the same. Data that nobody has looked at yet do not count.
+/// How the problem `is` differs from `was`, both workloads of one name as `describe` states them; empty if they are
+/// the same. Hashes are compared only if both are known.
 std::string other_problem(const nlohmann::json& was, const nlohmann::json& is);
 
 /// Puts `more` into the rows of a record, in the place of those with the same keys. Rows that another build of a

@@ -22,9 +22,8 @@ struct Setting {
   bool tuned = false;               ///< the axes are those that `ladder tune` found for such a problem on this device
 };
 
-/// What tells a row from all others: equal keys, equal measurements. The variant and its module's hash, the workload
-/// and all that makes the problem what it is, the scope and the setting. Everybody who asks whether two rows are of
-/// the same thing asks here, or compares rows' "key".
+/// Identifies a measurement; two rows with equal keys measure the same thing. Made of the variant and its module's
+/// hash, the workload and everything that defines the problem, the scope and the setting.
 std::string row_key(const Variant& variant, const Workload& workload, const std::string& scope, const Setting& setting);
 
 /// The axes a variant runs with: those its card declares, at `wished` where that has a value, else at their standards.

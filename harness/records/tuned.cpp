@@ -78,17 +78,17 @@ json tuned_entry(const json& document, const json& place) {
 }
 
 std::string why_stale(const json& entry, const Variant& v) {
-  json left = entry.at("axes");
+  json remaining = entry.at("axes");
   for (const json& axis : v.card.value("axes", json::array())) {
     const std::string name = axis.at("name");
-    if (!left.contains(name)) return fmt::format("it has an axis {} today, and was tuned without", name);
-    const int value = left.at(name);
+    if (!remaining.contains(name)) return fmt::format("it has an axis {} today, and was tuned without", name);
+    const int value = remaining.at(name);
     const auto values = axis.at("values").get<std::vector<int>>();
     if (std::find(values.begin(), values.end(), value) == values.end())
       return fmt::format("its axis {} has no value {} any more: it has {}", name, value, listed(values));
-    left.erase(name);
+    remaining.erase(name);
   }
-  return left.empty() ? "" : fmt::format("it has no axis {} any more", left.begin().key());
+  return remaining.empty() ? "" : fmt::format("it has no axis {} any more", remaining.begin().key());
 }
 
 void put_tuned(const fs::path& file, json entry) {

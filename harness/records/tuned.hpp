@@ -3,9 +3,9 @@
 //
 // An entry goes by what decides how fast values are and can be said on another machine: the device and its name, the
 // variant, N, D, K, type, metric, kernel, and how full the points are. Not by the module: another compiler makes
-// another one of the same file, and the committed entries would hold for nobody. What an entry can do wrong is small:
-// whatever the values, each row is validated and says which they were. So it is believed while its values are a point
-// of the card's axes as they are today, and else left aside with a sentence.
+// another one of the same file, and the committed entries would match no other build. A wrong entry does little harm:
+// each row is validated and states its values. An entry is used while its values are a point of the card's present
+// axes; otherwise it is left out with a sentence.
 #pragma once
 #include <filesystem>
 #include <map>

@@ -138,14 +138,14 @@ End run_child(const fs::path& program, const fs::path& request, double time_limi
   bool begun = false, fit = false;
   const double deadline = now_seconds() + time_limit;
   while (!fit) {
-    const double left = deadline - now_seconds();
-    if (left <= 0 || caught) {
+    const double remaining = deadline - now_seconds();
+    if (remaining <= 0 || caught) {
       end.timed_out = !caught;
       end.interrupted = caught;
       break;
     }
     pollfd reports{worker.events_, POLLIN, 0};
-    if (poll(&reports, 1, int(std::min(left, 1.0) * 1000) + 1) <= 0) continue;
+    if (poll(&reports, 1, int(std::min(remaining, 1.0) * 1000) + 1) <= 0) continue;
     char buffer[65536];
     const ssize_t count = read(worker.events_, buffer, sizeof buffer);
     if (count <= 0) break;

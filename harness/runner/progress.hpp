@@ -1,4 +1,4 @@
-// How far a run is: a line that is rewritten on a terminal; elsewhere a plain line per session.
+// Progress of a run, with the time to go: one rewritten line on a terminal, otherwise a line per session.
 #pragma once
 #include <unistd.h>
 
@@ -16,6 +16,8 @@ class Progress {
   /// What a session wrote, under a bar: it comes with the line of the session that is done next.
   void output(const std::string& text) { output_ = text; }
   void session_done(const std::string& what);
+  /// Counts a session as done without a line.
+  void count() { ++done_; }
   /// A line of its own.
   void say(const std::string& what);
   /// That many sessions need not run: they take no time, and count no more.

@@ -243,10 +243,10 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
       size_t open = 0, known = 0;
       for (Pair& pair : pairs) {
         const Steps steps = plan.steps(subject(pair));
-        const size_t left = open_of(pair, steps).size();
-        open += left, known += steps.known.size();
-        progress.expect(left + steps.likely), progress.skip(pair.counted);
-        pair.counted = left + steps.likely;
+        const size_t missing = open_of(pair, steps).size();
+        open += missing, known += steps.known.size();
+        progress.expect(missing + steps.likely), progress.skip(pair.counted);
+        pair.counted = missing + steps.likely;
       }
       if (open < known)
         progress.say(fmt::format("{}: {} of {} sessions kept from before", w.name, known - open, known));

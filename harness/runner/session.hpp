@@ -53,8 +53,7 @@ struct Session {
 /// change shows.
 std::vector<std::string> scopes_of(const Variant& variant, const RunOptions& options);
 
-/// Seconds that a session may take where nobody says otherwise: what it must do at rates that even a slow variant
-/// reaches, at least 20, at most 300.
+/// Default time limit of a session in seconds, from the problem's size and the rates of slow variants; 20 to 300.
 double time_limit_of(const Workload& workload, const Session& session, const RunOptions& options);
 
 /// Runs a session on a workload that is ready. `limits` are its device's. `scratch` holds what passes between the

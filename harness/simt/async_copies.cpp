@@ -1,6 +1,6 @@
 // Asynchronous copies (cp.async): at once where threads run in their own order. In a drawn order they come as late as
 // they may: at the wait of their thread for their group, or with its end. Until then their place holds nonsense, as it
-// may on a GPU, so that who reads it too early, or leaves a wait or a commit out, does not get what was there before.
+// may on a GPU, so that a read before the wait, or after a missing wait or commit, does not return the old value.
 #include <cstring>
 
 #include "memory.hpp"
@@ -35,9 +35,9 @@ void Worker::async_copy(void* to, const void* from, size_t bytes, size_t zeros, 
   const AsyncCopy begun{to, from, bytes, zeros};
   if (!shuffled_) return copy(begun);
   if (copies_.empty()) copies_.resize(size_t(size_));
-  AsyncCopies& own = copies_[size_t(rank(*current_))];
-  own.pending.push_back(begun);
-  own.pending.back().group = own.committed;
+  AsyncCopies& copies = copies_[size_t(rank(*current_))];
+  copies.pending.push_back(begun);
+  copies.pending.back().group = copies.committed;
   memory::fill_with_nonsense(to, bytes);
 }
 

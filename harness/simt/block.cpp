@@ -31,7 +31,7 @@ constexpr size_t stack_bytes = 256 << 10;
 constexpr size_t stacks_bytes = stack_bytes * device::max_threads_per_block;
 constexpr size_t shared_capacity = device::shared_bytes_per_multiprocessor;
 
-/// Memory with `guard` bytes on either side that nobody may touch, and where nothing else can be mapped.
+/// Memory with `guard` bytes of inaccessible address space on either side.
 char* map(size_t bytes, size_t guard = 0) {
   void* range = mmap(nullptr, bytes + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) throw std::bad_alloc();
@@ -93,7 +93,7 @@ void Worker::begin(Launch& launch) {
       for (unsigned x = 0; x < simt_block_size.x; ++x) threads_[i++].index = {x, y, z};
 #ifndef SIMT_CHECKED
   give_crash_stack();
-  // Its end is at the end of the mapping: who goes past it is caught.
+  // Its end is the end of the mapping: an access past it faults.
   dynamic_shared_ = dynamic_memory_ + shared_capacity - (launch.call.dynamic_shared_bytes + 15) / 16 * 16;
 #else
   shared_ = module::shared_variables(launch.call.kernel);
@@ -169,7 +169,7 @@ void Worker::run_block(uint64_t block) {
 }
 
 // With a seed: another order of the threads that start, and of those that may go on, in each block and each interval
-// between barriers. Whoever relies on the order of threads then fails here, too.
+// between barriers. Kernels that rely on the order of threads then fail here, too.
 void Worker::shuffle_threads() {
   for (int i = 0; i < size_; ++i) threads_[i].state = State::unborn;
   shuffled_order_.resize(size_t(size_));
@@ -281,7 +281,7 @@ void Worker::make_ready(Thread& thread) {
 void Worker::fault(cudaError_t error, std::function<std::string()> sentence) {
   fault_ = {error, std::move(sentence)};
   running_->suspend();
-  std::abort();  // nobody resumes a fiber that has failed
+  std::abort();  // a failed fiber is never resumed
 }
 void Worker::fault(cudaError_t error, std::string what, std::source_location where) {
   fault(error, [this, what = std::move(what), where] { return what + ", " + in_this_thread(source_line(where)); });

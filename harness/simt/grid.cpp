@@ -66,13 +66,13 @@ bool Launch::arrive_at_grid_barrier() {
     return true;
   }
   // A block that has ended will never come.
-  changed_.wait(lock, [&] { return generation_ != generation || failed || arrived_ + left_ == blocks; });
+  changed_.wait(lock, [&] { return generation_ != generation || failed || arrived_ + blocks_ended_ == blocks; });
   return generation_ != generation;
 }
 
 void Launch::leave_grid() {
   std::lock_guard lock(mutex_);
-  ++left_;
+  ++blocks_ended_;
   changed_.notify_all();
 }
 
@@ -88,7 +88,7 @@ namespace {
 /// OS threads that live as long as the process. The one that launches works too.
 class Pool {
  public:
-  Pool() : own_(std::make_unique<Worker>()) { catch_signals(); }
+  Pool() : caller_worker_(std::make_unique<Worker>()) { catch_signals(); }
 
   void run(Launch& launch) {
     std::lock_guard one_launch_at_a_time(launch_mutex_);
@@ -103,9 +103,9 @@ class Pool {
       ++generation_;
       wake_.notify_all();
     }
-    own_->run(launch);
+    caller_worker_->run(launch);
     std::unique_lock lock(mutex_);
-    launch_ = nullptr;  // who has not woken by now is not needed
+    launch_ = nullptr;  // workers that have not woken by now are not needed
     idle_.wait(lock, [&] { return busy_ == 0; });
   }
 
@@ -158,7 +158,7 @@ class Pool {
   }
 
   std::mutex launch_mutex_;
-  std::unique_ptr<Worker> own_;
+  std::unique_ptr<Worker> caller_worker_;
   std::vector<std::unique_ptr<Worker>> cooperative_;
   int helpers_ = 0;
 

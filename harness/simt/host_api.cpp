@@ -26,9 +26,9 @@ namespace memory = simt::memory;
 namespace streams = simt::streams;
 
 /// A call's own result, unless the context is lost: then every call fails with what it was lost to.
-cudaError_t done(cudaError_t own = cudaSuccess) {
+cudaError_t done(cudaError_t result = cudaSuccess) {
   const cudaError_t lost = lost_context();
-  return lost != cudaSuccess ? lost : remember(own);
+  return lost != cudaSuccess ? lost : remember(result);
 }
 
 /// Pairs of devices of which the first may touch the memory of the second.
@@ -89,7 +89,7 @@ struct Copy {
 #ifdef SIMT_CHECKED
       if (const void* unwritten = memory::is_device(to) ? nullptr : memory::unwritten(source, width)) {
         simt::record_fault(cudaErrorIllegalAddress, "a copy of " + std::to_string(width) +
-                                                        " bytes to the host takes what nobody has written: " +
+                                                        " bytes to the host reads memory that was never written: " +
                                                         memory::describe_allocation(unwritten));
         return lost_context();
       }

@@ -31,14 +31,14 @@ constexpr size_t give_back_from = 1 << 16;  // smaller blocks keep their pages
 
 size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-/// What an allocation takes of the arena: its bytes, and addresses behind them that are nobody's.
+/// What an allocation takes of the arena: its bytes, and unused addresses behind them.
 size_t with_red_zone(size_t bytes) {
-  const size_t own = round_up(std::max<size_t>(bytes, 1), alignment);
+  const size_t used = round_up(std::max<size_t>(bytes, 1), alignment);
 #ifdef SIMT_CHECKED
-  // Who runs past the end, by a tile of rows that are not there, is not to come to the next allocation unnoticed.
-  return own + std::clamp<size_t>(own, 16 << 10, 1 << 20);
+  // Large enough that an access past the end, by a tile of rows, does not reach the next allocation.
+  return used + std::clamp<size_t>(used, 16 << 10, 1 << 20);
 #else
-  return own + 256;
+  return used + 256;
 #endif
 }
 

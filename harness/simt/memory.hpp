@@ -5,7 +5,7 @@
 #include <string>
 
 #ifdef SIMT_CHECKED
-#include "races.hpp"
+#include "checked/races.hpp"
 #endif
 
 namespace simt::memory {
@@ -16,7 +16,7 @@ inline constexpr unsigned nonsense = 0x7ff4dead;
 void fill_with_nonsense(void* address, size_t bytes);
 
 /// The first of these bytes of device memory that still hold it, two words of it in a row; null where none do, and of
-/// other memory. A single word may be somebody's number.
+/// other memory. A single word may be a legitimate value.
 const void* unwritten(const void* address, size_t bytes);
 
 /// Null where the memory of the device is used up.

@@ -151,12 +151,12 @@ std::vector<SharedVariable> shared_variables(const void* function) {
 size_t static_shared_bytes(const void* kernel) {
   const Module module = module_of(kernel);
   const auto symbols = symbols_of(module);
-  const auto own = std::ranges::find_if(*symbols, [&](const Symbol& symbol) {
+  const auto symbol_of_kernel = std::ranges::find_if(*symbols, [&](const Symbol& symbol) {
     return symbol.type == STT_FUNC && module.base + symbol.value == reinterpret_cast<uintptr_t>(kernel);
   });
-  if (own == symbols->end() || !own->name.starts_with("_Z")) return 0;
+  if (symbol_of_kernel == symbols->end() || !symbol_of_kernel->name.starts_with("_Z")) return 0;
   // A variable of a function's body is called by the function's own encoding: _ZZ6kernelPfE4tile of _Z6kernelPf.
-  const std::string scope = "_ZZ" + own->name.substr(2) + "E";
+  const std::string scope = "_ZZ" + symbol_of_kernel->name.substr(2) + "E";
   size_t bytes = 0;
   for (const Symbol& symbol : *symbols) {
     if (symbol.type == STT_TLS && symbol.name.starts_with(scope) &&

@@ -21,7 +21,7 @@ std::string function_name(const void* function);
 std::vector<SharedVariable> shared_variables(const void* function);
 /// Bytes of the __shared__ variables that a kernel declares in its own body, as far as its module has symbols.
 size_t static_shared_bytes(const void* kernel);
-/// Whether the bytes lie in a part of some module that nobody can write to: literals and tables of the compiler.
+/// Whether the bytes lie in a part of some module that is read-only: literals and tables of the compiler.
 bool is_read_only(const void* address, size_t bytes);
 
 }  // namespace simt::module

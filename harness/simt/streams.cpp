@@ -131,8 +131,8 @@ void forget_all() {
 
 namespace {
 /// A call's own result, unless the context is lost.
-cudaError_t done(cudaError_t own = cudaSuccess) {
-  return lost_context() != cudaSuccess ? lost_context() : remember(own);
+cudaError_t done(cudaError_t result = cudaSuccess) {
+  return lost_context() != cudaSuccess ? lost_context() : remember(result);
 }
 }  // namespace
 
@@ -182,7 +182,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (!stream) return cudaStreamSynchronize(stream);
   std::lock_guard lock(streams::mutex());
-  if (!stream->work.empty()) streams::do_one(stream);  // who asks again and again gets there
+  if (!stream->work.empty()) streams::do_one(stream);  // repeated queries make progress
   return stream->work.empty() ? done() : cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {

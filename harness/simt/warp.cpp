@@ -97,7 +97,7 @@ bool Worker::try_warp(Thread& thread) {
   const int first = rank(thread) / 32 * 32;
   Thread* lanes = &threads_[first];
   unsigned present = 0;  // lanes of the mask that take part: those that ended, or never were, do not
-  // Lanes come in turn, the first of them first: from the last one on, who is yet to come is seen at once.
+  // Lanes arrive in ascending order: scanning from the last one finds a missing lane at once.
   for (int l = std::min(32, size_ - first) - 1; l >= 0; --l) {
     if (!(thread.mask >> l & 1)) continue;
     if (!has_started(first + l)) return false;

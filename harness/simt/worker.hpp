@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "fiber.hpp"
+#include "checked/races.hpp"
+#include "fiber/fiber.hpp"
 #include "module.hpp"
-#include "races.hpp"
 #include "random.hpp"
 
 namespace simt {
@@ -53,7 +53,7 @@ struct Launch {
   }
   /// Waits until every block of the grid has arrived. False where that cannot happen any more.
   bool arrive_at_grid_barrier();
-  /// A block has ended: nobody may wait for it.
+  /// A block has ended: no other block waits for it.
   void leave_grid();
   /// Ends the launch: blocks stop at their next wait, no further ones start.
   void fail();
@@ -63,7 +63,7 @@ struct Launch {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  uint64_t arrived_ = 0, left_ = 0, generation_ = 0;
+  uint64_t arrived_ = 0, blocks_ended_ = 0, generation_ = 0;
 };
 
 enum class State : uint8_t { unborn, running, block_barrier, grid_barrier, warp, active_mask, done };
@@ -191,7 +191,7 @@ class Worker {
   bool may_access(const void* address, size_t bytes, bool write);
   /// Why a kernel may not touch these bytes.
   std::string refuse_access(const void* address, size_t bytes, Touch touch);
-  /// The words that others may touch too, of an access that is allowed; null where nobody else can.
+  /// The words that others may touch too, of an access that is allowed; null if no other thread can access them.
   races::Cell* shared_cells(const void* address);
   void watch(const void* address, size_t bytes, Touch touch, const void* place);
   void find_unseen_writes();
@@ -235,7 +235,7 @@ class Worker {
   char* stacks_ = nullptr;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
-  /// Addresses on either side of dynamic shared memory that are nobody's: one of them was meant for it.
+  /// Unused addresses on either side of dynamic shared memory: an access to one of them missed it.
   static constexpr size_t shared_guard = 256 << 10;
   char* dynamic_memory_ = nullptr;
   char* dynamic_shared_ = nullptr;  // of the launch, in that memory

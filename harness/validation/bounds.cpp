@@ -55,7 +55,8 @@ const char* name_of(Arithmetic::Form form) {
 //     D(L) <= D(b) + E(b) + E(L),   E(c) = p (|c|^2 + 2 |x| |c|) + g (1 + p) (|x| + |c|)^2.
 //
 // Centred. Distances are those of x - m and c - m, where m is the points' mean as the variant has it. Both are rounded
-// to the element type: v is at least its roundoff. |x - m| <= |x| + |m|, and so for c: who calls adds |m| to all norms.
+// to the element type: v is at least its roundoff. |x - m| <= |x| + |m|, and so for c: the caller adds |m| to all
+// norms.
 //
 // Exact. D(L) <= D(b).
 //

@@ -151,11 +151,11 @@ Sets sets_of(const Problem<T>& problem, const Before* before) {
   Sets sets{{}, std::vector<int32_t>(k), std::vector<double>(k), std::vector<double>(k), std::vector<double>(k)};
 
   // The squares, in pieces of rows of one set each: sum over its rows of their sums.
-  struct Piece {
+  struct RowRange {
     int set, begin, end;
     KernelSum sum;
   };
-  std::vector<Piece> pieces;
+  std::vector<RowRange> pieces;
   for (int set = 0; set < k; ++set) {
     sets.size[set] = begin[set + 1] - begin[set];
     sets.members.emplace_back(member.data() + size_t(begin[set]) * d, sets.size[set], d);
@@ -175,7 +175,7 @@ Sets sets_of(const Problem<T>& problem, const Before* before) {
       pieces[p].sum.magnitude += sum[i].magnitude;
     }
   });
-  for (const Piece& piece : pieces) {
+  for (const RowRange& piece : pieces) {
     sets.square[piece.set] += piece.sum.value;
     sets.square_magnitude[piece.set] += piece.sum.magnitude;
   }

@@ -63,9 +63,9 @@ template <class T>
 CentroidReport check_centroids(const Problem<T>& problem, const T* before, const T* after, const int32_t* label,
                                const Rules& rules, std::span<const double> reach = {});
 
-/// What an assignment that nobody saw, to known centroids, leaves of their means: the labels of the fp64 minimum (n),
-/// and how far a mean may lie from that of these labels, because points whose nearest centroid rounding cannot tell may
-/// have gone either way (k x d; infinite where all of a cluster's points may have gone).
+/// The means after an unobserved assignment to given centroids: the labels of the fp64 minimum (n), and how far a mean
+/// may lie from that of these labels (k x d), because points with two nearest centroids within rounding may have either
+/// label (infinite if all points of a cluster may have another label).
 struct NearestMeans {
   std::vector<int32_t> label;
   std::vector<double> reach;

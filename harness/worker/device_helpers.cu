@@ -22,7 +22,7 @@ __global__ void count_changed_kernel(const int32_t* label, int32_t* previous, in
   if (count > 0) atomicAdd(&word->count, static_cast<unsigned long long>(count));
   __threadfence();  // the block's count is there before its vote
   if (atomicAdd(&word->blocks_done, 1ull) + 1 < gridDim.x) return;
-  word->result = atomicExch(&word->count, 0ull);  // all have voted: nobody else touches the words now
+  word->result = atomicExch(&word->count, 0ull);  // all blocks have voted: no other thread uses the words now
   atomicExch(&word->blocks_done, 0ull);
 }
 

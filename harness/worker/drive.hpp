@@ -113,7 +113,7 @@ class Driver {
   /// The most device memory that was in use at once, in bytes: the variant's own and that of the libraries it calls.
   int64_t peak_bytes() const { return std::max<int64_t>(memory_ ? memory_->peak() : 0, int64_t(s_->device_bytes())); }
   void look_at_memory() {
-    if (memory_) memory_->look();
+    if (memory_) memory_->sample();
   }
   /// Watched in the background while `work` runs: what a phase takes and gives back is seen too.
   template <class F>

@@ -11,28 +11,28 @@
 
 namespace ladder {
 
-/// Looks at the device's free memory, which knows of every allocation of this process, whoever made it. Other processes
-/// that take memory on the same GPU meanwhile are counted too: give the GPU to one run alone.
+/// Measures peak device memory from the device's free memory, which includes allocations by libraries. Allocations of
+/// other processes on the same GPU are counted too: give the GPU to one run alone.
 class MemoryWatch {
  public:
-  /// Begins now: what is in use already does not count.
+  /// Memory that is in use now does not count.
   MemoryWatch() : free_at_first_(free_now()), least_(free_at_first_) {}
 
-  void look() {
+  void sample() {
     const int64_t now = free_now();
     for (int64_t least = least_; now < least && !least_.compare_exchange_weak(least, now);) {
     }
   }
   int64_t peak() const { return free_at_first_ - least_; }
 
-  /// Looks every millisecond for as long as what it returns lives.
+  /// Samples every millisecond until the returned object is destroyed.
   std::shared_ptr<void> watch() {
     int device = 0;
     cudaGetDevice(&device);
     return std::make_shared<std::jthread>([this, device](std::stop_token stop) {
       cudaSetDevice(device);
       while (!stop.stop_requested()) {
-        look();
+        sample();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     });

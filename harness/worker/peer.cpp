@@ -261,9 +261,9 @@ void restart(PeerRun<T>& s) {
 }
 
 /// From the shared memory to where the harness wants it; before, Python's own download, where it has one.
-template <class T, bool own>
+template <class T, bool python_download>
 void download(PeerRun<T>& s) {
-  if (own) ask("download", s);
+  if (python_download) ask("download", s);
   std::memcpy(s.result.label, s.label, s.n * sizeof(int32_t));
   std::memcpy(s.result.centroids, s.c, size_t(s.k) * s.d * sizeof(T));
 }

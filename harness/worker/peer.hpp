@@ -1,4 +1,4 @@
-// A peer: somebody else's k-means (scikit-learn, PyTorch, ...) as a variant. It is one Python file with a card and the
+// A peer: the k-means of a library (scikit-learn, PyTorch, ...) as a variant. It is one Python file with a card and the
 // phases of contract.hpp; here it becomes a Card like that of a compiled module, so that sessions drive, time and
 // validate it like every other variant.
 //

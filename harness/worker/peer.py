@@ -1,4 +1,4 @@
-"""Runs a peer: a k-means that somebody else wrote, called from one Python file (variants/p_NAME.py).
+"""Runs a peer: the k-means of a library, called from one Python file (variants/peers/p_NAME.py).
 
     python peer.py FILE SOCKET
 
@@ -279,7 +279,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    # Threads that a library left behind, or its clean-up on a GPU, hold up nobody.
+    # Ends at once: threads or GPU clean-up of a library must not delay the session.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

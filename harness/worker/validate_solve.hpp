@@ -1,6 +1,6 @@
-// Follows a variant through a solve and holds what it leaves behind against fp64: labels against the variant's own
-// centroids, centroids against the means of its own labels, always on poisoned outputs. Of kernel k-means, which has no
-// centroids, labels against the implicit means of the labels before them.
+// Validates a variant through a solve against fp64: labels against the nearest of the variant's own centroids,
+// centroids against the means of its own labels, always on poisoned outputs. Kernel k-means has no centroids: its
+// labels are compared with the implicit means of the previous labels.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -44,7 +44,7 @@ class SolveValidator {
   void fail(const std::string& why) {
     if (fault_.empty()) fault_ = why;
   }
-  /// Why a whole solve is out of reach here; empty where it is not.
+  /// The reason why a whole solve takes too long here; empty if it does not.
   const std::string& no_solve() const { return no_solve_; }
   /// Of a solve (or of the steps that stood for it) while it was validated.
   double solve_seconds() const { return solve_seconds_; }
@@ -65,8 +65,7 @@ class SolveValidator {
 
   // ----------------------------------------------------------------------------------------------- before any timing
 
-  /// Through a draw of centroids where the variant has one, and through a solve, or two iterations where no solve is
-  /// asked for.
+  /// Validates the drawn centroids, if the variant draws them, and a solve, or two iterations if no solve is requested.
   void validate(bool whole) {
     if (run_.phases().initialise) {
       for (const uint64_t more : {0, 1}) {
@@ -85,7 +84,7 @@ class SolveValidator {
 
   // -------------------------------------------------------------------------------------------- after timed samples
 
-  /// What the last timed sample of a scope left on the device, begun at the present offset.
+  /// Validates what the last timed sample of a scope left on the device; it started at the current offset.
   void check_sample(const std::string& scope, Timed& timed) {
     if (scope == "upload") {
       check_first_step("of upload");
@@ -106,7 +105,7 @@ class SolveValidator {
     }
   }
 
-  /// A first step from centroids in an order that no sample began with: results that were only kept fail here.
+  /// Validates a first step from centroids in an order that no sample used: cached results fail here.
   void check_first_step(const std::string& after) {
     if (run_.phases().initialise) {
       run_.initialise(request_.seed + unused_seed);
@@ -133,8 +132,7 @@ class SolveValidator {
     }
   }
 
-  /// The offset of the next timed sample: all in turn but the one of validation (0) and the one kept for the last
-  /// check.
+  /// The offset of the next timed sample: cycles through all but 0 (validation) and the last one (the last check).
   int next_offset() {
     const int k = problem().k;
     if (k < 3) return k - 1;
@@ -143,8 +141,7 @@ class SolveValidator {
   }
 
  private:
-  /// What an assignment follows from: centroids, or for kernel k-means, from its second iteration on, the labels
-  /// before.
+  /// The input of an assignment: centroids, or for kernel k-means, from its second iteration on, the previous labels.
   struct Before {
     const std::vector<T>& centroids;
     const std::vector<int32_t>* label;
@@ -206,7 +203,7 @@ class SolveValidator {
     const Problem<T>& p = problem();
     add(check_centroids(p, before.data(), after.data(), label.data(), rules()), where);
   }
-  /// Has this update taken points out of clusters for those that had none? Only the library knows which points.
+  /// Did this update move points into empty clusters? Which points is known to the library only.
   bool moves_points(const std::vector<int32_t>& label) const {
     if (!run_.card().moves_empty) return false;
     std::vector<bool> used(problem().k, false);
@@ -272,10 +269,10 @@ class SolveValidator {
   /// The count that the variant keeps must be the count.
   void check_count(int64_t changed, const std::string& where) {
     if (!run_.state().changed) return;
-    const int64_t own = run_.count_changed();
-    if (own != changed) {
-      fail("the variant counts " + std::to_string(own) + " changed labels " + where + ", " + std::to_string(changed) +
-           " have changed");
+    const int64_t counted = run_.count_changed();
+    if (counted != changed) {
+      fail("the variant counts " + std::to_string(counted) + " changed labels " + where + ", " +
+           std::to_string(changed) + " have changed");
     }
   }
 
@@ -322,7 +319,7 @@ class SolveValidator {
 
   // ------------------------------------------------------------------------------------------ the variant's own loop
 
-  /// The stop rule must hold at the end of a solve and at no iteration before. Counts that nobody knows are negative.
+  /// The stop rule must hold at the end of a solve and at no iteration before. Unknown counts are negative.
   void check_stop(const std::vector<int64_t>& reassigned, const std::string& where) {
     const int done = int(reassigned.size());
     if (done < 1) {

@@ -1,6 +1,6 @@
 // Points as compressed sparse rows in files, as datasets/prepare.py writes what never was dense: STEM.row_begin.npy
 // (int64, n + 1), STEM.column.npy (int32) and STEM.value.npy (float32 or float64), the last two with one element per
-// stored entry. A file may hold anything: whoever reads entries has checked them first.
+// stored entry. A file may hold anything: entries are checked before they are read.
 #pragma once
 #include <cstdint>
 #include <filesystem>

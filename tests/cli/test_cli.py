@@ -86,7 +86,7 @@ def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     assert [w["name"] for w in record["workloads"]] == [w["name"] for w in tiny if w["available"]]
     assert {e["workload"] for e in record["context"]["left_out"]} == {w["name"] for w in tiny if not w["available"]}
     here = {v["id"] for v in listed["variants"] if {"simt", "cpu"} & set(v["devices"])}  # no GPU library
-    variants = [name for name in ids("*.cu", "*.cpp") if name in here and name[0] in "vmc"]
+    variants = [name for name in ids("*/*.cu", "*/*.cpp") if name in here and name[0] in "vmc"]
     expected = {(v, w["name"], s) for v in variants for w in record["workloads"] for s in scopes}
     assert {(r["variant"], r["workload"], r["scope"]) for r in record["rows"]} == expected
     for row in record["rows"]:

@@ -365,7 +365,7 @@ TEST_F(SimtFaults, WhatNobodyHasWrittenIsNotCopiedToTheHost) {
   EXPECT_EQ(cudaMemcpy(copy, y, 64 * sizeof(float2), cudaMemcpyDeviceToDevice), cudaSuccess) << "as on a GPU";
   EXPECT_EQ(cudaMemcpy2D(host.data(), 16, copy, 16, 8, 32, cudaMemcpyDeviceToHost), cudaErrorIllegalAddress);
   const std::string where = "a device allocation of 512 bytes (from its byte 320 on)";
-  EXPECT_EQ(simt_last_fault(), "a copy of 8 bytes to the host takes what nobody has written: " + where);
+  EXPECT_EQ(simt_last_fault(), "a copy of 8 bytes to the host reads memory that was never written: " + where);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress) << "late or not, no call succeeds any more";
 }
 

@@ -15,7 +15,7 @@
 
 // An OS thread runs one block at a time, so what belongs to the block may belong to the OS thread.
 // __thread, not thread_local: no guard is tested at each access. A checked build puts an unused array beside each
-// variable: who runs past the end of one then lands in no variable, and not unnoticed in the next.
+// variable: an access past the end of one then hits that array instead of the next variable.
 #ifdef __SANITIZE_ADDRESS__
 #define SIMT_JOIN_(a, b) a##b
 #define SIMT_JOIN(a, b) SIMT_JOIN_(a, b)

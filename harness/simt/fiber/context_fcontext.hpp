@@ -17,7 +17,7 @@ class Context {
   }
   /// To the context, until it leaves.
   void enter() { inside_ = boost::context::detail::jump_fcontext(inside_, this).fctx; }
-  /// From the context back to who entered it, until it is entered again.
+  /// From the context back to the caller of enter(), until it is entered again.
   void leave() { outside_ = boost::context::detail::jump_fcontext(outside_, nullptr).fctx; }
 
  private:

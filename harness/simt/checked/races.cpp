@@ -74,13 +74,13 @@ void Order::warp_operation(int first, unsigned lanes, bool whole) {
     return;
   }
   Lanes joined;
-  for (unsigned left = lanes; left; left &= left - 1) {
-    const Lanes& one = seen_[first + __builtin_ctz(left)];
+  for (unsigned remaining = lanes; remaining; remaining &= remaining - 1) {
+    const Lanes& one = seen_[first + __builtin_ctz(remaining)];
     for (int l = 0; l < 32; ++l) joined[l] = std::max(joined[l], one[l]);
   }
-  for (unsigned left = lanes; left; left &= left - 1) joined[__builtin_ctz(left)] = now;
-  for (unsigned left = lanes; left; left &= left - 1) {
-    const int thread = first + __builtin_ctz(left);
+  for (unsigned remaining = lanes; remaining; remaining &= remaining - 1) joined[__builtin_ctz(remaining)] = now;
+  for (unsigned remaining = lanes; remaining; remaining &= remaining - 1) {
+    const int thread = first + __builtin_ctz(remaining);
     seen_[thread] = joined;
     epochs_[thread] = now;
   }

@@ -40,7 +40,7 @@ class Fiber {
 #endif
   }
 
-  /// Called on the fiber: back to whoever resumed it.
+  /// Called on the fiber: returns to the caller of resume.
   void suspend() {
 #ifdef SIMT_CHECKED
     void* inside = nullptr;

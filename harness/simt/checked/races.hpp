@@ -1,4 +1,4 @@
-// Races: who touched a word last, and whether something orders two accesses to it. For the checked build.
+// Race detection in the checked build: the last accesses to each word, and whether synchronisation orders two of them.
 //
 // Every word of 4 bytes that threads share has a cell with its last write and two of its last reads. A new access is
 // held against them: of two by different threads, at least one a write, not both atomic, one must be ordered before the
@@ -54,7 +54,7 @@ struct Cell {
   Access write, read, other_read;
 };
 
-/// Zeroed cells for `words` words; the pages that nobody touches cost nothing. Null where there are no addresses left.
+/// Zeroed cells for `words` words; untouched pages cost nothing. Null if no addresses are left.
 Cell* reserve_cells(size_t words);
 void release_cells(Cell* cells, size_t words);
 
@@ -138,7 +138,7 @@ class Order {
       store(cell.read, merged(r, now));
       return {};
     }
-    // Two readers are kept, of two blocks where there are: whoever writes then differs from one of them.
+    // Two readers are kept, of two blocks where there are: a writer then differs from one of them.
     const Access other = load(cell.other_read);
     again = same(other, now);
     if (!again && (is_before(other, now, is_shared) || (other.run() == r.run() && now.run() != r.run())))

@@ -25,7 +25,7 @@ class Context {
   }
   /// To the context, until it leaves.
   void enter() { swapcontext(&outside_, &inside_); }
-  /// From the context back to who entered it, until it is entered again.
+  /// From the context back to the caller of enter(), until it is entered again.
   void leave() { swapcontext(&inside_, &outside_); }
 
  private:
