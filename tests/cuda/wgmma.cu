@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "../../variants/common/certified/accumulator_probe_sm90.cuh"
+#include "../../variants/common/certified/assign_sm90.cuh"
 #include "../../variants/common/gemm/mainloop_sm90.cuh"
 #include "../../variants/common/gemm/tma_pipeline.cuh"
 #include "../simt/on_device.cuh"
@@ -121,7 +121,7 @@ TEST_F(Wgmma, ProductsOfWholeNumbersAreExact) {
 }
 
 TEST_F(Wgmma, TheProbeFindsWhatTheCertificateAllows) {
-  const ProbeRatios narrow = probe_group_accumulator<128>(40), wide = probe_group_accumulator<168>(40);
+  const ProbeRatios narrow = probe_accumulator_sm90<128>(40), wide = probe_accumulator_sm90<168>(40);
   for (int kind = 0; kind < kinds_of_probes; ++kind)
     std::printf("of what the certificate allows, a warpgroup's sums use up %.4f (128 columns), %.4f (168): %s\n",
                 double(narrow[kind]), double(wide[kind]), probe_kinds[kind]);
@@ -183,8 +183,8 @@ TEST_F(BulkRings, EveryPieceReachesBothBlocks) {
 
 __global__ void wait_kernel() {
   __shared__ uint64_t barrier;
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&barrier)) : "memory");
-  wait(shared_address(&barrier), 0);
+  cuda::ptx::mbarrier_init(&barrier, 1);
+  wait(&barrier, 0);
 }
 
 TEST_F(BulkRings, WhoWaitsForEverIsAnError) {

@@ -63,12 +63,6 @@ struct BruteForceStage {
   alignas(16) double points[brute_force_depth<T>][brute_force_rows + 2];
 };
 
-/// Number of parts into which the centroids are shared out where `blocks` blocks search for `groups` groups of rows.
-__host__ __device__ inline int brute_force_parts(int groups, int k, int blocks) {
-  const int tiles = (k + brute_force_tile - 1) / brute_force_tile, parts = blocks / groups;
-  return parts < 1 ? 1 : parts < tiles ? parts : tiles;
-}
-
 /// Labels of the rows row_at(0) .. row_at(brute_force - 1) of x. Called by all threads of all blocks of the grid,
 /// brute_force_block threads each.
 template <class T, class RowAt>

@@ -23,6 +23,12 @@ struct BruteForceParts {
   int* ended = nullptr;             // blocks: parts of a group of rows that have ended; 0 between two launches
 };
 
+/// Number of parts into which the centroids are shared out where `blocks` blocks search for `groups` groups of rows.
+__host__ __device__ inline int brute_force_parts(int groups, int k, int blocks) {
+  const int tiles = (k + brute_force_tile - 1) / brute_force_tile, parts = blocks / groups;
+  return parts < 1 ? 1 : parts < tiles ? parts : tiles;
+}
+
 struct Refinement : UndecidedRows {
   int blocks = 0;  // of the refining kernel
   BruteForceParts parts;
