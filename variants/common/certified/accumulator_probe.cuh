@@ -27,8 +27,7 @@ constexpr int kinds_of_probes = int(probe_kinds.size());
 
 /// A hash: pseudo-random numbers, the same in every run and on every device.
 __device__ inline uint32_t probe_hash(uint32_t a, uint32_t b, uint32_t c) {
-  uint32_t h = a * 0x9e3779b9u ^ b * 0x85ebca6bu ^ c * 0xc2b2ae35u;
-  for (int round = 0; round < 2; ++round) h ^= h >> 16, h *= 0x7feb352du, h ^= h >> 15, h *= 0x846ca68bu;
+  const uint32_t h = hash32(a * 0x9e3779b9u ^ b * 0x85ebca6bu ^ c * 0xc2b2ae35u);
   return h ^ h >> 16;
 }
 

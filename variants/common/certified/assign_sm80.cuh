@@ -2,7 +2,7 @@
 // rows go to the list of undecided.cuh. The kernels are in assign_sm80.cu. v18_certified introduces it.
 #pragma once
 #include "../gemm/mainloop_sm80.cuh"
-#include "../lloyd/row_range.cuh"
+#include "../lloyd/phases.cuh"
 #include "accumulator_probe.cuh"
 #include "quantize.cuh"
 #include "undecided.cuh"

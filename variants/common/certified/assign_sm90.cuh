@@ -3,7 +3,7 @@
 // change the mainloop that calls the epilogue.
 #pragma once
 #include "../gemm/wgmma_sm90.cuh"
-#include "../lloyd/row_range.cuh"
+#include "../lloyd/phases.cuh"
 #include "accumulator_probe.cuh"
 #include "quantize.cuh"
 #include "refine.cuh"

@@ -33,15 +33,6 @@ __device__ void warp_distances(const T* x, const T* const (&c)[count], int d, do
   for (double& sum : distance) sum = warp_sum(sum);
 }
 
-/// Stream compaction: each lane of a warp with `keep` gets a place in a list of *count elements, by one atomic per warp.
-__device__ inline int warp_compact(int* count, bool keep) {
-  const unsigned lanes = __ballot_sync(0xffffffffu, keep);
-  const int lane = threadIdx.x % 32;
-  int begin = 0;
-  if (lane == 0 && lanes != 0) begin = atomicAdd(count, __popc(lanes));
-  return __shfl_sync(0xffffffffu, begin, 0) + __popc(lanes & ((1u << lane) - 1));
-}
-
 /// Stores the label of a compared row.
 struct StoreLabel {
   int32_t* label;
@@ -75,8 +66,7 @@ __global__ void __launch_bounds__(256)
       done += count;
     };
     while (done < number) number - done > 2 ? compare.template operator()<4>() : compare.template operator()<2>();
-    double lowest = distance;
-    for (int half = 16; half > 0; half /= 2) lowest = min(lowest, __shfl_xor_sync(all, lowest, half));
+    const double lowest = warp_min(distance);
     // A difference above the rounding errors is a proof; the others are compared in double-double.
     unsigned open = __ballot_sync(all, lane < number && distance * (1 - (d + 8) * 0x1p-51) <= lowest);
     int nearest = __shfl_sync(all, candidate, __ffs(open) - 1);

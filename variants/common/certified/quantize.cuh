@@ -46,7 +46,7 @@ __global__ void max_exponent_kernel(const T* rows, Frame<T> frame, int64_t count
     f += step;
     if (f >= d) f -= d;
   }
-  for (int half = 16; half > 0; half /= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, half));
+  largest = warp_max(largest);
   if (threadIdx.x % 32 == 0 && largest > 0) atomicMax(frame.top, ilogb(largest));
 }
 

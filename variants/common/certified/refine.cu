@@ -8,6 +8,7 @@
 #include <cuda_pipeline.h>
 
 #include "../device/double_double.cuh"
+#include "../device/warp.cuh"
 
 namespace ladder {
 namespace {
@@ -24,9 +25,7 @@ struct Nearest {
   template <class T>
   __device__ void insert(bool valid, double current, int j, const T* row, const T* c, int d) {
     constexpr unsigned all = 0xffffffffu;
-    double lowest = valid ? current : std::numeric_limits<double>::infinity();
-    for (int half = 16; half > 0; half /= 2) lowest = min(lowest, __shfl_xor_sync(all, lowest, half));
-    lowest = min(lowest, distance);
+    const double lowest = min(warp_min(valid ? current : std::numeric_limits<double>::infinity()), distance);
     // A difference above twice the errors of both sums is a proof.
     const auto farther = [&](double value) { return value * (1 - (d + 8) * 0x1p-51) > lowest; };
     unsigned open = __ballot_sync(all, valid && !farther(current));

@@ -2,6 +2,7 @@
 // 2^14 (exact, and undone in the result), padded with zeros to whole tiles. One half keeps 11 bits of a value; a second
 // one may hold the next 11 bits. v17_tensor_split introduces it.
 #pragma once
+#include "../device/warp.cuh"
 #include "mma_sm80.cuh"
 
 namespace ladder {
@@ -32,11 +33,6 @@ struct QuantizationError {
 constexpr int half_top = 13;      // the exponent of a row's largest half: sums of 4096 squares stay below 2^40
 constexpr int max_exponent = 70;  // smaller rows keep fewer bits, so that the product of two inverse scales is a float
 
-__device__ inline double warp_sum(double value) {
-  for (int half = 16; half > 0; half /= 2) value += __shfl_xor_sync(0xffffffffu, value, half);
-  return value;
-}
-
 /// One row to halves, by a warp: `value(f)`, a double, is its feature f; times 2^exponent it is within the range of a
 /// half. Features 2 w and 2 w + 1 go to place(part, w), a __half2&; from feature d on, up to word `words`, they are
 /// zeros. Every lane gets the rounding error.
@@ -65,7 +61,7 @@ template <int parts, class Place, class Value>
 __device__ QuantizationError quantize_words(const Place& place, int words, int d, const Value& value) {
   double largest = 0;
   for (int f = threadIdx.x % 32; f < d; f += 32) largest = max(largest, fabs(value(f)));
-  for (int half = 16; half > 0; half /= 2) largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, half));
+  largest = warp_max(largest);
   const int exponent = largest > 0 ? min(half_top - ilogb(largest), max_exponent) : max_exponent;
   return quantize_words<parts>(place, words, d, exponent, value);
 }

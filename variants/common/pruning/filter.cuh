@@ -6,7 +6,7 @@
 #include "../certified/refine.cuh"
 #include "../device/counting_sort.cuh"
 #include "../gemm/narrow_mainloop_sm80.cuh"
-#include "../lloyd/row_range.cuh"
+#include "../lloyd/phases.cuh"
 #include "../update/incremental.cuh"
 #include "rank_selection.cuh"
 

@@ -3,7 +3,7 @@
 // last bit in whatever order, and by whichever way, the points came. v25_incremental_update introduces it.
 #pragma once
 #include "../lloyd/feature_major.cuh"
-#include "../lloyd/row_range.cuh"
+#include "../lloyd/phases.cuh"
 #include "../pruning/dirty_clusters.cuh"
 #include "reproducible_sum.cuh"
 
