@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "../../variants/common/certified/accumulator_probe_sm90.cuh"
+#include "../../variants/common/certified/assign_sm90.cuh"
 #include "../../variants/common/gemm/mainloop_sm90.cuh"
 #include "../../variants/common/gemm/tma_pipeline.cuh"
 #include "../simt/on_device.cuh"
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(warpgroup_threads)
     const uint4 words = x[step * warpgroup_threads + threadIdx.x];
     warpgroup_arrive();
     wgmma<columns>(d, {words.x, words.y, words.z, words.w},
-                   descriptor<columns>(shared_address(b)) + step * behind(step_bytes<columns>), step > 0);
+                   descriptor<columns>(shared_address(b)) + step * descriptor_offset(step_bytes<columns>), step > 0);
     warpgroup_commit();
     warpgroup_wait_for(d);
   }
@@ -121,7 +121,7 @@ TEST_F(Wgmma, ProductsOfWholeNumbersAreExact) {
 }
 
 TEST_F(Wgmma, TheProbeFindsWhatTheCertificateAllows) {
-  const ProbeRatios narrow = probe_group_accumulator<128>(40), wide = probe_group_accumulator<168>(40);
+  const ProbeRatios narrow = probe_accumulator_sm90<128>(40), wide = probe_accumulator_sm90<168>(40);
   for (int kind = 0; kind < kinds_of_probes; ++kind)
     std::printf("of what the certificate allows, a warpgroup's sums use up %.4f (128 columns), %.4f (168): %s\n",
                 double(narrow[kind]), double(wide[kind]), probe_kinds[kind]);
@@ -141,27 +141,27 @@ __host__ __device__ int piece_bytes(int piece) { return piece % 3 == 2 ? ring_by
 /// sum: of the words of each piece, cluster_size x readers x pieces.
 __global__ void __cluster_dims__(cluster_size, 1, 1) ring_kernel(const unsigned char* from, int* sum, int pieces) {
   const SmallRing ring(dynamic_shared<unsigned char>());
-  ring.begin();
+  ring.init();
   PipelineState at;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (warp == ring_readers) {
     if (lane == 0) {
-      for (int piece = 0; piece < pieces; ++piece) ring.fill(at, from + piece * ring_bytes, piece_bytes(piece));
+      for (int piece = 0; piece < pieces; ++piece) ring.produce(at, from + piece * ring_bytes, piece_bytes(piece));
     }
   } else {
     for (int piece = 0; piece < pieces; ++piece) {
-      ring.wait_for(at);
+      ring.consumer_wait(at);
       const int* const words = dynamic_shared<int>() + at.slot * ring_bytes / 4;
       int total = 0;
       for (int e = lane; e < piece_bytes(piece) / 4; e += 32) total += words[e];
       for (int half = 16; half > 0; half /= 2) total += __shfl_xor_sync(0xffffffffu, total, half);
       if (lane == 0) sum[(ring.rank * ring_readers + warp) * pieces + piece] = total;
       __syncwarp();
-      ring.release(at.slot);
+      ring.consumer_release(at.slot);
       at.advance(ring_slots);
     }
   }
-  ring.end();
+  ring.finish();
 }
 
 TEST_F(BulkRings, EveryPieceReachesBothBlocks) {
@@ -183,8 +183,8 @@ TEST_F(BulkRings, EveryPieceReachesBothBlocks) {
 
 __global__ void wait_kernel() {
   __shared__ uint64_t barrier;
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&barrier)) : "memory");
-  wait(shared_address(&barrier), 0);
+  cuda::ptx::mbarrier_init(&barrier, 1);
+  wait(&barrier, 0);
 }
 
 TEST_F(BulkRings, WhoWaitsForEverIsAnError) {

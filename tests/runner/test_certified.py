@@ -120,7 +120,8 @@ def faulty_copy(folder: Path, faults: list[tuple[str, str, str]], planted: str =
         faulty, count = re.subn(right, wrong, text)
         assert count == 1, f"{name} matches `{right}` {count} times"
         file.write_text(faulty)
-    (folder / "faulty.cpp").write_text(f'#include "{copy}"\n')
+    compiled = [common / "certified" / name for name in ("assign_sm80.cu", "refine.cu")]  # parts with object files
+    (folder / "faulty.cpp").write_text("".join(f'#include "{file}"\n' for file in [copy, *compiled]))
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         if Path(entry["file"]).name == f"{planted}.cpp" and "/simt/" in entry["file"]:
             break
@@ -148,7 +149,7 @@ def faulty_copy(folder: Path, faults: list[tuple[str, str, str]], planted: str =
         ),
         pytest.param(
             near_ties,
-            "certified/refine.cuh",
+            "certified/refine.cu",
             r"< (\w+)->pairs;",
             r"< \1->pairs - 1;",
             id="a_list_without_its_last_row",

@@ -1,10 +1,12 @@
-// v17: the products on the tensor cores, which multiply halves some fifteen times as fast as v14's units multiply
-// floats. A half has 11 bits where a float has 24, so a value goes as two of them, x = high + low 2^-11, and
-//   x.c = high.high + (high.low + low.high) 2^-11 + something below 2^-22 |x| |c|, which is left out:
-// three products for one, with an error like float's. Tensor cores cut their sums where float units round them; the two
-// small products are therefore added up by themselves. Halves end at 65504 and lose bits below 2^-14: each point and
-// each centroid is scaled by a power of two of its own, exact, and undone in the distance. (Below 2^-57, where a
-// float's squares are about to vanish, too, rows keep fewer bits: gemm/fp16_rows.cuh.)
+// v17: products on the tensor cores, which multiply halves some fifteen times as fast as v16's units multiply floats.
+// The ring of cp.async stages stays; what a stage feeds is mma.sync instead of FFMA (gemm/mainloop_sm80.cuh), and v16's
+// argmin is its epilogue. A half has 11 bits where a float has 24, so each value goes as two halves,
+// x = high + low 2^-11, and
+//   x.c = high.high + (high.low + low.high) 2^-11 + a rest below 2^-22 |x| |c|, which is dropped:
+// three products for one, with an error like that of float. Tensor cores truncate their sums where float units round
+// them; the two small products therefore have an accumulator of their operands. Halves end at 65504 and lose bits below
+// 2^-14: each point and each centroid is scaled by its own power of two, which is exact, and undone in the distance.
+// (Below 2^-57, where a float's squares are about to underflow, too, rows keep fewer bits: gemm/fp16_rows.cuh.)
 #include "../common/gemm/mainloop_sm80.cuh"
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/lloyd/norms.cuh"
@@ -18,11 +20,11 @@ using Tile = MainloopSm80<2>;
 
 struct Split {
   Fp16Rows x, c;
-  float *x_factor = nullptr, *c_factor = nullptr;  // what undoes the scales
+  float *x_factor = nullptr, *c_factor = nullptr;  // inverse scales
 };
 
-/// One warp per row. A row from `count` on is all zeros.
-__global__ void count_active_kernel(const float* rows, Fp16Rows halves, float* factor, int count, int64_t padded,
+/// One warp per row. Rows from `count` on are zeros.
+__global__ void split_kernel(const float* rows, Fp16Rows halves, float* factor, int count, int64_t padded,
                                     int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= padded) return;  // a whole warp at a time
@@ -32,7 +34,7 @@ __global__ void count_active_kernel(const float* rows, Fp16Rows halves, float* f
 }
 
 void split(State<float>& s, const float* rows, const Fp16Rows& halves, float* factor, int count, int64_t padded) {
-  launch(count_active_kernel, blocks(padded * 32, 256), 256, 0, s.stream, rows, halves, factor, count, padded, s.d);
+  launch(split_kernel, blocks(padded * 32, 256), 256, 0, s.stream, rows, halves, factor, count, padded, s.d);
 }
 
 __global__ void __launch_bounds__(Tile::block, 1)
@@ -40,9 +42,9 @@ __global__ void __launch_bounds__(Tile::block, 1)
                   const float* __restrict__ norm, int32_t* __restrict__ label, int n, int k, int d) {
   const Tile tile;
   const int begin = blockIdx.x * Tile::rows;
-  float nearest[Tile::own_rows], factor[Tile::own_rows];
-  int best[Tile::own_rows] = {};
-  for (int r = 0; r < Tile::own_rows; ++r) {
+  float nearest[Tile::lane_rows], factor[Tile::lane_rows];
+  int best[Tile::lane_rows] = {};
+  for (int r = 0; r < Tile::lane_rows; ++r) {
     nearest[r] = std::numeric_limits<float>::infinity();
     factor[r] = 2 * x_factor[begin + tile.row(r)];
   }
@@ -52,28 +54,28 @@ __global__ void __launch_bounds__(Tile::block, 1)
         const int j = first + tile.column(f, e);
         if (j >= k) break;
         const float square = norm[j], scale = c_factor[j];
-        for (int r = 0; r < Tile::own_rows; ++r) {
+        for (int r = 0; r < Tile::lane_rows; ++r) {
           const float distance = square - factor[r] * scale * product[r / 2][f][r % 2 * 2 + e];  // less |x|^2
           if (distance < nearest[r]) nearest[r] = distance, best[r] = j;
         }
       }
     }
   });
-  // The lanes that share a row: the least of their distances, at equal ones the lower centroid.
+  // Argmin over the lanes that share a row; ties go to the lower centroid.
   float* const distances = dynamic_shared<float>();                                       // sharers x rows
   int* const centroids = reinterpret_cast<int*>(distances + Tile::sharers * Tile::rows);  // sharers x rows
-  for (int r = 0; r < Tile::own_rows; ++r) {
+  for (int r = 0; r < Tile::lane_rows; ++r) {
     distances[tile.sharer() * Tile::rows + tile.row(r)] = nearest[r];
     centroids[tile.sharer() * Tile::rows + tile.row(r)] = best[r];
   }
   __syncthreads();
   const int row = threadIdx.x;
   if (row >= Tile::rows || begin + row >= n) return;
-  float least = distances[row];
+  float lowest = distances[row];
   int winner = centroids[row];
   for (int e = Tile::rows + row; e < Tile::sharers * Tile::rows; e += Tile::rows) {
-    if (distances[e] < least || (distances[e] == least && centroids[e] < winner))
-      least = distances[e], winner = centroids[e];
+    if (distances[e] < lowest || (distances[e] == lowest && centroids[e] < winner))
+      lowest = distances[e], winner = centroids[e];
   }
   label[begin + row] = winner;
 }
@@ -90,25 +92,25 @@ struct Workspace {
 void prepare(Run<float, Workspace<float>>& s) {
   prepare_norms(s);
   prepare_square_range(s);
-  auto& own = s.ws.split;
+  auto& operands = s.ws.split;
   const int64_t points = Tile::padded_rows(s.n), centroids = Tile::padded_columns(s.k);
-  own = {allocate_fp16_rows(s, 2, points, s.d), allocate_fp16_rows(s, 2, centroids, s.d), s.device<float>(points),
-         s.device<float>(centroids)};
+  operands = {allocate_fp16_rows(s, 2, points, s.d), allocate_fp16_rows(s, 2, centroids, s.d),
+              s.device<float>(points), s.device<float>(centroids)};
 }
 
 void upload(Run<float, Workspace<float>>& s) {
   upload_features(s);
   refuse_square_range(s);
-  const auto& own = s.ws.split;
-  split(s, s.ws.rows.points, own.x, own.x_factor, s.n, Tile::padded_rows(s.n));
+  const auto& operands = s.ws.split;
+  split(s, s.ws.rows.points, operands.x, operands.x_factor, s.n, Tile::padded_rows(s.n));
 }
 
 void assign(Run<float, Workspace<float>>& s) {
-  const auto& own = s.ws.split;
+  const auto& operands = s.ws.split;
   compute_norms(s);
-  split(s, s.c, own.c, own.c_factor, s.k, Tile::padded_columns(s.k));
-  launch(assign_kernel, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, own.x, own.c, own.x_factor,
-         own.c_factor, norms(s), s.label, s.n, s.k, s.d);
+  split(s, s.c, operands.c, operands.c_factor, s.k, Tile::padded_columns(s.k));
+  launch(assign_kernel, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, operands.x, operands.c, operands.x_factor,
+         operands.c_factor, norms(s), s.label, s.n, s.k, s.d);
 }
 
 std::string refuse(const Shape& p, const Device& device, const Axes&) {
@@ -124,15 +126,15 @@ constexpr Phases<float, Workspace<float>> phases{.prepare = prepare,
                                                  .download = download_rows<float>};
 }  // namespace
 
-// Of a row's largest value, 22 bits are kept, and of others what lies above its last one. A step of 16 features cuts a
-// sum by at most 20 units of 2^-23 (certificate.cuh), the roundoff allows for 64; that a zero or a subnormal half
-// counts as 2^-14 there is nothing beside a row's largest half, 2^13 or more.
-LADDER_VARIANT(.id = "v17_tensor_split", .base = "v14_block_tile",
+// A row keeps 22 bits of its largest value, and of smaller ones the bits above the same last place. A step of 16
+// features truncates a sum by at most 20 units of 2^-23 (certified/error_bound.cuh); the roundoff allows for 64. A zero or
+// subnormal half, which counts as 2^-14 there, is negligible beside a row's largest half, 2^13 or more.
+LADDER_VARIANT(.id = "v17_tensor_split", .base = "v16_async_copy",
                .idea = "products on the tensor cores, a float as two halves",
                .expect =
                    "three products at some 600 TFLOP/s (mma.sync) instead of one at 50: 4 times as fast where K and D "
-                   "are large, and an error like float's; nothing where K or D is small, for tiles are 128 x 128 x 16. "
-                   "A larger step: tensor cores have their own layout of operands, and halves their own range",
+                   "are large, and an error like float's; no gain where K or D is small, because tiles are 128 x 128 x "
+                   "16. A larger step: tensor cores prescribe the layout of their operands, and halves their range",
                .shows = "assign", .counter = "tensor_percent",
                .source = "H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores, 2022",
                .arithmetic = {.form = Arithmetic::Form::expanded,

@@ -1,11 +1,9 @@
-// v19: one product of halves instead of v17's three, and labels that are those of the exact minimum all the same. What
-// a product of halves can be off by is known, pair by pair: |y - yh| |z| + |yh| |z - zh| and the tensor core's cuts
-// (certified/error_bound.cuh; proofs in docs/certificate.md). So each product gives two bounds of a centroid's score.
-// Where only one centroid's upper bound reaches the best lower bound, the label is proven. The other rows, one in a
-// hundred, go to a list; a second kernel compares their last two candidates to 100 bits, or, where there are three or
-// more, all centroids in double. Points are seen from their middle, where coordinates, and with them the bounds, are
-// smallest.
+// v19: v18's exact kernel reads all centroids for a row of which the bounds usually leave two, and double cannot separate
+// two centroids that are equally near up to its rounding. Here a warp compares the two in double-double, some 100 bits.
+// Rows with three or more candidates are still compared with all centroids, eight rows of a block at a time, so that a
+// tile of centroids in shared memory serves eight rows (certified/refine.cuh). Labels are now those of the exact minimum.
 #include "../common/certified/assign_sm80.cuh"
+#include "../common/certified/refine.cuh"
 #include "../common/update/lane_private.cuh"
 
 namespace {
@@ -42,13 +40,12 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .download = download_refined<T>};
 }  // namespace
 
-LADDER_VARIANT(.id = "v19_refine", .base = "v17_tensor_split",
-               .idea = "one product of halves; a bound proves the label, or the row is rechecked exactly",
+LADDER_VARIANT(.id = "v19_refine", .base = "v18_certified",
+               .idea = "undecided rows compare their two candidates in double-double; few need all centroids",
                .expect =
-                   "a third of v17's products: 2.5 to 3 times as fast where K and D are large, and exact; 1 row in 100 "
-                   "is rechecked, more where clusters overlap in few dimensions. Where many centroids are equally near "
-                   "(duplicates), rechecks cost more than products. A new algorithm: bounds, list and recheck have no "
-                   "counterpart in v17",
+                   "two rows of X and C instead of all K for nearly every undecided row: the exact kernel's 5 ms at "
+                   "kmcuda shrink to 0.1, and the assignment is 2.5 to 3 times as fast as v17's. Where many centroids "
+                   "are equally near (duplicates), brute force still takes longer than the products",
                .shows = "assign", .counter = "tensor_percent", .source = "this project: docs/certificate.md",
                .arithmetic = {.form = Arithmetic::Form::exact}, .refuse = refuse, .f32 = phases<float>,
                .f64 = phases<double>)

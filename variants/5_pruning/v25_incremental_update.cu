@@ -6,6 +6,7 @@
 // device finds out by itself, all are added up anew. Points stay row by row, as they arrive: an update reads whole
 // points.
 #include "../common/certified/assign_sm80.cuh"
+#include "../common/certified/refine.cuh"
 #include "../common/update/incremental.cuh"
 
 namespace {

@@ -6,7 +6,7 @@
 // v25's, of what has moved.
 //
 // for cuda: 90a
-#include "../common/certified/gathered_rows.cuh"
+#include "../common/certified/bound_columns.cuh"
 #include "../common/update/incremental.cuh"
 
 // After them, as in the base: so that ladder diff shows what changed, not what moved.
@@ -42,7 +42,6 @@ void upload(Run<T, Workspace<T>>& s) {
   quantize_points_sm90<EpilogueBoundColumns>(s);
   if (s.ws.filter.directions.at) project_points(s, s.ws.warpgroup.view, s.axis("width"));
   choose_format(s, s.x);
-  upload_gathered(s);
 }
 
 template <class T>

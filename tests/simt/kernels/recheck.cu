@@ -48,8 +48,11 @@ std::vector<int> scanned(const std::vector<T>& points, const std::vector<T>& cen
   OnDevice<int> ended(blocks), label(std::vector<int>(n, -1));
   std::vector<int> first;
   for (int launched = 0; launched < 2; ++launched) {
-    launch(refine_kernel<T>, blocks, brute_force_block, 0, nullptr, x, c, label, undecided_pairs, refine_counters,
-           BruteForceParts{found, ended}, n, k, d);
+    Refinement refinement;
+    refinement.undecided_pairs = undecided_pairs;
+    refinement.blocks = blocks;
+    refinement.parts = {found, ended};
+    refine_rows<T>(x, c, label, refinement, refine_counters, n, k, d, nullptr);
     if (launched == 0) first = label.values();
   }
   EXPECT_EQ(first, label.values()) << "the second launch";

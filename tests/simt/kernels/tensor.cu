@@ -8,8 +8,8 @@
 #include <random>
 
 #include "../../../variants/common/certified/accumulator_probe.cuh"
-#include "../../../variants/common/certified/frame.cuh"
-#include "../../../variants/common/certified/gathered_rows.cuh"
+#include "../../../variants/common/certified/bound_columns.cuh"
+#include "../../../variants/common/certified/quantize.cuh"
 #include "../../../variants/common/gemm/mainloop_sm80.cuh"
 #include "../on_device.cuh"
 
@@ -159,7 +159,7 @@ __global__ void bounds_kernel(Fp16Rows x, Fp16Rows c, const PointBound* point, c
   tile.multiply(x, c, n, k, d, [&](int first, MainloopSm80<1>::Products& product) {
     for (int f = 0; f < tile.column_fragments; ++f)
       for (int e = 0; e < 2; ++e)
-        for (int r = 0; r < tile.own_rows; ++r) {
+        for (int r = 0; r < tile.lane_rows; ++r) {
           const int i = tile.row(r), j = first + tile.column(f, e);
           const float here = product[r / 2][f][r % 2 * 2 + e], upper = upper_bound(here, point[i], centroid[j]);
           bounds[i * k + j] = {lower_bound(upper, point[i], centroid[j]), upper,
@@ -240,10 +240,10 @@ double used_up_within(const Seen& seen) {
   const OnDevice<uint4> left(padded_rows * steps * mma_depth / 8);
   const OnDevice<unsigned char> right(padded / columns * Tile::tile_bytes(steps));
   const OnDevice<int> length(std::vector<int>{1});
-  launch(bound_column_points_kernel<float>, int(padded_rows / 8), 256, 0, nullptr, seen.x, seen.view, left, n,
-         padded_rows, steps, d);
-  launch(bound_column_centroids_kernel<float, columns>, int(padded / 8), 256, 0, nullptr, seen.c, seen.view, right,
-         length, k, padded, steps, d);
+  WarpgroupData operands;
+  operands.shape = {columns, steps}, operands.x = left, operands.c = right;
+  quantize_bound_column_points<float>(seen.x, seen.view, operands, n, padded_rows, d, nullptr);
+  quantize_bound_column_centroids<float>(seen.c, seen.view, operands, length, k, d, nullptr);
   const auto x = left.values();
   const auto c = right.values();
   const auto* const of_points = reinterpret_cast<const __half*>(x.data());
@@ -357,8 +357,8 @@ TEST(Certificate, ACentroidAtTheCentreIsNotFarAway) {
 TEST(Certificate, LeadersKnowWhenARowIsProven) {
   Top3 row;
   const auto see = [&](float upper, int j, float lower) {
-    row.see(upper, j);
-    row.least = std::max(row.least, lower);
+    row.insert(upper, j);
+    row.lower = std::max(row.lower, lower);
   };
   see(-5, 3, -6);
   EXPECT_TRUE(row.proven());
@@ -369,8 +369,8 @@ TEST(Certificate, LeadersKnowWhenARowIsProven) {
   EXPECT_TRUE(row.pair());
   EXPECT_EQ(row.first_index + row.second_index, 8);
   Top3 other;
-  other.see(-3, 2);
-  other.least = -4;
+  other.insert(-3, 2);
+  other.lower = -4;
   row.merge(other);  // an upper bound that equals the lower one: it may be as near
   EXPECT_FALSE(row.pair());
 }
@@ -399,7 +399,7 @@ TEST(Certificate, TheTwoGreatestAreFoundTileByTile) {
       std::vector<float> own(5);
       for (float& bound : own) bound = float(int(random() % 50) - 25), all.push_back({bound, 100 + tile});
       std::sort(own.rbegin(), own.rend());
-      seen.see(own[0], own[1], 100 + tile);
+      seen.insert(own[0], own[1], 100 + tile);
     }
     std::sort(all.rbegin(), all.rend(), [](const auto& a, const auto& b) { return a.first < b.first; });
     EXPECT_EQ(seen.first, all[0].first);
@@ -408,8 +408,8 @@ TEST(Certificate, TheTwoGreatestAreFoundTileByTile) {
     const bool both = seen.first == seen.second && seen.first_index == seen.second_index;
     EXPECT_GE(has(seen.first, seen.first_index), both ? 2 : 1);
     EXPECT_GE(has(seen.second, seen.second_index), 1);
-    EXPECT_GE(seen.others(), all[2].first);  // each tile has two at least
-    EXPECT_TRUE(seen.first_index == seen.second_index || seen.others() <= all[1].first);
+    EXPECT_GE(seen.rest(), all[2].first);  // each tile has two at least
+    EXPECT_TRUE(seen.first_index == seen.second_index || seen.rest() <= all[1].first);
   }
 }
 
@@ -456,8 +456,8 @@ TEST(GatheredRows, LieSideBySideAsTheProductsTakeThem) {
     for (int& row : list) row = int(random() % n);
     const OnDevice<uint32_t> x(from), to(2 * from.size());
     const OnDevice<int> rows(list), number(std::vector<int>{length});
-    launch(gather_rows_kernel, 3, 64, 0, nullptr, reinterpret_cast<const uint4*>(static_cast<uint32_t*>(x)),
-           RowList{rows, number}, reinterpret_cast<uint4*>(static_cast<uint32_t*>(to)), steps);
+    gather_rows(reinterpret_cast<const uint4*>(static_cast<uint32_t*>(x)), RowList{rows, number},
+                reinterpret_cast<uint4*>(static_cast<uint32_t*>(to)), steps, 3, nullptr);
     const auto gathered = to.values();
     const int64_t padded = MainloopSm90<128>::padded_rows(length);
     for (int64_t i = 0; i < padded; ++i) {

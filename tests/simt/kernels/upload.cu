@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "../../../variants/common/certified/assign_sm80.cuh"
-#include "../../../variants/common/certified/gathered_rows.cuh"
+#include "../../../variants/common/certified/bound_columns.cuh"
 #include "../../../variants/common/overlap/chunked_upload.cuh"
 #include "../../../variants/common/pruning/filter.cuh"
 #include "../../fixtures/low_rank.hpp"
@@ -338,7 +338,7 @@ void halves_come_to_their_places(Projected& run) {
   prepare_sm90<float, By>(s);
   auto& own = s.ws.warpgroup;
   own.view = run.certified_rows().view;
-  const auto all = size_t(MainloopSm90<128>::padded_rows(s.n)), words = all * own.rows.plan.steps * mma_depth / 2;
+  const auto all = size_t(MainloopSm90<128>::padded_rows(s.n)), words = all * own.rows.shape.steps * mma_depth / 2;
   const auto facts = own.rows.point ? all : 0;
   const auto halved = [&](int pieces) {
     check(cudaMemsetAsync(own.rows.x, 0xff, words * sizeof(uint32_t), s.stream), "poisoning");
@@ -365,7 +365,7 @@ TEST_F(Upload, HalvesOfWarpgroupsComeToTheirPlaces) {
     Projected run(points, centroids, d, 32);
     run.upload_by(5);
     run.restart();
-    within ? halves_come_to_their_places<EpilogueBoundColumns>(run) : halves_come_to_their_places<EpilogueTop3>(run);
+    within ? halves_come_to_their_places<EpilogueBoundColumns>(run) : halves_come_to_their_places<SeparateBounds>(run);
   }
 }
 

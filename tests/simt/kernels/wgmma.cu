@@ -77,7 +77,7 @@ template <int columns>
 void centroids_are_where_the_descriptor_says() {
   for (const int address : {0, 16, 4080, 200 << 10}) {
     for (int step = 0; step < 3; ++step) {
-      const uint64_t b = descriptor<columns>(address) + step * behind(step_bytes<columns>);
+      const uint64_t b = descriptor<columns>(address) + step * descriptor_offset(step_bytes<columns>);
       ASSERT_EQ(b, descriptor<columns>(address + step * step_bytes<columns>));
       for (int k = 0; k < mma_depth; k += 2)
         for (int n = 0; n < columns; ++n)
@@ -116,7 +116,7 @@ TEST(Wgmma, AProductByThePtxIsaOfWhatLiesThereIsTheProduct) {
           const auto [row, k] = ptx_a(thread, i);
           a[row][k] = points[((group * steps + step) * warpgroup_threads + thread) * 4 + i / 2][i % 2];
         }
-      const uint64_t b = descriptor<columns>(0) + step * behind(step_bytes<columns>);
+      const uint64_t b = descriptor<columns>(0) + step * descriptor_offset(step_bytes<columns>);
       for (int k = 0; k < mma_depth; ++k)
         for (int n = 0; n < columns; ++n) {
           const int at = ptx_b(b, k, n) / 2;
@@ -141,7 +141,7 @@ TEST(Wgmma, EveryShapeHasAKernelThatTakesAllItsFeatures) {
       ASSERT_EQ(plan.streamed, plan.steps > plan.k_block * stage_steps);
       ASSERT_EQ(plan.streamed, d > 16 * stage_depth) << "registers hold 512 features";
       bool compiled = false;
-      with_kernel(plan, [&]<int columns, int k_block, bool streamed>() {
+      dispatch_plan(plan, [&]<int columns, int k_block, bool streamed>() {
         compiled = columns == plan.columns && k_block == plan.k_block && streamed == plan.streamed;
       });
       ASSERT_TRUE(compiled);

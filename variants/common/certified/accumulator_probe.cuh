@@ -1,5 +1,6 @@
-// Does this device's tensor core cut its sums by no more than the certificate allows for? Products that show it, tried
-// on the device at hand. v19_refine introduces it.
+// A test of the assumption of error_bound.cuh on the device at hand: chains of products chosen to provoke large errors,
+// compared with exact sums. Run before the first certified assignment, and refused where a sum is off by more.
+// v18_certified introduces it.
 #pragma once
 #include <array>
 #include <cstdio>
@@ -9,31 +10,30 @@
 
 namespace ladder {
 
-constexpr int probe_chain = 4;  // mma one after another, by one warp
+constexpr int probe_chain = 4;  // products added up one after another
 
-/// What is tried, in words; probe_operand() has them by their place here.
+/// The kinds of operands, in the order of probe_operand()'s cases.
 constexpr std::array probe_kinds = {
-    "any halves",                                           // but for infinities and NaNs
+    "any halves",                                           // without infinities and NaNs
     "a large product and tiny ones",                        // just below a unit in the last place of its float
     "products that nearly cancel",                          // in pairs, of several sizes
-    "subnormal halves times any",                           // as large as the others, to who sees exponents
+    "subnormal halves times any",                           // aligned as if they were 2^-14
     "products of one sign and of all sizes",                // a sum that only grows
-    "nearly equal products",                                // as many carries as there can be
-    "zeros times large halves, and tiny products",          // nothing is large but what a zero's exponent tells
+    "nearly equal products",                                // the most carries
+    "zeros times large halves, and tiny products",          // only the exponent of a zero is large
     "subnormal halves times large ones, and tiny products"  // likewise
 };
 constexpr int kinds_of_probes = int(probe_kinds.size());
 
-/// Numbers that look random, the same in every run and on every device.
-__device__ inline uint32_t scrambled(uint32_t a, uint32_t b, uint32_t c) {
-  uint32_t h = a * 0x9e3779b9u ^ b * 0x85ebca6bu ^ c * 0xc2b2ae35u;
-  for (int round = 0; round < 2; ++round) h ^= h >> 16, h *= 0x7feb352du, h ^= h >> 15, h *= 0x846ca68bu;
+/// A hash: pseudo-random numbers, the same in every run and on every device.
+__device__ inline uint32_t probe_hash(uint32_t a, uint32_t b, uint32_t c) {
+  const uint32_t h = hash32(a * 0x9e3779b9u ^ b * 0x85ebca6bu ^ c * 0xc2b2ae35u);
   return h ^ h >> 16;
 }
 
 /// Operand `k` of a line (a row of A: matrix 0, a column of B: matrix 1) in link `link` of the chain.
 __device__ inline __half probe_operand(int probe, int link, int matrix, int line, int k) {
-  const uint32_t h = scrambled(uint32_t(probe), uint32_t(link * 64 + matrix * 32 + line), uint32_t(k));
+  const uint32_t h = probe_hash(uint32_t(probe), uint32_t(link * 64 + matrix * 32 + line), uint32_t(k));
   const int side = matrix ^ (probe / kinds_of_probes / 2 % 2);  // either operand may be the special one
   const auto half = [](uint32_t bits) { return __ushort_as_half((unsigned short)bits); };
   const auto power = [](int exponent, uint32_t fraction) {  // 2^exponent times 1 to 2
@@ -54,15 +54,15 @@ __device__ inline __half probe_operand(int probe, int link, int matrix, int line
       return power(int(h >> 8 & 0xffffu) % 28 - 14, h);
     case 5:
       return half(__half_as_ushort(power(0, 0x3f8 + h % 8)) | (probe / kinds_of_probes % 2 == 1 ? sign : 0));
-    default:  // one of them in each half of the products: no step is known to take fewer than 8
+    default:  // one in each half of the products: every known tensor core adds at least 8 at a time
       if (k % 8 == 0) return side == 1 ? power(15, 0) : half(probe % kinds_of_probes == 6 ? 0 : 1 + h % 15);
       return power(side == 0 ? -12 - int(h >> 8 & 3) : -12, 0x3ff - h % 4);
   }
 }
 
-/// Of each kind of sums, the largest error of any element over what the assumption has for a chain that long; as the
-/// bits of a float, which are in the order of what they stand for.
-__global__ void probe_kernel(unsigned* worst, int probes) {
+/// worst[kind]: the largest error of any element divided by the allowed error for a chain that long, as the bits of a
+/// float (non-negative floats and their bits have the same order).
+static __global__ void probe_kernel(unsigned* worst, int probes) {
   const int probe = int(blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (probe >= probes) return;  // a whole warp at a time
   const int g = lane / 4, q = lane % 4;
@@ -88,30 +88,36 @@ __global__ void probe_kernel(unsigned* worst, int probes) {
       }
       const DoubleDouble error = add(exact[e], {-double(d[e]), 0});
       const double allowed = accumulation((link + 1) * mma_depth) * size[e];
-      // Not `>`: an error that is no number is none that is allowed.
+      // Written so that a NaN counts as not allowed.
       const float ratio = fabs(error.high) <= 1e6 * allowed ? float(fabs(error.high) / allowed) : 1e6f;
       atomicMax(&worst[probe % kinds_of_probes], __float_as_uint(ratio));
     }
   }
 }
 
-/// By kind; 1 is all that the certificate allows for.
+/// By kind; 1 is the whole allowed error.
 using ProbeRatios = std::array<float, kinds_of_probes>;
 
-/// What so many probes of each kind find on the current device.
-inline ProbeRatios probe_accumulator(int of_each) {
+/// The results of `probes_per_kind` probes of each kind; run(worst, probes) launches them.
+template <class Launch>
+ProbeRatios run_probes(int probes_per_kind, const Launch& run) {
   unsigned* worst = nullptr;
   ProbeRatios ratios;
   check(cudaMalloc(&worst, sizeof ratios), "taking memory for the probe of the tensor cores");
   std::shared_ptr<void> given_back(worst, [](void* p) { cudaFree(p); });
   check(cudaMemset(worst, 0, sizeof ratios), "clearing the probe's results");
-  const int probes = of_each * kinds_of_probes;
-  launch(probe_kernel, blocks(probes, 8), 256, 0, nullptr, worst, probes);
+  run(worst, probes_per_kind * kinds_of_probes);
   check(cudaMemcpy(ratios.data(), worst, sizeof ratios, cudaMemcpyDeviceToHost), "probing the tensor cores");
   return ratios;
 }
 
-/// Why the certificate does not hold where this was found; empty where it does.
+/// mma.sync on the current device.
+inline ProbeRatios probe_accumulator(int probes_per_kind) {
+  return run_probes(probes_per_kind, [](unsigned* worst, int probes) {
+    launch(probe_kernel, blocks(probes, 8), 256, 0, nullptr, worst, probes);
+  });
+}
+/// The reason why the certificate does not hold with these results; empty where it does.
 inline std::string refuse_ratios(const ProbeRatios& ratios) {
   std::string found;
   for (int kind = 0; kind < kinds_of_probes; ++kind) {
@@ -126,10 +132,9 @@ inline std::string refuse_ratios(const ProbeRatios& ratios) {
          found;
 }
 
-/// Why the certificate does not hold on the current device; empty where it does.
+/// The reason why the certificate does not hold on the current device; empty where it does.
 inline std::string refuse_accumulator(const Device& device) {
-  // The CPU device's stand-in is known, and slow.
+  // The CPU device's emulation is deterministic, and slow.
   return refuse_ratios(probe_accumulator(device.kind == DeviceKind::cuda ? 1000 : 1));
 }
-
 }  // namespace ladder

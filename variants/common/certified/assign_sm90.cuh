@@ -1,206 +1,38 @@
-// The certified assignment by the products of warpgroups (warpgroup_tiles.cuh): every product's bounds, the rows that
-// they prove, and a list of the others. v23_multicast introduces it.
+// The certified assignment on wgmma: its operands in memory, and the epilogue that turns a tile of products into bounds,
+// keeps the best of each row and decides proven rows. v20_wgmma introduces it; v21_tma_ring to v23_multicast keep it and
+// change the mainloop that calls the epilogue.
 #pragma once
-#include "../gemm/mainloop_sm90.cuh"
+#include "../gemm/wgmma_sm90.cuh"
 #include "../lloyd/phases.cuh"
-#include "accumulator_probe_sm90.cuh"
-#include "frame.cuh"
+#include "accumulator_probe.cuh"
+#include "quantize.cuh"
 #include "refine.cuh"
 
 namespace ladder {
 
-/// Points and centroids as the products take them.
+// ---- operands
+
+/// Columns of a tile of centroids, and steps of 16 features that are multiplied.
+struct OperandShape {
+  int columns = 0, steps = 0;
+};
+
+/// Points are padded with zeros to whole groups of this many rows: four warpgroups, two blocks.
+constexpr int padded_group = 4 * warpgroup_rows;
+inline int64_t padded_points(int n) { return (int64_t(n) + padded_group - 1) / padded_group * padded_group; }
+
+/// Points and centroids as operands of wgmma.
 struct WarpgroupData {
-  MainloopPlan plan;
-  uint4* x = nullptr;           // a_fragment_offset(); n, padded to whole tiles
-  PointBound* point = nullptr;  // likewise, where bounds are beside the products
-  unsigned char* c = nullptr;   // tile by tile: b_smem_offset(), and behind it the tile's facts, where it has any
-  /// Those of the points from `first` on, a multiple of warpgroup_rows.
+  OperandShape shape;
+  uint4* x = nullptr;           // a_fragment_offset(); n, padded
+  PointBound* point = nullptr;  // n, padded; null where the bounds are columns of the rows
+  unsigned char* c = nullptr;   // tile by tile: b_smem_offset(), then a CentroidBound per column, if point is not null
+  /// The operands from row `first` of the points on, a multiple of warpgroup_rows.
   WarpgroupData from(int first) const {
     WarpgroupData rows = *this;
-    rows.x += size_t(first) * plan.steps * mma_depth / 8;
+    rows.x += size_t(first) * shape.steps * mma_depth / 8;
     if (point) rows.point += first;
     return rows;
-  }
-};
-
-/// One warp per point, and per row of the last tile that has none.
-template <class T>
-__global__ void quantize_points_sm90_kernel(const T* rows, Frame<T> view, uint4* halves, PointBound* point, int n,
-                                            int64_t padded, int steps, int d) {
-  const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
-  if (i >= padded) return;  // a whole warp at a time
-  const auto place = [&](int, int word) -> __half2& {
-    return reinterpret_cast<__half2*>(halves)[a_fragment_offset(i, word, steps)];
-  };
-  const QuantizationError row =
-      quantize_words<1>(place, steps * mma_depth / 2, d, [&](int f) { return i < n ? view(rows, i, f, d) : 0.0; });
-  if (threadIdx.x % 32 == 0) point[i] = point_bound(row, steps * mma_depth);
-}
-
-/// One warp per centroid, and per row of the last tile that has none. Steps that hold nothing but zeros are multiplied,
-/// too: the bounds allow for them. Nothing where a list of no rows asks for them.
-template <class T, int columns>
-__global__ void quantize_centroids_sm90_kernel(const T* c, Frame<T> view, unsigned char* tiles, const int* length,
-                                               int k, int64_t padded, int steps, int d) {
-  const int64_t j = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
-  if (j >= padded || (length && *length == 0)) return;  // a whole warp at a time
-  const int column = int(j % columns);
-  unsigned char* const tile = tiles + j / columns * MainloopSm90<columns>::tile_bytes(steps);
-  const auto place = [&](int, int word) -> __half2& {
-    return reinterpret_cast<__half2*>(tile)[b_smem_offset<columns>(column, word)];
-  };
-  const QuantizationError row =
-      quantize_words<1>(place, steps * mma_depth / 2, d, [&](int f) { return j < k ? view(c, j, f, d) : 0.0; });
-  if (threadIdx.x % 32 == 0) {
-    auto* const centroids = reinterpret_cast<CentroidBound*>(tile + steps * step_bytes<columns>);
-    centroids[column] = j < k ? centroid_bound(row, steps * mma_depth) : padding_centroid();
-  }
-}
-
-/// Rows of the points: rows[0 .. *length); where `rows` is null, the first *length.
-struct RowList {
-  const int *rows = nullptr, *length = nullptr;
-};
-
-#ifdef __CUDACC__
-/// What a thread keeps in shared memory of one of its two rows: hardly a tile after the first few asks for it.
-struct alignas(16) RowSlot {
-  PointBound point;
-  Top3 top3;
-};
-
-/// At the end of a warp's 16 rows, by one of 16 lanes for each row: where the four threads that share the row keep it.
-template <class Tile>
-__device__ const RowSlot* quad_slot(const RowSlot* kept) {
-  const int thread = threadIdx.x, lane = thread % 32;
-  return &kept[lane / 8 * Tile::readers + thread / 32 * 32 + lane % 8 * 4];
-}
-/// What they have heard together.
-__device__ inline Top3 merge_quad(const RowSlot* kept) {
-  Top3 all = kept[0].top3;
-#pragma unroll 1  // few registers are free
-  for (int e = 1; e < 4; ++e) all.merge(kept[e].top3);
-  return all;
-}
-
-/// Labels of points 0 .. n - 1, or of those that are `listed`: x and point are then theirs, in the list's order. What a
-/// tile's products may say is looked for among those that reach what is known already.
-template <int columns, int k_block, bool streamed, bool listed>
-__global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(MainloopSm90<columns>::block, 1)
-    assign_sm90_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c,
-                       const PointBound* __restrict__ point, RowList list, int32_t* __restrict__ label,
-                       UndecidedPair* undecided_pairs, RefineCounters* refine_counters, int n, int k, int steps) {
-  using Tile = MainloopSm90<columns>;
-  constexpr float nothing = -std::numeric_limits<float>::infinity();  // below Leaders::none: it is never seen
-  constexpr int own_columns = columns / 4;  // of a tile: a thread has products of two rows with them
-  const auto element = [](int column) { return column / 2 * 4 + column % 2; };  // of the first row; + 2: of the second
-  const int thread = threadIdx.x, lane = thread % 32;
-  RowSlot* const kept = reinterpret_cast<RowSlot*>(dynamic_shared<unsigned char>() + Tile::Ring::bytes);  // 2 x readers
-  const auto own = [&](int r) -> RowSlot& { return kept[r * Tile::readers + thread]; };
-  const auto length = [&] { return listed ? __ldg(list.length) : n; };  // asked for twice: few registers are free
-  float least[2];
-
-  const auto begin = [&](int64_t row) {  // of the warpgroup
-    for (int r = 0; r < 2; ++r) {
-      own(r) = {point[row + accumulator_row(thread % warpgroup_threads, 2 * r)], {}};
-      least[r] = Top3::none;
-    }
-  };
-  const auto look = [&](int first, const CentroidBound* centroid, float(&product)[columns / 2]) {
-    float greatest[2];
-    PointBound y[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {  // four lanes of the warp share a row: what one of them knows, all know
-      for (int step = 1; step < 4; step *= 2) least[r] = fmaxf(least[r], __shfl_xor_sync(0xffffffffu, least[r], step));
-      y[r] = own(r).point;
-      greatest[r] = nothing;
-    }
-#pragma unroll
-    for (int column = 0; column < own_columns; ++column) {
-      const CentroidBound z = centroid[accumulator_column(thread, element(column))];
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        float& bound = product[element(column) + 2 * r];
-        bound = upper_bound(bound, y[r], z);
-        greatest[r] = fmaxf(greatest[r], bound);
-      }
-    }
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      while (greatest[r] >= least[r]) {
-        int found_at = -1;  // which of its columns has it; of several, the first
-        float next = nothing;
-#pragma unroll
-        for (int column = 0; column < own_columns; ++column) {
-          float& bound = product[element(column) + 2 * r];
-          const bool found = found_at < 0 && bound == greatest[r];
-          if (found) found_at = column, bound = nothing;
-          next = fmaxf(next, bound);
-        }
-        const int at = accumulator_column(thread, element(found_at));
-        Top3& top3 = own(r).top3;
-        top3.see(greatest[r], first + at);
-        top3.least = fmaxf(top3.least, lower_bound(greatest[r], y[r], centroid[at]));
-        least[r] = fmaxf(least[r], top3.least);
-        greatest[r] = next;
-      }
-    }
-  };
-  const auto end = [&](int64_t row) {
-    __syncwarp();
-    if (lane < 16) {
-      const Top3 all = merge_quad(quad_slot<Tile>(kept));
-      const int64_t i = row + thread % warpgroup_threads / 32 * 16 + lane;
-      if (i < length())
-        decide(listed && list.rows ? list.rows[i] : int(i), all, label, undecided_pairs, refine_counters, n);
-    }
-    __syncwarp();  // nobody reads them any more: the next rows' may come
-  };
-  Tile::template multiply<k_block, streamed>(x, c, length(), k, steps, begin, look, end);
-}
-#endif
-
-// ---- the host's side
-
-/// What a bound needs besides a product stands beside it.
-struct SeparateFacts {
-  using Facts = CentroidBound;
-  static constexpr int more_features = 0;  // of a row of the product
-  /// Of `count` of the points, `rows` the first, up to `padded`, which are not there.
-  template <class T, class W>
-  static void quantize_points(Run<T, W>& s, const T* points, const Frame<T>& view, const WarpgroupData& rows, int count,
-                              int64_t padded) {
-    launch(quantize_points_sm90_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, points, view, rows.x, rows.point,
-           count, padded, rows.plan.steps, s.d);
-  }
-  template <int columns, class T, class W>
-  static void quantize_centroids(Run<T, W>& s, const Frame<T>& view, const WarpgroupData& rows, const int* length) {
-    const int64_t padded = MainloopSm90<columns>::padded_columns(s.k);
-    launch(quantize_centroids_sm90_kernel<T, columns>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, view, rows.c,
-           length, s.k, padded, rows.plan.steps, s.d);
-  }
-  template <class T>
-  static const PointBound* bounds(const State<T>&, const WarpgroupData& rows) {
-    return rows.point;
-  }
-};
-
-/// Who looks at products: its kernel, where it keeps the rows that it does not prove, and who decides those.
-struct EpilogueTop3 : SeparateFacts {
-#ifdef __CUDACC__
-  template <int columns, int k_block, bool streamed, bool listed>
-  static constexpr auto kernel = assign_sm90_kernel<columns, k_block, streamed, listed>;
-#endif
-  template <class T, class W>
-  static void prepare(Run<T, W>&) {}
-  template <class T, class W>
-  static UndecidedPair* list(Run<T, W>& s) {
-    return s.ws.refinement.undecided_pairs;
-  }
-  template <class T, class W>
-  static void decide(Run<T, W>& s, RefineCounters* refine_counters) {
-    refine(s, refine_counters);
   }
 };
 
@@ -210,69 +42,292 @@ struct WarpgroupOperands {
   Frame<T> view;
 };
 
-/// Also what the recheck needs.
-template <class T, class By = EpilogueTop3, class W>
+/// The bytes of a tile of centroids, whose bounds begin at bounds_offset().
+template <int columns>
+constexpr size_t bounds_offset(int steps) {
+  return size_t(steps) * step_bytes<columns>;
+}
+template <int columns>
+constexpr size_t centroid_tile_bytes(int steps) {
+  return bounds_offset<columns>(steps) + columns * sizeof(CentroidBound);
+}
+
+/// Where quantize_kernel puts a point.
+struct PointFragments {
+  uint4* halves;
+  PointBound* bound;
+  int steps;
+  template <class Value>
+  __device__ void operator()(int64_t row, int, const Value& value, int d) const {
+    const auto place = [&](int, int word) -> __half2& {
+      return reinterpret_cast<__half2*>(halves)[a_fragment_offset(row, word, steps)];
+    };
+    const QuantizationError error = quantize_words<1>(place, steps * mma_depth / 2, d, value);
+    if (threadIdx.x % 32 == 0) bound[row] = point_bound(error, steps * mma_depth);
+  }
+};
+
+/// Where it puts a centroid. Steps of zeros that pad the rows are multiplied, too: the bounds allow for them.
+template <int columns>
+struct CentroidTiles {
+  unsigned char* tiles;
+  int steps;
+  template <class Value>
+  __device__ void operator()(int64_t row, int count, const Value& value, int d) const {
+    const int column = int(row % columns);
+    unsigned char* const tile = tiles + row / columns * centroid_tile_bytes<columns>(steps);
+    const auto place = [&](int, int word) -> __half2& {
+      return reinterpret_cast<__half2*>(tile)[b_smem_offset<columns>(column, word)];
+    };
+    const QuantizationError error = quantize_words<1>(place, steps * mma_depth / 2, d, value);
+    if (threadIdx.x % 32 == 0) {
+      auto* const bounds = reinterpret_cast<CentroidBound*>(tile + bounds_offset<columns>(steps));
+      bounds[column] = row < count ? centroid_bound(error, steps * mma_depth) : padding_centroid();
+    }
+  }
+};
+
+/// Operands whose bounds are kept beside the halves.
+struct SeparateBounds {
+  static constexpr bool separate = true;
+  template <class T, class W>
+  static void prepare(Run<T, W>&) {}
+  /// Tiles of 128 centroids; whole stages.
+  static OperandShape shape(int, int d) { return {128, blocks(d, stage_depth) * stage_steps}; }
+  static size_t tile_bytes(const OperandShape& shape) {
+    return shape.columns == 128 ? centroid_tile_bytes<128>(shape.steps) : centroid_tile_bytes<168>(shape.steps);
+  }
+  template <class T>
+  static void quantize_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
+                              int64_t padded, int d, cudaStream_t stream) {
+    quantize(points, frame, PointFragments{rows.x, rows.point, rows.shape.steps}, nullptr, count, padded, d, stream);
+  }
+  template <class T>
+  static void quantize_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length, int k,
+                                 int d, cudaStream_t stream) {
+    dispatch<128, 168>(rows.shape.columns, [&]<int columns>() {
+      quantize(c, frame, CentroidTiles<columns>{rows.c, rows.shape.steps}, length, k,
+               int64_t(blocks(k, columns)) * columns, d, stream);
+    });
+  }
+};
+
+// ---- epilogue
+
+#ifdef __CUDACC__
+/// State of one of a thread's two rows, in shared memory: few tiles after the first ones need it.
+struct alignas(16) RowSlot {
+  PointBound point;
+  Top3 top3;
+};
+
+/// After a warp's last tile, by its lanes 0 .. 15, one for each of its rows: the slots of the four threads that share
+/// the row. `threads`: consumer threads of the block.
+template <int threads>
+__device__ const RowSlot* quad_slot(const RowSlot* slots) {
+  const int thread = threadIdx.x, lane = thread % 32;
+  return &slots[lane / 8 * threads + thread / 32 * 32 + lane % 8 * 4];
+}
+__device__ inline Top3 merge_quad(const RowSlot* slots) {
+  Top3 merged = slots[0].top3;
+#pragma unroll 1  // saves registers
+  for (int e = 1; e < 4; ++e) merged.merge(slots[e].top3);
+  return merged;
+}
+
+/// Keeps the Top3 of a thread's two rows over all tiles. Called by whole warps; `threads` consumer threads of a block.
+template <int columns, int threads>
+struct Top3Epilogue {
+  static constexpr size_t bytes = 2 * threads * sizeof(RowSlot);
+  static constexpr int thread_columns = columns / 4;  // a thread has products of two rows with this many columns
+  /// The element of the first row with the thread's column `column`; that of the second row is 2 further.
+  static __device__ constexpr int element(int column) { return column / 2 * 4 + column % 2; }
+
+  RowSlot* slots;  // `bytes` bytes of shared memory
+  float lower[2];  // Top3::lower of the rows
+
+  __device__ RowSlot& slot(int r) const { return slots[r * threads + threadIdx.x]; }
+
+  /// Before the first tile of 64 points, from `row` on.
+  __device__ void prologue(const PointBound* point, int64_t row) {
+    for (int r = 0; r < 2; ++r) {
+      slot(r) = {point[row + accumulator_row(threadIdx.x % warpgroup_threads, 2 * r)], {}};
+      lower[r] = Top3::none;
+    }
+  }
+
+  /// A tile of products with the centroids first .. first + columns - 1, whose bounds are centroid[0 .. columns).
+  __device__ void operator()(int first, const CentroidBound* centroid, float (&product)[columns / 2]) {
+    constexpr float none = -std::numeric_limits<float>::infinity();  // below Top3::none: never inserted
+    float largest[2];
+    PointBound y[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {  // four lanes of a warp share a row: all get the largest of their lower bounds
+      for (int step = 1; step < 4; step *= 2) lower[r] = fmaxf(lower[r], __shfl_xor_sync(0xffffffffu, lower[r], step));
+      y[r] = slot(r).point;
+      largest[r] = none;
+    }
+#pragma unroll
+    for (int column = 0; column < thread_columns; ++column) {
+      const CentroidBound z = centroid[accumulator_column(threadIdx.x, element(column))];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        float& bound = product[element(column) + 2 * r];
+        bound = upper_bound(bound, y[r], z);
+        largest[r] = fmaxf(largest[r], bound);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      while (largest[r] >= lower[r]) {  // insert the bounds that reach `lower`, from the largest down
+        int found_column = -1;          // the first of the thread's columns that has the largest bound
+        float next = none;
+#pragma unroll
+        for (int column = 0; column < thread_columns; ++column) {
+          float& bound = product[element(column) + 2 * r];
+          const bool found = found_column < 0 && bound == largest[r];
+          if (found) found_column = column, bound = none;
+          next = fmaxf(next, bound);
+        }
+        const int index = accumulator_column(threadIdx.x, element(found_column));
+        Top3& top3 = slot(r).top3;
+        top3.insert(largest[r], first + index);
+        top3.lower = fmaxf(top3.lower, lower_bound(largest[r], y[r], centroid[index]));
+        lower[r] = fmaxf(lower[r], top3.lower);
+        largest[r] = next;
+      }
+    }
+  }
+
+  /// After the last tile: stores the labels of proven rows and lists the others.
+  __device__ void finish(int64_t row, int32_t* label, UndecidedPair* undecided_pairs, RefineCounters* refine_counters,
+                         int n) const {
+    const int thread = threadIdx.x, lane = thread % 32;
+    __syncwarp();
+    if (lane < 16) {
+      const Top3 merged = merge_quad(quad_slot<threads>(slots));
+      const int64_t i = row + thread % warpgroup_threads / 32 * 16 + lane;
+      if (i < n) decide(int(i), merged, label, undecided_pairs, refine_counters, n);
+    }
+    __syncwarp();  // all have read the slots: the next rows may overwrite them
+  }
+};
+#endif
+
+// ---- the probe of accumulator_probe.cuh, for wgmma
+
+#ifdef __CUDACC__
+template <int columns>
+constexpr size_t probe_sm90_bytes = step_bytes<columns> + sizeof(float) * warpgroup_rows* columns;
+
+/// The same for the products of a warpgroup, which may be added in another order: one probe per block, 64 x columns sums
+/// after each link of its chain.
+template <int columns>
+__global__ void __launch_bounds__(warpgroup_threads) probe_sm90_kernel(unsigned* worst) {
+  unsigned char* const b = dynamic_shared<unsigned char>();               // a step's B
+  float* const sums = reinterpret_cast<float*>(b + step_bytes<columns>);  // warpgroup_rows x columns
+  const int probe = blockIdx.x, thread = threadIdx.x;
+  const auto two = [&](int link, int matrix, int line, int word) {
+    return __halves2half2(probe_operand(probe, link, matrix, line, 2 * word),
+                          probe_operand(probe, link, matrix, line, 2 * word + 1));
+  };
+  float d[columns / 2] = {}, largest = 0;
+  for (int link = 0; link < probe_chain; ++link) {
+    for (int e = thread; e < columns * mma_depth / 2; e += warpgroup_threads) {
+      const int column = e / (mma_depth / 2), word = e % (mma_depth / 2);
+      reinterpret_cast<__half2*>(b)[b_smem_offset<columns>(column, word)] = two(link, 1, column, word);
+    }
+    fence_async_proxy();
+    __syncthreads();
+    FragmentA a;
+    for (int e = 0; e < 4; ++e) {
+      const __half2 pair = two(link, 0, accumulator_row(thread, e % 2 * 2), thread % 4 + e / 2 * 4);
+      a.r[e] = reinterpret_cast<const uint32_t&>(pair);
+    }
+    warpgroup_arrive();
+    wgmma<columns>(d, a, descriptor<columns>(uint32_t(__cvta_generic_to_shared(b))), link > 0);
+    warpgroup_commit();
+    warpgroup_wait_for(d);
+#pragma unroll
+    for (int e = 0; e < columns / 2; ++e)
+      sums[accumulator_row(thread, e) * columns + accumulator_column(thread, e)] = d[e];
+    __syncthreads();
+    for (int index = thread; index < warpgroup_rows * columns; index += warpgroup_threads) {
+      DoubleDouble exact;
+      double size = 0;
+      for (int k = 0; k < (link + 1) * mma_depth; ++k) {
+        const float row = __half2float(probe_operand(probe, k / mma_depth, 0, index / columns, k % mma_depth));
+        const float column = __half2float(probe_operand(probe, k / mma_depth, 1, index % columns, k % mma_depth));
+        exact = add(exact, {double(row) * double(column), 0});
+        size += double(nominal(row)) * double(nominal(column));
+      }
+      const double error = fabs(add(exact, {-double(sums[index]), 0}).high);
+      const double allowed = accumulation((link + 1) * mma_depth) * size;
+      // Written so that a NaN counts as not allowed.
+      largest = fmaxf(largest, error <= 1e6 * allowed ? float(error / allowed) : 1e6f);
+    }
+    __syncthreads();  // all have read the sums
+  }
+  atomicMax(&worst[probe % kinds_of_probes], __float_as_uint(largest));
+}
+#endif
+
+#ifdef __CUDACC__
+/// wgmma with this number of columns on the current device.
+template <int columns>
+ProbeRatios probe_accumulator_sm90(int probes_per_kind) {
+  return run_probes(probes_per_kind, [](unsigned* worst, int probes) {
+    launch(probe_sm90_kernel<columns>, probes, warpgroup_threads, probe_sm90_bytes<columns>, nullptr, worst);
+  });
+}
+#endif
+
+/// The same for the products of a warpgroup.
+inline std::string refuse_accumulator_sm90() {
+#ifdef __CUDACC__
+  return refuse_ratios(probe_accumulator_sm90<168>(40));  // 64 x 168 sums each: 3 times as many as 1000 probes by mma
+#else
+  return "";
+#endif
+}
+
+// ---- host side. `By`: the format of the operands, SeparateBounds or BoundColumns (bound_columns.cuh).
+
+/// Memory for the operands, and what refine.cuh needs.
+template <class T, class By = SeparateBounds, class W>
 void prepare_sm90(Run<T, W>& s) {
   prepare_refinement(s);
   By::prepare(s);
-  auto& own = s.ws.warpgroup;
-  own.rows.plan = plan_mainloop(s.k, s.d + By::more_features);
-  const int steps = own.rows.plan.steps;
-  dispatch<128, 168>(own.rows.plan.columns, [&]<int columns>() {
-    using Tile = MainloopSm90<columns, typename By::Facts>;
-    const int64_t points = Tile::padded_rows(s.n);
-    own.rows.x = s.template device<uint4>(size_t(points) * steps * mma_depth / 8);
-    own.rows.c = s.template device<unsigned char>(Tile::padded_columns(s.k) / columns * Tile::tile_bytes(steps));
-    if constexpr (Tile::with_facts) own.rows.point = s.template device<PointBound>(points);
-  });
-  own.view = {s.template device<T>(s.d), s.template device<int>(1)};
+  auto& rows = s.ws.warpgroup.rows;
+  rows.shape = By::shape(s.k, s.d);
+  const int64_t points = padded_points(s.n);
+  rows.x = s.template device<uint4>(size_t(points) * rows.shape.steps * mma_depth / 8);
+  rows.c = s.template device<unsigned char>(blocks(s.k, rows.shape.columns) * By::tile_bytes(rows.shape));
+  if (By::separate) rows.point = s.template device<PointBound>(points);
+  s.ws.warpgroup.view = {s.template device<T>(s.d), s.template device<int>(1)};
 }
 
-/// These of the points, Rows::points, are there, and the view is chosen.
-template <class By = EpilogueTop3, class T, class W>
+/// Requires these of the points, Rows::points, on the device, and the frame.
+template <class By = SeparateBounds, class T, class W>
 void quantize_rows_sm90(Run<T, W>& s, const RowRange& range) {
   static_assert(RowRange::alignment % warpgroup_rows == 0);
-  const auto& own = s.ws.warpgroup;
-  const T* rows = s.ws.rows.points + size_t(range.first) * s.d;
-  By::quantize_points(s, rows, own.view, own.rows.from(range.first), range.count,
-                      range.padded(MainloopSm90<128>::padded_rows(s.n), s.n));
+  By::quantize_points(static_cast<const T*>(s.ws.rows.points) + size_t(range.first) * s.d, s.ws.warpgroup.view,
+                      s.ws.warpgroup.rows.from(range.first), range.count, range.padded(padded_points(s.n), s.n), s.d,
+                      s.stream);
 }
 
-/// The points, Rows::points, are there.
-template <class By = EpilogueTop3, class T, class W>
+/// Requires the points, Rows::points, on the device.
+template <class By = SeparateBounds, class T, class W>
 void quantize_points_sm90(Run<T, W>& s) {
-  look(s, s.ws.rows.points, s.ws.warpgroup.view, s.n, s.d);
+  fit_frame(s, s.ws.rows.points, s.ws.warpgroup.view, s.n, s.d);
   quantize_rows_sm90<By>(s, all_rows(s));
 }
 
-#ifdef __CUDACC__
-/// Labels of all points, or of those that are `listed`, which `rows` has then; those that `doubts` counts already are
-/// decided, too.
-template <class By, bool listed, class T, class W>
-void multiply_sm90(Run<T, W>& s, const WarpgroupData& rows, const RowList& list, RefineCounters* refine_counters) {
-  dispatch<128, 168>(rows.plan.columns, [&]<int columns>() {
-    By::template quantize_centroids<columns>(s, s.ws.warpgroup.view, rows, list.length);
-  });
-  with_kernel(rows.plan, [&]<int columns, int k_block, bool streamed>() {
-    using Tile = MainloopSm90<columns, typename By::Facts>;
-    const int blocks_at_once = s.device_info.multiprocessors / cluster_size * cluster_size;
-    const int grid = int(std::min<int64_t>(blocks_at_once, Tile::padded_rows(s.n) / Tile::rows));
-    launch(By::template kernel<columns, k_block, streamed, listed>, grid, Tile::block,
-           Tile::Ring::bytes + 2 * Tile::readers * sizeof(RowSlot), s.stream, rows.x, rows.c, By::bounds(s, rows), list,
-           s.label, By::list(s), refine_counters, s.n, s.k, rows.plan.steps);
-  });
-  By::decide(s, refine_counters);
-}
-#else
-/// The CPU device is refused.
-template <class By, bool listed, class T, class W>
-void multiply_sm90(Run<T, W>&, const WarpgroupData&, const RowList&, RefineCounters*) {}
-#endif
-
-template <class T, class By = EpilogueTop3, class W>
-void assign_sm90(Run<T, W>& s) {
-  RefineCounters* const refine_counters = next_refine_counters(s);
-  multiply_sm90<By, false>(s, s.ws.warpgroup.rows, {}, refine_counters);
+/// `length`: of the list of rows that need them; null: all rows do.
+template <class By = SeparateBounds, class T, class W>
+void quantize_centroids_sm90(Run<T, W>& s, const int* length = nullptr) {
+  By::quantize_centroids(static_cast<const T*>(s.c), s.ws.warpgroup.view, s.ws.warpgroup.rows, length, s.k, s.d,
+                         s.stream);
 }
 
 inline std::string refuse_sm90(const Shape& p, const Device& device) {
@@ -280,7 +335,7 @@ inline std::string refuse_sm90(const Shape& p, const Device& device) {
     return "its bounds are proven for up to " + std::to_string(most_features) + " features, these points have " +
            std::to_string(p.d);
   const std::string why = refuse_warpgroups(device);
-  return why.empty() ? refuse_group_accumulator() : why;
+  return why.empty() ? refuse_accumulator_sm90() : why;
 }
 
 }  // namespace ladder

@@ -1,24 +1,27 @@
-// Bounds that the products of warpgroups bring along. What a bound takes besides the product of two rows is itself a
-// sum of products of something of the point and something of the centroid, so it goes into the rows, as a few columns
-// more: what the tensor core adds up is not below the score then, and a look at a tile reads nothing but its products.
-// All rows must be in one unit for that (common_unit.cuh), in which no point is longer than 4096. docs/certificate.md
-// has the proof, by these names. v24_branch_free_argmax introduces it.
+// Bounds as columns of the operands. Everything that an upper bound adds to the product of two rows is itself a sum of
+// products of a term of the point and a term of the centroid. So it becomes a few more columns of the rows, and what the
+// tensor core adds up is not below the score: the epilogue reads nothing but products. All rows must be in one unit for
+// that (error_bound.cuh), in which no point is longer than 4096. docs/certificate.md has the proof, by these names. The
+// kernels are in bound_columns.cu. v24_branch_free_argmax introduces it.
 //
 // Rows of D features, with k = accumulation(of all steps that are multiplied):
 //   point:    y_1 .. y_D, lost,                kept,                                4096,  4096
 //   centroid: z_1 .. z_D, whole (1 + 1.1 k),   lost (1 + 1.1 k) + 1.1 k kept,       high,  low
-// with whole >= |z|, lost >= what the halves before it lose, kept >= their nominal length, and 4096 (high + low) >=
-// -|z|^2 / 2 (1 - 1.1 k) + 8 k. Behind them, zeros.
+// with whole >= |z|, lost >= the length of the halves' rounding error, kept >= the halves' nominal length, and
+// 4096 (high + low) >= -|z|^2 / 2 (1 - 1.1 k) + 8 k. Behind them, zeros.
 #pragma once
-#include "common_scale.cuh"
-#include "epilogue_top2.cuh"
+#include <bit>
+
+#include "../gemm/mainloop_sm90.cuh"
+#include "assign_sm90.cuh"
+#include "candidates.cuh"
 
 namespace ladder {
 
-constexpr int wide_columns = 4;
+constexpr int wide_columns = 4;  // the columns of a bound
 constexpr double score_unit = 0x1p12;
 
-/// What is kept of a row beside its halves.
+/// Lengths of a row, of its halves and of its rounding error, not below the true ones.
 struct WideLengths {
   double whole, kept, lost;
 };
@@ -28,7 +31,7 @@ __host__ __device__ inline WideLengths wide_lengths(const QuantizationError& row
           sqrt(row.lost) * (1 + of_doubles) + of_doubles * whole};
 }
 
-/// The columns of a row.
+/// The bound columns of a row.
 struct WideColumns {
   __half of[wide_columns];
 };
@@ -45,14 +48,14 @@ __host__ __device__ inline WideColumns columns_of_centroid(const WideLengths& z,
   if (far) return {__half(), __half(), high, low};
   return {half_up(z.whole * (1 + 1.1 * k)), half_up(z.lost * (1 + 1.1 * k) + 1.1 * k * z.kept), high, low};
 }
-/// Of a centroid that does not exist: below all others, whose scores are above -1.6 * 2^27.
+/// Pads the last tile: below all centroids, whose scores are above -1.6 * 2^27.
 __host__ __device__ inline WideColumns columns_of_padding() {
-  const __half least = __double2half(-65504);
-  return {__half(), __half(), least, least};
+  const __half lowest = __double2half(-65504);
+  return {__half(), __half(), lowest, lowest};
 }
 
-/// Not above the score of a pair, of which a product that is not above `upper` is known, and both rows' columns. A
-/// centroid that is far away, the only one whose second column is 0, has no such bound.
+/// Not above the score of a pair whose product, its upper bound, is at least `upper`; y, z: the bound columns of both
+/// rows. A far centroid, the only kind whose second column is 0, has no such bound.
 __host__ __device__ inline float lower_of_columns(float upper, const WideColumns& y, const WideColumns& z, float k) {
   const auto product = [&](int e) { return __half2float(y.of[e]) * __half2float(z.of[e]); };  // exact
   if (__half2float(z.of[1]) == 0) return -std::numeric_limits<float>::infinity();
@@ -61,106 +64,155 @@ __host__ __device__ inline float lower_of_columns(float upper, const WideColumns
   return upper - fmaf(0x1p-22f, fabsf(upper), width);
 }
 
-/// One row, by a warp: its features as quantize_words() has them, with place(word), then columns(lengths), then zeros.
-template <class Place, class Value, class Columns>
-__device__ void bound_column_row(const Place& place, int words, int d, int exponent, const Value& value,
-                                 const Columns& columns) {
-  const auto word_at = [&](int, int word) -> __half2& { return place(word); };
-  const QuantizationError row = quantize_words<1>(word_at, words, d, exponent, value);
-  __syncwarp();  // the words that the columns go to have been written
-  if (threadIdx.x % 32 != 0) return;
-  const WideColumns last = columns(wide_lengths(row, 2 * words));
-  for (int e = 0; e < wide_columns; ++e) reinterpret_cast<__half*>(&place((d + e) / 2))[(d + e) % 2] = last.of[e];
-}
+// ---- an index in a bound's low bits
 
-/// As quantize_points_sm90_kernel.
+/// Low bits of a bound that hold an index instead: the bound changes by less than 2^-17 of itself.
+constexpr int index_bits = 6;
+constexpr unsigned index_mask = (1u << index_bits) - 1;
+
+/// The bound with an index in its low bits. `bound_mask`: ~index_mask.
+__host__ __device__ inline float pack_index(float bound, unsigned index, unsigned bound_mask) {
+  return std::bit_cast<float>((std::bit_cast<unsigned>(bound) & bound_mask) | index);
+}
+__host__ __device__ inline int unpack_index(float packed) {
+  return int(std::bit_cast<unsigned>(packed) & index_mask);
+}
+/// Not below, and not above, the bound that was packed.
+__host__ __device__ inline float upper_of(float packed) { return fmaf(fabsf(packed), 0x1p-16f, packed); }
+__host__ __device__ inline float lower_of(float packed) { return fmaf(fabsf(packed), -0x1p-16f, packed); }
+
+/// The two largest bounds of a row over all tiles, with the first columns of their tiles. `third` is not below any other
+/// bound, except others of the tile of both: those are not above the second.
+struct Top2 {
+  float first = -std::numeric_limits<float>::infinity(), second = first, third = first;
+  int first_index = 0, second_index = 0;
+
+  /// The two largest of a tile, one >= two. Minimum, maximum and selections: no branch.
+  __host__ __device__ void insert(float one, float two, int index) {
+    const float lower = fminf(first, one), upper = fmaxf(second, two);  // the new second is one of these
+    const int lower_index = one > first ? first_index : index, upper_index = two > second ? index : second_index;
+    first_index = one > first ? index : first_index;
+    second_index = lower >= upper ? lower_index : upper_index;
+    first = fmaxf(first, one);
+    third = fmaxf(third, fminf(lower, upper));
+    second = fmaxf(lower, upper);
+  }
+  /// Not below any bound but the two.
+  __host__ __device__ float rest() const { return first_index == second_index ? second : third; }
+};
+
+/// Rows that are not proven, with all centroids that may be nearest: rows[0 .. RefineCounters::candidate_rows).
+struct CandidateRows {
+  Candidates candidates;
+  int* rows = nullptr;                       // n
+  UndecidedPair* undecided_pairs = nullptr;  // n: rows with more, as in UndecidedRows
+};
+
+/// The rows rows[0 .. *length) of the points; `rows` null: the first *length; both null: all.
+struct RowList {
+  const int *rows = nullptr, *length = nullptr;
+};
+
+struct AssignBoundColumns {
+  WarpgroupData operands;
+  RowList list;
+  int32_t* label;
+  CandidateRows undecided;
+  RefineCounters* refine_counters;
+  int n, k, d, multiprocessors;
+};
+
+// ---- launches, T: float or double
+
 template <class T>
-__global__ void bound_column_points_kernel(const T* rows, Frame<T> view, uint4* halves, int n, int64_t padded,
-                                           int steps, int d) {
-  const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
-  if (i >= padded) return;  // a whole warp at a time
-  const auto place = [&](int word) -> __half2& {
-    return reinterpret_cast<__half2*>(halves)[a_fragment_offset(i, word, steps)];
-  };
-  bound_column_row(
-      place, steps * mma_depth / 2, d, short_exponent(d), [&](int f) { return i < n ? view(rows, i, f, d) : 0.0; },
-      columns_of_point);
-}
+void quantize_bound_column_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
+                                  int64_t padded, int d, cudaStream_t stream);
+template <class T>
+void quantize_bound_column_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length,
+                                     int k, int d, cudaStream_t stream);
+/// Labels of the rows in the list, whose operands lie side by side; rows that are not proven go to `undecided`.
+void launch_assign_bound_columns(const AssignBoundColumns& arguments, cudaStream_t stream);
+/// Copies the fragments of the rows in the list to the front of `to`, so that warpgroups find their 64 rows side by side.
+/// The last work tile is padded with the list's last row.
+void gather_rows(const uint4* from, const RowList& list, uint4* to, int steps, int grid, cudaStream_t stream);
 
-/// As quantize_centroids_sm90_kernel.
-template <class T, int columns>
-__global__ void bound_column_centroids_kernel(const T* c, Frame<T> view, unsigned char* tiles, const int* length, int k,
-                                              int64_t padded, int steps, int d) {
-  const int64_t j = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
-  if (j >= padded || (length && *length == 0)) return;  // a whole warp at a time
-  unsigned char* const tile = tiles + j / columns * MainloopSm90<columns, NoFacts>::tile_bytes(steps);
-  const auto place = [&](int word) -> __half2& {
-    return reinterpret_cast<__half2*>(tile)[b_smem_offset<columns>(int(j % columns), word)];
-  };
-  double square = 0;
-  for (int f = threadIdx.x % 32; j < k && f < d; f += 32) square += view(c, j, f, d) * view(c, j, f, d);
-  const double whole = scalbn(sqrt(warp_sum(square)), short_exponent(d));
-  const bool near = j < k && whole < far_length;
-  bound_column_row(
-      place, steps * mma_depth / 2, d, short_exponent(d), [&](int f) { return near ? view(c, j, f, d) : 0.0; },
-      [&](WideLengths z) {
-        if (j >= k) return columns_of_padding();
-        if (!near) z.whole = far_length;
-        return columns_of_centroid(z, accumulation(steps * mma_depth));
-      });
-}
+// ---- host side
 
-#ifdef __CUDACC__
-/// The bound is within the product.
-struct FoldedBounds {
-  using Facts = NoFacts;
-  int d;
-  float accumulation;
-  /// As SeparateBounds::lower.
-  template <class Tile>
-  __device__ float lower(float upper, const uint4* x, const unsigned char* c, int64_t row, int j, int steps) const {
-    const auto* const point = reinterpret_cast<const __half*>(x);
-    const auto* const centroid = reinterpret_cast<const __half*>(c + j / Tile::width * Tile::tile_bytes(steps));
-    WideColumns y, z;
-    for (int e = 0; e < wide_columns; ++e) {
-      const int word = (d + e) / 2, half = (d + e) % 2;
-      y.of[e] = point[a_fragment_offset(row, word, steps) * 2 + half];
-      z.of[e] = centroid[b_smem_offset<Tile::width>(j % Tile::width, word) * 2 + half];
-    }
-    return lower_of_columns(upper, y, z, accumulation);
-  }
-};
-#endif
-
-// ---- the host's side
-
-struct FoldedFacts {
-  using Facts = NoFacts;
-  static constexpr int more_features = wide_columns;
+/// Operands whose bounds are columns of the rows.
+struct EpilogueBoundColumns {
+  static constexpr bool separate = false;
   template <class T, class W>
-  static void quantize_points(Run<T, W>& s, const T* points, const Frame<T>& view, const WarpgroupData& rows, int count,
-                              int64_t padded) {
-    launch(bound_column_points_kernel<T>, blocks(padded * 32, 256), 256, 0, s.stream, points, view, rows.x, count,
-           padded, rows.plan.steps, s.d);
+  static void prepare(Run<T, W>& s) {
+    s.ws.undecided = {allocate_candidates(s, s.n), s.template device<int>(s.n), s.ws.refinement.undecided_pairs};
   }
-  template <int columns, class T, class W>
-  static void quantize_centroids(Run<T, W>& s, const Frame<T>& view, const WarpgroupData& rows, const int* length) {
-    const int64_t padded = MainloopSm90<columns, NoFacts>::padded_columns(s.k);
-    launch(bound_column_centroids_kernel<T, columns>, blocks(padded * 32, 256), 256, 0, s.stream, s.c, view, rows.c,
-           length, s.k, padded, rows.plan.steps, s.d);
+  static OperandShape shape(int k, int d) {
+    const MainloopPlan plan = plan_mainloop(k, d + wide_columns);
+    return {plan.columns, plan.steps};
+  }
+  static size_t tile_bytes(const OperandShape& shape) {
+    return size_t(shape.steps) * (shape.columns == 128 ? step_bytes<128> : step_bytes<168>);
+  }
+  template <class T>
+  static void quantize_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
+                              int64_t padded, int d, cudaStream_t stream) {
+    quantize_bound_column_points<T>(points, frame, rows, count, padded, d, stream);
+  }
+  template <class T>
+  static void quantize_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length, int k,
+                                 int d, cudaStream_t stream) {
+    quantize_bound_column_centroids<T>(c, frame, rows, length, k, d, stream);
   }
 };
 
-/// As EpilogueTop2, which keeps and decides the rows that are not proven.
-struct EpilogueBoundColumns : FoldedFacts, CandidateLists {
-#ifdef __CUDACC__
-  template <int columns, int k_block, bool streamed, bool listed>
-  static constexpr auto kernel = assign_top2_kernel<FoldedBounds, columns, k_block, streamed, listed>;
-  template <class T>
-  static FoldedBounds bounds(const State<T>& s, const WarpgroupData& rows) {
-    return {s.d, float(accumulation(rows.plan.steps * mma_depth) * (1 + 0x1p-20))};
-  }
-#endif
+/// Labels of the rows in the list, whose operands are `rows`, and of those that refine_counters counts already.
+template <class T, class W>
+void multiply_sm90(Run<T, W>& s, const WarpgroupData& rows, const RowList& list, RefineCounters* refine_counters) {
+  quantize_centroids_sm90<EpilogueBoundColumns>(s, list.length);
+  const CandidateRows& undecided = s.ws.undecided;
+  const int multiprocessors = s.device_info.multiprocessors;
+  launch_assign_bound_columns({rows, list, s.label, undecided, refine_counters, s.n, s.k, s.d, multiprocessors},
+                              s.stream);
+  launch(compare_kernel<T, StoreLabel>, std::min(blocks(s.n, 8), 8 * multiprocessors), 256, 0, s.stream,
+         s.ws.rows.points, s.c, undecided.candidates, undecided.rows, &refine_counters->candidate_rows,
+         StoreLabel{s.label}, s.d);
+  refine(s, refine_counters);
+}
+
+/// Labels of all rows.
+template <class T, class W>
+void assign_bound_columns(Run<T, W>& s) {
+  multiply_sm90(s, s.ws.warpgroup.rows, {}, next_refine_counters(s));
+}
+
+// ---- some of the rows; v27_projection_filter introduces these
+
+struct Gathered {
+  WarpgroupData rows;
 };
+
+/// `listed`: memory for a list of up to n rows.
+template <class T, class W>
+void prepare_gathered(Run<T, W>& s, bool listed) {
+  auto& gathered = s.ws.gathered;
+  gathered.rows = s.ws.warpgroup.rows;
+  if (listed)
+    gathered.rows.x =
+        s.template device<uint4>(size_t(padded_points(s.n)) * gathered.rows.shape.steps * mma_depth / 8);
+}
+
+/// Labels of the rows list[0 .. *length), and of those that refine_counters counts already.
+template <class T, class W>
+void assign_gathered(Run<T, W>& s, const int* list, const int* length, RefineCounters* refine_counters) {
+  const auto& from = s.ws.warpgroup.rows;
+  const auto& gathered = s.ws.gathered;
+  gather_rows(from.x, {list, length}, gathered.rows.x, from.shape.steps, 8 * s.device_info.multiprocessors, s.stream);
+  multiply_sm90(s, gathered.rows, {list, length}, refine_counters);
+}
+
+/// Labels of all rows.
+template <class T, class W>
+void assign_all(Run<T, W>& s) {
+  assign_bound_columns(s);
+}
 
 }  // namespace ladder

@@ -1,42 +1,45 @@
-// What one product of halves says for certain about a distance. docs/certificate.md has the proofs, by these names.
+// Rigorous bounds of a distance from one product of halves. docs/certificate.md has the proofs, by these names.
 //
-// Distances |x - c|^2 are compared by scores: with any centre m and unit s (a power of two), y = s (x - m) and
-// z = s (c - m), the nearest centroid is the one with the greatest score y.z - |z|^2 / 2. From a product of halves,
-// upper_bound() gives a number that is not below the score, lower_bound() one that is not above it. A centroid whose
-// upper bound lies under another's lower bound is not the nearest, whatever the roundings. v19_refine introduces it.
+// Distances |x - c|^2 are compared by scores: with a centre m and a unit s (a power of two), y = s (x - m) and
+// z = s (c - m), the nearest centroid is the one with the largest score y.z - |z|^2 / 2. From a product of halves,
+// upper_bound() computes a number that is not below the score and lower_bound() one that is not above it. A centroid
+// whose upper bound is below another centroid's lower bound is not the nearest, whatever the roundings.
+// v18_certified introduces it.
 #pragma once
+#include <bit>
+
 #include "../gemm/fp16_rows.cuh"
 
 namespace ladder {
 
-// ---- what is assumed of a tensor core, and tried on the one at hand (probe.cuh)
+// ---- what is assumed of a tensor core; accumulator_probe.cuh tests it on the device at hand
 
-/// One mma differs from C + sum a_k b_k by at most so many units of 2^-23 (|C| + sum |a_k|' |b_k|'), where |x|' is the
-/// nominal size of a half, max(|x|, least_nominal): two steps, each of which cuts nine addends and their sum.
+/// One mma differs from C + sum a_k b_k by at most this many units of 2^-23 (|C| + sum |a_k|' |b_k|'), where |x|' is the
+/// nominal size of a half, max(|x|, min_nominal): two steps, each of which truncates nine addends and their sum.
 constexpr double cut_units = 20;
-constexpr int most_features = 1 << 16;  // so that all steps' cuts together stay below a hundredth
+constexpr int most_features = 1 << 16;  // so that the truncations of all steps together stay below a hundredth
 
-/// By how much, relative to |yh|' |zh|', a product over d features may be off: the assumption, step after step.
+/// Largest error of a product over d features, relative to |yh|' |zh|': the assumption, step after step.
 __host__ __device__ inline double accumulation(int d) {
   const double all = cut_units * 0x1p-23 * ((d + mma_depth - 1) / mma_depth);
   return all / (1 - all);
 }
 
-/// What |yh|' may exceed |yh| by, in the units of halves: each of a row's features, and each zero up to the next step
-/// of the product, may count for least_nominal more.
+/// Largest |yh|' - |yh|, in the units of halves: each feature of a row, and each zero that pads the last step of the
+/// product, may count for min_nominal more.
 __host__ __device__ inline double nominal_excess(int d) {
-  return least_nominal * sqrt(double((d + mma_depth - 1) / mma_depth * mma_depth));
+  return min_nominal * sqrt(double((d + mma_depth - 1) / mma_depth * mma_depth));
 }
 
 // ---- what is kept of a row, once
 
-/// How much a row's low half is taken to weigh: half of what the roundings of 11 bits can come to at most. A row that
-/// lost more gets a greater weight.
+/// Assumed size of a row's low half, relative to the row: half of the largest rounding error of 11 bits. A row that
+/// lost more gets a larger weight.
 constexpr double usual_loss = 0x1p-12;
-/// Neither a row's weight nor a centroid's slack is less: so their product is a float far above the smallest ones, and
-/// what underflow takes elsewhere is nothing beside it.
-constexpr double least_weight = 0x1p-50;
-/// More than what double arithmetic does to a length, relative.
+/// Lower limit of a row's weight and of a centroid's slack: their product is a float far above the smallest ones, so
+/// underflow elsewhere is negligible beside it.
+constexpr double min_weight = 0x1p-50;
+/// More than the rounding of double arithmetic changes a length, relative.
 constexpr double of_doubles = 0x1p-40;
 
 /// A point: y is about factor times its halves; |yh|' <= weight, |yl| <= usual_loss weight.
@@ -49,13 +52,13 @@ __host__ __device__ inline PointBound point_bound(const QuantizationError& row, 
   const double kept = (sqrt(row.kept) + nominal_excess(d)) * unit, whole = sqrt(row.whole) * unit;
   const double lost = sqrt(row.lost) * unit + of_doubles * whole;
   const double weight = kept > lost / usual_loss ? kept : lost / usual_loss;
-  return {float(unit), float((weight > least_weight ? weight : least_weight) * (1 + 0x1p-20))};
+  return {float(unit), float((weight > min_weight ? weight : min_weight) * (1 + 0x1p-20))};
 }
 
-/// A centroid: z is about factor times its halves. A factor of 0: too far for a float, or no centroid at all.
+/// A centroid: z is about factor times its halves. Factor 0: its length overflows a float, or it only pads a tile.
 struct alignas(16) CentroidBound {
   float factor;
-  float slack;   // weight x slack is more than all that makes a score uncertain
+  float slack;   // weight x slack is more than the total uncertainty of a score
   float square;  // less than |z|^2 / 2, by up to 2^-20 of it
   float unused;
 };
@@ -67,16 +70,16 @@ __host__ __device__ inline CentroidBound centroid_bound(const QuantizationError&
   const double unit = scalbn(1.0, -row.exponent);
   const double kept = (sqrt(row.kept) + nominal_excess(d)) * unit, whole = sqrt(row.whole) * unit;
   const double lost = sqrt(row.lost) * unit + of_doubles * whole;
-  if (!(whole < far_away)) return {0, float(least_weight), far_square, 0};
+  if (!(whole < far_away)) return {0, float(min_weight), far_square, 0};
   const double slack = usual_loss * whole + lost + (accumulation(d) + 0x1p-21) * kept;
-  return {float(unit), float((slack > least_weight ? slack : least_weight) * (1 + 0x1p-20)),
+  return {float(unit), float((slack > min_weight ? slack : min_weight) * (1 + 0x1p-20)),
           float(whole * whole / 2 * (1 - 0x1.8p-21)), 0};
 }
 
-/// What stands in the place of a centroid that does not exist: below all others, and a number.
-__host__ __device__ inline CentroidBound padding_centroid() { return {0, float(least_weight), 0x1p100f, 0}; }
+/// Pads the last tile: its upper bound is finite and below those of all centroids.
+__host__ __device__ inline CentroidBound padding_centroid() { return {0, float(min_weight), 0x1p100f, 0}; }
 
-// ---- what is said of a pair, by floats
+// ---- bounds of a pair, in float
 
 /// Not below the score of the pair whose halves' product is `product`.
 __host__ __device__ inline float upper_bound(float product, PointBound y, CentroidBound z) {
@@ -90,17 +93,17 @@ __host__ __device__ inline float lower_bound(float upper, PointBound y, Centroid
   return upper - fmaf(0x1p-23f, fabsf(upper), fmaf(0x1p-19f, z.square, width));
 }
 
-// ---- what is said of a row
+// ---- bounds of a row
 
-/// The greatest upper bounds of the centroids seen so far, and a lower bound of the greatest score. Whose upper bound
-/// is below `least` need not be shown to it.
+/// The three largest upper bounds of a row's centroids and the largest lower bound. A centroid whose upper bound is
+/// below `lower` need not be inserted.
 struct Top3 {
   static constexpr float none = -std::numeric_limits<float>::max();  // below every centroid's bound
-  float first = none, second = none, third = none;                   // the third stands for all others, too
+  float first = none, second = none, third = none;                   // no other centroid's bound is above the third
   int first_index = 0, second_index = 0;
-  float least = none;
+  float lower = none;
 
-  __host__ __device__ void see(float upper, int j) {
+  __host__ __device__ void insert(float upper, int j) {
     if (upper > first) {
       third = second;
       second = first, second_index = first_index;
@@ -112,17 +115,37 @@ struct Top3 {
       third = upper;
     }
   }
-  /// As if it had seen what the other one has.
-  __host__ __device__ void merge(const Top3& other) {
-    see(other.first, other.first_index);
-    see(other.second, other.second_index);
-    third = third > other.third ? third : other.third;
-    least = least > other.least ? least : other.least;
+  __host__ __device__ void merge(const Top3& rhs) {
+    insert(rhs.first, rhs.first_index);
+    insert(rhs.second, rhs.second_index);
+    third = third > rhs.third ? third : rhs.third;
+    lower = lower > rhs.lower ? lower : rhs.lower;
   }
-  /// Is the first the nearest, with no other as near?
-  __host__ __device__ bool proven() const { return second < least; }
-  /// Is it the first or the second?
-  __host__ __device__ bool pair() const { return third < least; }
+  /// The first is the nearest centroid, and no other is as near.
+  __host__ __device__ bool proven() const { return second < lower; }
+  /// The nearest centroid is the first or the second.
+  __host__ __device__ bool pair() const { return third < lower; }
 };
+
+// ---- one unit for the halves of all rows, in which no point is longer than 4096: bound_columns.cuh and
+// pruning/projection_bound.cuh put terms of their bounds into columns of the rows, which needs a common unit
+
+constexpr int longest = 12;                   // the exponent of the largest length of a point
+constexpr double far_length = 4 * 0x1p12;     // centroids from this length on get no coordinates
+constexpr double far_score = -3.75 * 0x1p24;  // theirs is below -4 * 2^24
+
+/// The exponent of the unit of a row of d features, beside that of the frame: coordinates below 1 make lengths below
+/// sqrt(d).
+__host__ __device__ inline int short_exponent(int d) {
+  const int bits = std::bit_width(unsigned(d) - 1);
+  return longest - (bits + 1) / 2;  // 4^((bits + 1) / 2) >= d
+}
+
+/// The smallest half that is not below `value`.
+__host__ __device__ inline __half half_up(double value) {
+  const __half near = __double2half(value);
+  const int next = value < 0 ? -1 : 1;  // of the bits: a sign, and behind it a size
+  return double(__half2float(near)) < value ? __ushort_as_half((unsigned short)(__half_as_ushort(near) + next)) : near;
+}
 
 }  // namespace ladder

@@ -1,5 +1,5 @@
-// Squared distances as sums of two doubles, some 100 bits, and which of them is less: what decides where doubles, or
-// bounds, cannot. v19_refine introduces it.
+// Double-double arithmetic, some 100 bits: squared distances, and which of two is smaller, where double or bounds cannot
+// tell. v19_refine introduces it; the probe of the tensor cores in v18_certified adds up with it.
 // Source: Dekker, "A floating-point technique for extending the available precision", 1971; Hida, Li, Bailey, "Library
 // for double-double arithmetic", 2000.
 #pragma once
@@ -11,7 +11,7 @@ struct DoubleDouble {
   double high = 0, low = 0;
 };
 
-// The _rn intrinsics are never fused, which would spoil what the next lines take to be rounded.
+// The _rn intrinsics are never fused into multiply-adds: the error terms below rely on each rounding.
 __device__ inline DoubleDouble two_sum(double a, double b) {
   const double sum = __dadd_rn(a, b), part = __dsub_rn(sum, a);
   return {sum, __dadd_rn(__dsub_rn(a, __dsub_rn(sum, part)), __dsub_rn(b, part))};
@@ -26,7 +26,7 @@ __device__ inline DoubleDouble square(DoubleDouble a) {
   return two_sum(product, __fma_rn(a.high, a.high, -product) + 2 * a.high * a.low);
 }
 
-/// Of the features first, first + step, ...; x and c have d.
+/// The squared distance over the features first, first + step, ... below d.
 template <class T>
 __device__ DoubleDouble exact_distance(const T* x, const T* c, int d, int first, int step) {
   DoubleDouble sum;
@@ -42,7 +42,7 @@ __device__ inline DoubleDouble exact_warp_sum(DoubleDouble sum) {
   return sum;
 }
 
-/// A centroid and its distance. Distances that agree to 95 bits are taken to be equal: then the lower index is nearer.
+/// A centroid and its distance. Distances that agree to 95 bits count as equal: then the lower index is nearer.
 struct Exact {
   DoubleDouble distance{std::numeric_limits<double>::infinity(), 0};
   int centroid = std::numeric_limits<int>::max();
@@ -50,9 +50,9 @@ struct Exact {
 
 __device__ inline bool nearer(const Exact& a, const Exact& b) {
   if (b.centroid == std::numeric_limits<int>::max()) return true;
-  const DoubleDouble less = add(b.distance, {-a.distance.high, -a.distance.low});  // what a gains on b
+  const DoubleDouble difference = add(b.distance, {-a.distance.high, -a.distance.low});
   const double equal = 0x1p-95 * max(a.distance.high, b.distance.high);
-  return less.high > equal || (less.high >= -equal && a.centroid < b.centroid);
+  return difference.high > equal || (difference.high >= -equal && a.centroid < b.centroid);
 }
 
 }  // namespace ladder

@@ -1,9 +1,9 @@
 // The tensor cores' product of a warp: D = A B + C, A 16 x 16 and B 16 x 8 halves, C and D 16 x 8 floats. On a GPU it
-// is one instruction (mma.sync.m16n8k16, compute capability 8.0 and up); on the CPU device it is C++ that is as inexact
-// as certificate.cuh assumes a tensor core to be at worst. v17_tensor_split introduces it; v19_refine keeps it.
+// is one instruction (mma.sync.m16n8k16, compute capability 8.0 and up); on the CPU device it is C++ with the largest
+// error that certified/error_bound.cuh assumes of a tensor core. v17_tensor_split introduces it.
 //
-// Who holds what. Lane l of the warp has g = l / 4 and q = l % 4. A register holds two neighbouring halves, the one
-// with the lower index in its lower bits; r is a row, k the inner index, n a column:
+// Fragments: lane l of the warp has g = l / 4 and q = l % 4. A register holds two neighbouring halves, the one with the
+// lower index in its lower bits; r is a row, k the inner index, n a column:
 //   A: r[0] = (r g,     k 2q and 2q + 1),  r[1] = (r g + 8, the same k),
 //      r[2] = (r g,     k 2q + 8 and + 9), r[3] = (r g + 8, the same k)
 //   B: r[0] = (k 2q and 2q + 1, n g),      r[1] = (k 2q + 8 and + 9, n g)
@@ -20,12 +20,12 @@ namespace ladder {
 
 constexpr int mma_rows = 16, mma_columns = 8, mma_depth = 16;
 
-/// The least size that the exponent of a half tells. Smaller halves, and zeros, have the same exponent: a tensor core
-/// that lines up products by their operands' exponents takes each of these to be so large.
-constexpr float least_nominal = 0x1p-14f;
+/// The smallest size that the exponent of a half can express. Smaller halves, and zeros, have the same exponent: a
+/// tensor core that aligns products by their operands' exponents aligns them as if they were this large.
+constexpr float min_nominal = 0x1p-14f;
 __host__ __device__ inline float nominal(float half) {
   const float size = fabsf(half);
-  return size < least_nominal ? least_nominal : size;
+  return size < min_nominal ? min_nominal : size;
 }
 
 struct FragmentA {
@@ -37,11 +37,11 @@ struct FragmentB {
 
 #ifndef __CUDACC__
 
-/// The sum of a float and 8 products of halves as the certificate fears it: every addend is cut towards zero to a
-/// multiple of 2^-23 of the power of two that the largest one has reached, the sum of these is cut to 24 bits. Of a
-/// product that power of two is told by its operands' nominal sizes, whatever it comes to: `size` has their products.
-/// Tensor cores have been seen to cut so (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor
-/// cores", 2021), with none (V100) to two (A100 and later) bits more.
+/// The sum of a float and 8 products of halves, with the largest error that the certificate allows for: every addend is
+/// truncated to a multiple of 2^-23 of the power of two of the largest one, and their sum to 24 bits. The power of two of
+/// a product is that of its operands' nominal sizes; `size` has these products. Tensor cores truncate in this way, with
+/// none (V100) to two (A100 and later) bits more (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA
+/// tensor cores", 2021).
 inline float cut_sum(float c, const float* product, const float* size) {
   // Products of halves are floats without a rounding. As whole numbers, the bits of magnitudes are in their order.
   uint32_t most = std::bit_cast<uint32_t>(c) & 0x7fffffffu;
@@ -68,7 +68,8 @@ inline void widen(uint32_t pair, float* out) {
 
 #endif
 
-/// d += A B. All lanes of a warp call it, in a block of one dimension.
+/// d += A B. Called by all lanes of a warp, in a block of one dimension. library: nvcuda::wmma hides the fragment
+/// layout, CuTe has it (SM80_16x8x16_F32F16F16F32_TN); own because the epilogues index fragments.
 __device__ inline void mma(float (&d)[4], const FragmentA& a, const FragmentB& b) {
 #ifdef __CUDACC__
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
@@ -84,7 +85,7 @@ __device__ inline void mma(float (&d)[4], const FragmentA& a, const FragmentB& b
   Lane* const warp = lanes[threadIdx.x / 32];
   const int lane = threadIdx.x % 32, g = lane / 4, q = lane % 4;
   warp[lane] = {a, b};
-  __syncwarp();  // every lane's fragments are there
+  __syncwarp();  // all lanes' fragments are stored
   float row[2][mma_depth], column[2][mma_depth];
   for (int k = 0; k < 4; ++k) {
     const FragmentA& from = warp[4 * g + k].a;
@@ -93,7 +94,7 @@ __device__ inline void mma(float (&d)[4], const FragmentA& a, const FragmentB& b
       for (int e = 0; e < 2; ++e) widen(warp[4 * (2 * q + n) + k].b.r[e], &column[n][e * 8 + 2 * k]);
     }
   }
-  __syncwarp();  // nobody reads them any more: the next product may bring its own
+  __syncwarp();  // all have read them: the next product may overwrite them
   for (int e = 0; e < 4; ++e) {
     float product[mma_depth], size[mma_depth];
     for (int k = 0; k < mma_depth; ++k) {
@@ -107,19 +108,20 @@ __device__ inline void mma(float (&d)[4], const FragmentA& a, const FragmentB& b
 
 // ---- tiles of halves in shared memory
 
-constexpr int tile_depth = 32;               // halves of a row that a tile holds
+constexpr int tile_depth = 32;               // halves of a row in a tile
 constexpr int tile_chunks = tile_depth / 8;  // 16 bytes each
 constexpr int tile_words = tile_depth / 2;   // 32 bits each, of a row
 
-/// Where in a tile the 16 bytes `chunk` of `row` are, in words. The chunks of a row change places with its number, so
-/// that equal chunks of 8 rows, which a fragment reads at once, lie in different banks.
+/// The place in a tile of the 16 bytes `chunk` of `row`, in words. Swizzled: the chunks of a row are permuted by an XOR
+/// with its index, so that equal chunks of 8 rows, which ldmatrix reads at once, lie in different banks.
 __device__ inline int smem_offset(int row, int chunk) {
   return (row * tile_chunks + (chunk ^ (row / 2 % tile_chunks))) * 4;
 }
 
 #ifdef __CUDACC__
-/// Four matrices of 8 x 8 halves: each lane gives the place of a row of one of them (lanes 8 m .. 8 m + 7: of matrix
-/// m), and gets two neighbours of row l / 4 of each.
+/// Four matrices of 8 x 8 halves: each lane passes the address of a row of one of them (lanes 8 m .. 8 m + 7: of matrix
+/// m), and receives two neighbouring halves of row l / 4 of each. library: CuTe has it (SM75_U32x4_LDSM_N); own because
+/// CUTLASS is no dependency.
 __device__ inline void load_matrices(uint32_t (&r)[4], const uint32_t* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

@@ -41,7 +41,7 @@ struct NarrowMainloopSm90 {
 
 #ifdef __CUDACC__
   using Ring = TmaPipeline<slots, tile_bytes, readers / 32>;
-  static constexpr uint64_t next_part = behind(part_columns * 16);  // what is behind a part's first 8 features
+  static constexpr uint64_t next_part = descriptor_offset(part_columns * 16);  // what is behind a part's first 8 features
   using Products = float[part_columns / 2];  // accumulator_row() and accumulator_column() say of what
   /// Threads have so many registers at launch, 65 536 shared out and rounded down to eights: they are moved from those
   /// that only copy to those that multiply.
@@ -59,7 +59,7 @@ struct NarrowMainloopSm90 {
                                   const unsigned char* __restrict__ c, int n, int k, const Point& point,
                                   const Begin& begin, const Look& look, const End& end) {
     const Ring ring(dynamic_shared<unsigned char>());
-    ring.begin();
+    ring.init();
     // Both blocks of a cluster go along with all of its bundles, for each fetches half of what the other reads.
     const int work_tiles = (n + cluster_rows - 1) / cluster_rows, clusters = gridDim.x / cluster_size;
     const int first_work_tile = blockIdx.x / cluster_size, tiles = (k + columns - 1) / columns;
@@ -68,7 +68,7 @@ struct NarrowMainloopSm90 {
       warpgroup_reg_dealloc<copying_registers>();
       if (threadIdx.x == readers) {
         for (int work_tile = first_work_tile; work_tile < work_tiles; work_tile += clusters) {
-          for (int tile = 0; tile < tiles; ++tile) ring.fill(at, c + int64_t(tile) * tile_bytes, tile_bytes);
+          for (int tile = 0; tile < tiles; ++tile) ring.produce(at, c + int64_t(tile) * tile_bytes, tile_bytes);
         }
       }
     } else {
@@ -90,7 +90,7 @@ struct NarrowMainloopSm90 {
         }
         begin(first);
         for (int tile = 0; tile < tiles; ++tile) {
-          ring.wait_for(at);
+          ring.consumer_wait(at);
           const uint64_t b = descriptor<columns>(ring.slot(at));
           Products product[parts];
           warpgroup_arrive();
@@ -98,14 +98,14 @@ struct NarrowMainloopSm90 {
           for (int p = 0; p < parts; ++p) {
 #pragma unroll
             for (int s = 0; s < steps; ++s)
-              wgmma<part_columns>(product[p], a[s], b + s * behind(step_bytes<columns>) + p * next_part, s > 0);
+              wgmma<part_columns>(product[p], a[s], b + s * descriptor_offset(step_bytes<columns>) + p * next_part, s > 0);
             warpgroup_commit();
           }
 #pragma unroll
           for (int p = 0; p < parts; ++p) {
             p == 0 ? warpgroup_wait_for<parts - 1>(product[p]) : warpgroup_wait_for(product[p]);
             if (p == parts - 1) {
-              ring.release(at.slot);
+              ring.consumer_release(at.slot);
               at.advance(slots);
             }
             look(tile * columns + p * part_columns, product[p]);
@@ -114,7 +114,7 @@ struct NarrowMainloopSm90 {
         end(first);
       }
     }
-    ring.end();
+    ring.finish();
   }
 #endif
 };

@@ -1,143 +1,150 @@
-// A ring of slots in shared memory that one thread keeps full by bulk copies (cp.async.bulk, compute capability 9.0 and
-// up), while others read the slots in the same order. Two blocks, a cluster, read the same: each fetches half of every
-// slot and the copy engine writes it to both (multicast), so it leaves the L2 cache once for two. v23_multicast
-// introduces it.
+// A ring of slots in shared memory between one producer thread, which fills them by bulk copies (cp.async.bulk, compute
+// capability 9.0 and up), and consumer warps, which read them in the same order. CUTLASS calls it PipelineTmaAsync.
+// v21_tma_ring introduces it, for one block; v23_multicast uses it for a cluster.
 //
-// Each slot has two barriers (mbarrier), in each block. `full`: this block's producer arrives and says how many bytes
-// come, from both blocks; the copies count them off. `empty`: of both blocks, each warp that reads the slot arrives
-// when it has; the producer of either block waits for that, for it writes to both. A barrier's phases end one after
-// another; who waits says by one bit, which one it waits for to end: PipelineState. Source: PTX ISA, sections
-// "mbarrier", "cp.async.bulk", "mapa", "barrier.cluster".
+// Each slot has two mbarriers. `full`: the producer arrives with the number of bytes to come, and the copy engine counts
+// them off. `empty`: each consumer warp arrives when it has read the slot.
+//
+//                 slot 0        slot 1        slot 2        slot 3
+//   producer    wait empty -> announce bytes on full -> start the copy into the slot
+//                  [C]           [.]           [F]           [F]          C: copy under way    F: full    .: empty
+//   consumer 0                           reads 2: wait full -> multiply -> arrive on empty
+//   consumer 1                                          reads 3: one slot ahead; slot 2 is empty when both have arrived
+//
+// A thread waits for a phase of a barrier to end, and names the phase by its parity: PipelineState.
+//
+// In a cluster of two blocks both read the same data. Each block's producer fetches half of every slot, and the copy
+// engine writes it to both blocks (multicast), so that it leaves the L2 cache once for two. `full` then counts the bytes
+// from both producers, and `empty` the consumers of both blocks, because a producer writes to both. Source: PTX ISA,
+// sections "mbarrier", "cp.async.bulk", "mapa", "barrier.cluster".
 #pragma once
 #include "../../../harness/contract/launch.cuh"
+#ifdef __CUDACC__
+#include <cuda/ptx>
+#endif
 
 namespace ladder {
 
-constexpr int cluster_size = 2;  // of a cluster
+constexpr int cluster_size = 2;  // blocks
 
-/// Which slot is next, and how often the ring has been gone round, modulo 2.
+/// The next slot, and the parity of the number of rounds through the ring.
 struct PipelineState {
   int slot = 0;
   uint32_t round = 0;
   __host__ __device__ constexpr void advance(int slots) {
     if (++slot == slots) slot = 0, round ^= 1;
   }
-  /// The phase of `full` whose end a reader waits for.
+  /// The phase of `full` whose end a consumer waits for.
   __host__ __device__ constexpr uint32_t filled() const { return round; }
-  /// The phase of `empty` whose end the producer waits for: in the first round none, which the phase before the first
-  /// stands for.
+  /// The phase of `empty` whose end the producer waits for. In the first round there is none: the parity is that of the
+  /// phase before the first, which counts as ended.
   __host__ __device__ constexpr uint32_t emptied() const { return round ^ 1; }
 };
 
 #ifdef __CUDACC__
 
-// ---- barriers; addresses are those of shared memory
-
-/// What waits longer for a barrier than so many ticks of 2^32 ns, 4.3 s, waits for ever: it ends the kernel with an
-/// error instead. 0: it waits for ever.
-constexpr uint32_t patience = 3;
+/// A wait for an mbarrier longer than this many ticks of 2^32 ns, 4.3 s, is a deadlock: the kernel then ends with an
+/// error. 0: no limit.
+constexpr uint32_t max_wait_ticks = 3;
 
 __device__ inline uint32_t shared_address(const void* p) { return uint32_t(__cvta_generic_to_shared(p)); }
 
-/// Has the phase of this parity ended? Looks for a while, which is up to the hardware.
-__device__ inline bool try_wait(uint32_t barrier, uint32_t parity) {
-  uint32_t ended;
-  asm volatile(
-      "{ .reg .pred ended; mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2; selp.u32 %0, 1, 0, ended; }"
-      : "=r"(ended)
-      : "r"(barrier), "r"(parity)
-      : "memory");
-  return ended != 0;
-}
-__device__ inline uint32_t ticks() {
-  uint32_t high;
-  asm volatile("mov.u32 %0, %%globaltimer_hi;" : "=r"(high));
-  return high;
-}
-/// Ends the kernel with an error, that of an access to an address that does not exist. A trap would be more to the
-/// point, but in a kernel that has one the compiler leaves setmaxnreg's registers unused.
+/// Ends the kernel with an error, that of a store to an invalid address. library: __trap(); own because a kernel with a
+/// trap does not use the registers that setmaxnreg gives it.
 __device__ inline void fail() { asm volatile("st.global.u32 [%0], %1;" ::"l"(uint64_t(0)), "r"(0) : "memory"); }
-__device__ inline void wait(uint32_t barrier, uint32_t parity) {
-  if (try_wait(barrier, parity)) return;
-  const uint32_t since = ticks();
-  while (!try_wait(barrier, parity)) {
-    if (patience > 0 && ticks() - since > patience) fail();
+
+__device__ inline void wait(uint64_t* barrier, uint32_t parity) {
+  if (cuda::ptx::mbarrier_try_wait_parity(barrier, parity)) return;
+  const uint32_t since = cuda::ptx::get_sreg_globaltimer_hi();
+  while (!cuda::ptx::mbarrier_try_wait_parity(barrier, parity)) {
+    if (max_wait_ticks > 0 && cuda::ptx::get_sreg_globaltimer_hi() - since > max_wait_ticks) fail();
   }
 }
 
-__device__ inline uint32_t cluster_rank() {
-  uint32_t rank;
-  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-/// Where in the cluster the same address of another block is.
-__device__ inline uint32_t address_in(uint32_t address, uint32_t rank) {
-  uint32_t mapped;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
-  return mapped;
-}
-/// All threads of both blocks: what was written before it is seen behind it.
-__device__ inline void synchronise_cluster() {
-  asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+/// Arrives at the same barrier of another block of the cluster. library: cuda::ptx::mbarrier_arrive; own because that one
+/// releases at cluster scope, and this one, like CUTLASS's, at block scope: consumers have only read.
+__device__ inline void arrive_remote(const uint64_t* barrier, uint32_t rank) {
+  asm volatile(
+      "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [remote]; }" ::
+          "r"(shared_address(barrier)),
+      "r"(rank)
+      : "memory");
 }
 
-/// `readers`: warps of a block that read each slot, and release it. slot_bytes is a multiple of 32.
-template <int slots, int slot_bytes, int readers>
+/// `readers`: consumer warps of a block, each of which reads every slot. `cluster`: blocks that read the same data, 1 or
+/// cluster_size. slot_bytes is a multiple of 16 x cluster.
+template <int slots, int slot_bytes, int readers, int cluster = cluster_size>
 struct TmaPipeline {
   static constexpr size_t bytes = size_t(slots) * (slot_bytes + 2 * sizeof(uint64_t));
 
-  uint32_t first, rank;
-  /// In `bytes` bytes of shared memory, a multiple of 16, the same in both blocks.
-  __device__ explicit TmaPipeline(const void* shared) : first(shared_address(shared)), rank(cluster_rank()) {}
+  unsigned char* const data;  // slots x slot_bytes
+  uint64_t* const full;       // slots
+  uint64_t* const empty;      // slots
+  const uint32_t rank;        // of this block in its cluster
+  /// In `bytes` bytes of shared memory, a multiple of 16, at the same address in all blocks of the cluster.
+  __device__ explicit TmaPipeline(void* shared)
+      : data(static_cast<unsigned char*>(shared)),
+        full(reinterpret_cast<uint64_t*>(data + slots * slot_bytes)),
+        empty(full + slots),
+        rank(cluster > 1 ? cuda::ptx::get_sreg_cluster_ctarank() : 0) {}
 
-  /// By all threads of the cluster, before anything else.
-  __device__ void begin() const {
+  /// First, by all threads of the cluster.
+  __device__ void init() const {
+    using namespace cuda::ptx;
     if (threadIdx.x == 0) {
       for (int slot = 0; slot < slots; ++slot) {
-        expect_arrivals(full(slot), 1);
-        expect_arrivals(empty(slot), cluster_size * readers);
+        mbarrier_init(&full[slot], 1);
+        mbarrier_init(&empty[slot], cluster * readers);
       }
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      fence_mbarrier_init(sem_release, scope_cluster);
     }
-    synchronise_cluster();  // nobody uses a barrier, of the other block either, that is not there yet
+    synchronise();  // no thread uses a barrier before it is initialised
   }
-  /// By all threads of the cluster, at the end: until then the other block writes here.
-  __device__ void end() const {
+  /// Last, by all threads of the cluster: until then other blocks write to this one's shared memory.
+  __device__ void finish() const {
     __syncwarp();
-    synchronise_cluster();
+    if constexpr (cluster > 1) synchronise();
   }
 
-  __device__ uint32_t slot(const PipelineState& at) const { return first + at.slot * slot_bytes; }
+  /// The shared address of the slot.
+  __device__ uint32_t slot(const PipelineState& state) const { return shared_address(data) + state.slot * slot_bytes; }
 
-  /// By one thread of each block, the same in both: `count` bytes, a multiple of 32, from global memory to both blocks'
-  /// slots; then `at` is the next place. Of them each block fetches half.
-  __device__ void fill(PipelineState& at, const unsigned char* from, int count) const {
-    const uint32_t half = uint32_t(count) / cluster_size;
-    wait(empty(at.slot), at.emptied());
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full(at.slot)), "r"(count) : "memory");
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], "
-        "%4;" ::"r"(slot(at) + rank * half),
-        "l"(from + rank * half), "r"(half), "r"(full(at.slot)), "h"((unsigned short)((1 << cluster_size) - 1))
-        : "memory");
-    at.advance(slots);
+  /// By one thread of each block, the same in all: starts the copy of `count` bytes, a multiple of 16 x cluster, from
+  /// global memory into the slot of each block, and advances `state`.
+  __device__ void produce(PipelineState& state, const unsigned char* from, int count) const {
+    using namespace cuda::ptx;
+    const uint32_t share = uint32_t(count) / cluster;  // that this block fetches
+    wait(&empty[state.slot], state.emptied());
+    mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, &full[state.slot], uint32_t(count));
+    unsigned char* const target = data + state.slot * slot_bytes + rank * share;
+    if constexpr (cluster > 1)
+      cp_async_bulk(space_cluster, space_global, target, from + rank * share, share, &full[state.slot],
+                    uint16_t((1 << cluster) - 1));
+    else
+      cp_async_bulk(space_cluster, space_global, target, from, share, &full[state.slot]);
+    state.advance(slots);
   }
 
-  /// By each thread that reads it: waits until the slot is full.
-  __device__ void wait_for(const PipelineState& at) const { wait(full(at.slot), at.filled()); }
-  /// By each reading warp, once, when its lanes have read the slot: tells the producers of both blocks.
-  __device__ void release(int slot) const {
+  /// By each thread that reads the slot: waits until it is full.
+  __device__ void consumer_wait(const PipelineState& state) const { wait(&full[state.slot], state.filled()); }
+  /// By each consumer warp, once, when all its lanes have read the slot: tells the producers of all blocks.
+  __device__ void consumer_release(int slot) const {
     const uint32_t lane = threadIdx.x % 32;
-    if (lane < cluster_size) {
-      asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address_in(empty(slot), lane)) : "memory");
+    if constexpr (cluster > 1) {
+      if (lane < cluster) arrive_remote(&empty[slot], lane);
+    } else {
+      if (lane == 0) cuda::ptx::mbarrier_arrive(&empty[slot]);
     }
   }
 
  private:
-  __device__ uint32_t full(int slot) const { return first + slots * slot_bytes + slot * 8; }
-  __device__ uint32_t empty(int slot) const { return full(slot) + slots * 8; }
-  __device__ static void expect_arrivals(uint32_t barrier, uint32_t count) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+  __device__ static void synchronise() {
+    if constexpr (cluster > 1) {
+      cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_release);
+      cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
+    } else {
+      __syncthreads();
+    }
   }
 };
 

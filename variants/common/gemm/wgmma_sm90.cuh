@@ -1,88 +1,96 @@
-// Hopper's product of a warpgroup, four warps: D = A B + D, A 64 x 16 halves in registers, B 16 x `columns` halves in
-// shared memory, D floats in registers (wgmma.mma_async.m64nNk16, compute capability 9.0 alone). It goes on while the
-// warps do something else. What is where is arithmetic, and is here for the host too; the instructions are for nvcc.
-// v23_multicast introduces it.
+// Hopper's asynchronous matrix product of a warpgroup, four warps: D = A B + D, A 64 x 16 halves in registers, B
+// 16 x `columns` halves in shared memory, D floats in registers (wgmma.mma_async.m64nNk16, compute capability 9.0 only).
+// The layouts are plain arithmetic, also for the host and its tests; the instructions are for nvcc.
+// v20_wgmma introduces it.
 //
-// A and D. Warp w of the group has rows 16 w .. 16 w + 15 and in them, of A, what it has for mma.m16n8k16 (FragmentA in
-// mma.cuh); element e of a thread's part of D is the one of accumulator_row() and accumulator_column().
-// B. Column n has its 16 halves in two times 16 bytes. Core matrices, 8 columns x 16 bytes, are 128 bytes in a row.
-// Here those of 8 features follow each other column after column, so that a tile of centroids is, for each 8 features,
-// one array of columns x 16 bytes: what a bulk copy brings without being told of rows. Nothing is swizzled: the tensor
-// core reads whole core matrices, 128 neighbouring bytes, from 32 different banks. Source: PTX ISA, section
+// A and D: warp w of the group holds rows 16 w .. 16 w + 15, of A the fragment of mma.m16n8k16 (FragmentA in
+// mma_sm80.cuh); element e of a thread's part of D is at accumulator_row() and accumulator_column().
+// B: the 16 halves of column n are two times 16 bytes. Core matrices, 8 columns x 16 bytes, are 128 contiguous bytes.
+// Here those of the same 8 features follow each other column after column, so that a tile of centroids is, for each 8
+// features, one array of columns x 16 bytes, which one bulk copy without a tensor map brings. No swizzle is needed: the
+// tensor core reads whole core matrices, 128 contiguous bytes in 32 different banks. Source: PTX ISA, section
 // "Asynchronous Warpgroup Level Matrix Instructions": "Register Fragments and Shared Memory Matrix Layouts" (figures of
 // A and D for .m64nNk16, core matrices), "Matrix Descriptor Format", "wgmma.mma_async", "wgmma.fence",
 // "wgmma.commit_group", "wgmma.wait_group".
 #pragma once
 #include "mma_sm80.cuh"
+#ifdef __CUDACC__
+#include <cuda/ptx>
+#endif
 
 namespace ladder {
 
 constexpr int warpgroup_threads = 128, warpgroup_rows = 64;
 
-// ---- what is where
+// ---- layouts
 
-/// Element e of a thread's part of D, columns / 2 of them.
+/// The row of element e of a thread's part of D, columns / 2 elements.
 __host__ __device__ constexpr int accumulator_row(int thread, int e) {
   return thread / 32 * 16 + thread % 32 / 4 + e / 2 % 2 * 8;
 }
 __host__ __device__ constexpr int accumulator_column(int thread, int e) { return e / 4 * 8 + thread % 4 * 2 + e % 2; }
 
-/// Points in global memory in the order in which a warpgroup's threads take them: for 64 rows, for each step of 16
-/// features, 128 times a FragmentA. Where the features 2 word and 2 word + 1 of a row are, in words.
+/// Points in global memory in the order of a warpgroup's fragments: for 64 rows, for each step of 16 features, 128 times
+/// a FragmentA, so that a warpgroup loads A by 16 coalesced bytes per thread. The place of the features 2 word and
+/// 2 word + 1 of a row, in words.
 __host__ __device__ constexpr int64_t a_fragment_offset(int64_t row, int word, int steps) {
   const int line = int(row % warpgroup_rows), warp = line / 16, g = line % 8, below = line % 16 / 8;
   const int step = word / 8, q = word % 4, right = word % 8 / 4;
   return (((row / warpgroup_rows * steps + step) * 4 + warp) * 32 + g * 4 + q) * 4 + right * 2 + below;
 }
 
-/// Where in a tile of centroids the features 2 word and 2 word + 1 of a column are, in words.
+/// The place of the features 2 word and 2 word + 1 of a column in a tile of centroids, in words.
 template <int columns>
 __host__ __device__ constexpr int b_smem_offset(int column, int word) {
   return (word / 4 * columns + column) * 4 + word % 4;
 }
 
 constexpr int core_bytes = 128;
-/// Of one step of 16 features.
+/// The bytes of B for one step of 16 features.
 template <int columns>
 constexpr int step_bytes = columns* mma_depth * 2;
 
-/// The matrix descriptor of a step's B that begins at this address of shared memory, a multiple of 16. All its numbers
-/// are in units of 16 bytes: bits 0-13 the address; 16-29 how far it is to the next core matrix in the direction of the
-/// features, 32-45 in that of the columns; 62-63 are 0: no swizzle.
+/// The matrix descriptor of a step's B at this shared address, a multiple of 16. In units of 16 bytes: bits 0-13 the
+/// address; 16-29 the offset to the next core matrix along the features, 32-45 along the columns; 62-63 are 0: no
+/// swizzle. library: cute::make_gmma_desc; own because CUTLASS is no dependency.
 template <int columns>
 __host__ __device__ constexpr uint64_t descriptor(uint32_t shared) {
   constexpr uint64_t next_features = columns * 16, next_columns = core_bytes;
   return uint64_t((shared & 0x3ffffu) >> 4) | next_features >> 4 << 16 | next_columns >> 4 << 32;
 }
-/// What to add to a descriptor for the B that lies so many bytes behind: addresses below 256 KB never carry.
-__host__ __device__ constexpr uint64_t behind(int bytes) { return uint64_t(bytes) >> 4; }
+/// The increment of a descriptor for a B that lies `bytes` further: addresses below 256 KB never carry.
+__host__ __device__ constexpr uint64_t descriptor_offset(int bytes) { return uint64_t(bytes) >> 4; }
+
+/// A pipeline stage holds two steps of B, 32 features.
+constexpr int stage_steps = 2, stage_depth = stage_steps * mma_depth;
 
 #ifdef __CUDACC__
-/// By each thread that has written shared memory as usual, before the barrier behind which tensor cores or bulk copies
-/// read it: these go another way to it.
-__device__ inline void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// By each thread that wrote shared memory with ordinary stores or cp.async, before the barrier after which wgmma or bulk
+/// copies access it: these use the async proxy, which does not see such writes without a fence.
+__device__ inline void fence_async_proxy() { cuda::ptx::fence_proxy_async(cuda::ptx::space_shared); }
 
-// ---- the instructions, each by all threads of a warpgroup together
+// ---- the instructions, each by all threads of a warpgroup together. library: cuda::ptx has no wgmma, CuTe has
+// (cute/arch/mma_sm90_gmma.hpp); own because CUTLASS is no dependency
 
-/// Before the first product, and before one whose registers something else has written.
+/// Before the first wgmma, and before one whose registers other instructions have written.
 __device__ inline void warpgroup_arrive() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-/// What was asked for since the last call is a group.
+/// The wgmma instructions since the last call become a group.
 __device__ inline void warpgroup_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Waits until all but the last `pending` groups have ended: they read neither A's registers nor B any more.
+/// Waits until at most the last `pending` groups are in flight: the others have read A's registers and B.
 template <int pending>
 __device__ void warpgroup_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
-/// The same for all groups but the last `pending`, none of which has to do with d: it can be read.
+/// The same, after which d can be read: the groups in flight must not write it.
 template <int pending = 0, int count>
 __device__ void warpgroup_wait_for(float (&d)[count]) {
   warpgroup_wait<pending>();
-  // The compiler does not know that a product ends here: it must not read d before.
+  // A compiler barrier: d must not be read before the wait.
 #pragma unroll
   for (int e = 0; e < count; ++e) asm volatile("" : "+f"(d[e])::"memory");
 }
 
-/// Begins d = A B + (more ? d : 0). Until it has ended, nobody touches d, A's registers or B.
+/// Starts d = A B + (more ? d : 0). Until it has ended, d, A's registers and B must not be accessed.
 template <int columns>
 __device__ void wgmma(float (&d)[columns / 2], const FragmentA& a, uint64_t b, bool more) {
   static_assert(columns == 64 || columns == 128 || columns == 168);
@@ -142,29 +150,31 @@ __device__ void wgmma(float (&d)[columns / 2], const FragmentA& a, uint64_t b, b
   // clang-format on
 }
 
-/// Two warpgroups take turns on the tensor cores: while one multiplies, the other looks at what it has. Both ask for
-/// as many turns. By named barriers, 1 and 2: one group waits there for the other to arrive.
+/// Ping-pong: two warpgroups take turns on the tensor cores, so that one multiplies during the other's epilogue. Both
+/// take the same number of turns. Named barriers 1 and 2: a group waits at its barrier until the other arrives there.
+/// library: cutlass::OrderedSequenceBarrier; own because CUTLASS is no dependency.
 struct OrderedBarrier {
   int group;  ///< 0 or 1: 0 goes first
-  __device__ explicit OrderedBarrier(int own) : group(own) {
+  __device__ explicit OrderedBarrier(int index) : group(index) {
     if (group == 1) pass();
   }
   /// Waits for this group's turn.
   __device__ void take() const {
     asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(2 * warpgroup_threads) : "memory");
   }
-  /// The other one's turn.
+  /// Ends it: the other group's turn.
   __device__ void pass() const {
     asm volatile("bar.arrive %0, %1;" ::"r"(2 - group), "n"(2 * warpgroup_threads) : "memory");
   }
   /// After the last turn: group 1 has passed once more than group 0 has taken.
-  __device__ void end() const {
+  __device__ void finish() const {
     if (group == 0) take();
   }
 };
 
-/// How many registers each thread of this warpgroup has from here on: what one gives back, another takes, which waits
-/// until it is there. A kernel that uses it says in its launch bounds how many threads there are.
+/// Registers per thread of this warpgroup from here on: alloc waits until dealloc of another warpgroup has freed enough.
+/// The kernel's launch bounds must name its block size. library: cuda::ptx::setmaxnreg of newer CCCL; own because the
+/// toolkit's CCCL does not have it.
 template <int count>
 __device__ void warpgroup_reg_alloc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
@@ -174,5 +184,15 @@ __device__ void warpgroup_reg_dealloc() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 #endif
+
+/// The reason why this device cannot run such a kernel; empty where it can.
+inline std::string refuse_warpgroups(const Device& device) {
+  const std::string what = "its products are those of warpgroups (wgmma), which a GPU of compute capability 9.0 has: ";
+  if (device.kind != DeviceKind::cuda) return what + "the CPU device has none of Hopper's instructions";
+  if (device.compute_capability != 90)
+    return what + "this one has " + std::to_string(device.compute_capability / 10) + "." +
+           std::to_string(device.compute_capability % 10);
+  return "";
+}
 
 }  // namespace ladder

@@ -7,7 +7,7 @@
 #pragma once
 #include <array>
 
-#include "../certified/frame.cuh"
+#include "../certified/quantize.cuh"
 #include "../pruning/pca.cuh"
 #include "../update/incremental.cuh"
 
@@ -72,7 +72,7 @@ struct ChunkedUpload {
 template <class T, class W>
 void prepare_chunks(Run<T, W>& s, bool directed) {
   auto& own = s.ws.chunks;
-  own.sampled_rows = std::min(s.n, directed ? sample_rows : exact_distances);
+  own.sampled_rows = std::min(s.n, directed ? sample_rows : frame_points);
   own.sample = s.template device<T>(size_t(own.sampled_rows) * s.d);
   own.top = s.template device<int>(1);
   own.arrived = s.template pinned<UploadResult>(1);
@@ -123,7 +123,7 @@ void upload_chunks(Run<T, W>& s, const Frame<T>& view, int pieces, const Prepare
   clear_max_exponent(s, own.top);
   clear_range(s);
   own.sample_rows.await(s.stream);
-  look(s, own.sample, view, own.sampled_rows, s.d);
+  fit_frame(s, own.sample, view, own.sampled_rows, s.d);
   launch(add_headroom_kernel, 1, 1, 0, s.stream, view.top, headroom_exponents);
   const auto fetch_top = [&](int* to, const int* top) {
     check(cudaMemcpyAsync(to, top, sizeof *to, cudaMemcpyDeviceToHost, s.stream), "downloading an exponent");

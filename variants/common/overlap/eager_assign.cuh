@@ -29,7 +29,7 @@ static __global__ void reuse_eager_kernel(EagerAssignment ahead, int32_t* label,
   const RefineCounters& doubted = ahead.refine_counters[i];
   const FilterCounters& candidate_rows = ahead.counters[i];
   atomicAdd(&refine_counters->pairs, doubted.pairs), atomicAdd(&refine_counters->brute_force, doubted.brute_force);
-  atomicAdd(&refine_counters->few, doubted.few);
+  atomicAdd(&refine_counters->candidate_rows, doubted.candidate_rows);
   atomicAdd(&contest->candidate_rows, candidate_rows.candidate_rows),
       atomicAdd(&contest->candidates, candidate_rows.candidates);
   atomicAdd(&contest->left, candidate_rows.left), atomicAdd(&contest->listed, candidate_rows.listed);

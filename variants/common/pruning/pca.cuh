@@ -7,7 +7,7 @@
 // Source: H. Rutishauser, "Simultaneous iteration method for symmetric matrices", 1970; N. Halko, P. G. Martinsson and
 // J. A. Tropp, "Finding structure with randomness", 2011.
 #pragma once
-#include "../certified/frame.cuh"
+#include "../certified/quantize.cuh"
 
 namespace ladder {
 

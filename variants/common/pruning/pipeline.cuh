@@ -3,7 +3,7 @@
 // v28_distance_bounds introduces it.
 #pragma once
 #include "../certified/assign_sm80.cuh"
-#include "../certified/gathered_rows.cuh"
+#include "../certified/bound_columns.cuh"
 #include "filter.cuh"
 #include "filter_sm90.cuh"
 
@@ -41,13 +41,11 @@ void prepare_all_features(Run<T, W>& s) {
 template <class T, class W>
 void upload_all_features(Run<T, W>& s) {
   quantize_points_sm90<EpilogueBoundColumns>(s);
-  upload_gathered(s);
 }
 /// The same of some of the rows, where the view is chosen.
 template <class T, class W>
 void upload_all_features(Run<T, W>& s, const RowRange& range) {
   quantize_rows_sm90<EpilogueBoundColumns>(s, range);
-  if (range.first == 0) upload_gathered(s);
 }
 /// `part` is of these rows alone: what it needs of what was uploaded.
 template <class T, class W>

@@ -12,7 +12,6 @@
 // sign the answer. It changes from one iteration to the next, and a guess does without: so a point's row has zeros
 // there, and thresholds are kept beside the rows, to take the place of the zeros where they are asked for.
 #pragma once
-#include "../certified/common_scale.cuh"
 #include "../certified/error_bound.cuh"
 #include "dirty_clusters.cuh"
 #include "pca.cuh"

@@ -1,0 +1,93 @@
+// Rows as the certified products read them: subtract a centre, scale by a power of two, round to halves. Distances do
+// not change; around the mean of the points coordinates are smallest, and so is the rounding error.
+// v18_certified introduces it.
+#pragma once
+#include "../lloyd/phases.cuh"
+#include "error_bound.cuh"
+
+namespace ladder {
+
+/// Centre and power-of-two scale of a coordinate frame in which all points have coordinates below 1.
+template <class T>
+struct Frame {
+  T* centre = nullptr;  // d
+  int* top = nullptr;   // the exponent of the largest coordinate, relative to the centre
+
+  /// The exponent of the scale. Points that all equal the centre have an exponent far below -1000.
+  __device__ int exponent() const { return -1 - max(*top, -1000); }
+  /// A coordinate in the frame.
+  __device__ double operator()(const T* rows, int64_t row, int f, int d) const {
+    return (double(rows[row * d + f]) - double(centre[f])) * scalbn(1.0, exponent());
+  }
+};
+
+constexpr int frame_points = 1024;  // points of which the centre is the mean: any centre is right, theirs is good enough
+
+/// One thread per feature: the mean of points that are `apart` rows apart, in their order.
+template <class T>
+__global__ void centre_kernel(const T* rows, T* centre, int count, int apart, int d) {
+  const int f = blockIdx.x * blockDim.x + threadIdx.x;
+  if (f >= d) return;
+  double sum = 0;
+#pragma unroll 8
+  for (int i = 0; i < count; ++i) sum += double(rows[int64_t(i) * apart * d + f]);
+  centre[f] = T(sum / count);
+}
+
+template <class T>
+__global__ void max_exponent_kernel(const T* rows, Frame<T> frame, int64_t count, int d) {
+  double largest = 0;
+  const int64_t threads = int64_t(gridDim.x) * blockDim.x, begin = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  const int step = int(threads % d);
+  int f = int(begin % d);  // the feature of element e, without a division in the loop
+#pragma unroll 4
+  for (int64_t e = begin; e < count; e += threads) {
+    largest = max(largest, fabs(double(rows[e]) - double(frame.centre[f])));
+    f += step;
+    if (f >= d) f -= d;
+  }
+  largest = warp_max(largest);
+  if (threadIdx.x % 32 == 0 && largest > 0) atomicMax(frame.top, ilogb(largest));
+}
+
+inline void clear_max_exponent(Resources& s, int* top) {
+  check(cudaMemsetAsync(top, 0x80, sizeof *top, s.stream), "clearing the exponent");  // far below all
+}
+
+/// Raises the frame's exponent to that of these n points.
+template <class T>
+void update_max_exponent(Resources& s, const T* rows, const Frame<T>& frame, int n, int d) {
+  const int64_t values = int64_t(n) * d;
+  launch(max_exponent_kernel<T>, int(std::min<int64_t>(blocks(values, 256), 8 * s.device_info.multiprocessors)), 256, 0,
+         s.stream, rows, frame, values, d);
+}
+
+/// Computes centre and scale of n points, row-major on the device.
+template <class T>
+void fit_frame(Resources& s, const T* rows, const Frame<T>& frame, int n, int d) {
+  const int count = std::min(n, frame_points);
+  launch(centre_kernel<T>, blocks(d, 64), 64, 0, s.stream, rows, frame.centre, count, n / count, d);
+  clear_max_exponent(s, frame.top);
+  update_max_exponent(s, rows, frame, n, d);
+}
+
+/// One warp per row, of `padded` rows. Calls target(row, value, d) with the row's coordinates value(f) in the frame;
+/// rows from `count` on, which pad the last tile, are zeros. Nothing where the list of rows that needs them is empty:
+/// *length is 0.
+template <class T, class Target>
+__global__ void quantize_kernel(const T* rows, Frame<T> frame, Target target, const int* length, int count,
+                                int64_t padded, int d) {
+  const int64_t row = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
+  if (row >= padded || (length && *length == 0)) return;  // a whole warp at a time
+  target(row, count, [&](int f) { return row < count ? frame(rows, row, f, d) : 0.0; }, d);
+}
+
+/// A launch of quantize_kernel. `length`: as above; null: always.
+template <class T, class Target>
+void quantize(const T* rows, const Frame<T>& frame, const Target& target, const int* length, int count, int64_t padded,
+              int d, cudaStream_t stream) {
+  launch(quantize_kernel<T, Target>, blocks(padded * 32, 256), 256, 0, stream, rows, frame, target, length, count,
+         padded, d);
+}
+
+}  // namespace ladder
