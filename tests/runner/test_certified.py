@@ -75,7 +75,7 @@ def test_distances_from_short_rows_are_right_as_the_rungs_are_compiled(ladder: L
     for name, rows in zip(("points", "centroids"), one_place(), strict=True):
         np.save(ladder.folder / f"{name}.npy", rows.astype(np.float32))
     # None but row 0 of the centroids has points at first; no row's distance is exact, as the bounds are not narrow.
-    chosen = ["--variants", "v28_distance_bounds", "--device", "simt", "--check", "--stop", "fixed:4"]
+    chosen = ["--variants", "v31_distance_bounds", "--device", "simt", "--check", "--stop", "fixed:4"]
     chosen += ["--data", ladder.folder / "points.npy", "--init", ladder.folder / "centroids.npy", "--k", "300"]
     rows = ladder.run(*chosen, "--axis", f"width={width}", "--axis", "loose=60")["rows"]
     assert {row["status"] for row in rows} == {"checked"}, [row["reason"] for row in rows]

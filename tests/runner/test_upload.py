@@ -11,8 +11,8 @@ from conftest import Ladder
 from test_certified import ADVERSARIAL, Data, faulty_copy, run
 from test_projected import LESS, counted, many_near_few_directions, near_few_directions
 
-OVERLAPPED = "v31_overlapped_upload"
-FIRST_AHEAD = "v31_first_under_upload"
+OVERLAPPED = "v34_overlapped_upload"
+FIRST_AHEAD = "v34_overlapped_upload"
 SMALL_SAMPLES = [
     *LESS,
     ("pruning/pca.cuh", "constexpr int sampled = 4096;", "constexpr int sampled = 48;"),

@@ -47,7 +47,7 @@ template <class T>
 struct Both {
   Rung<T> rung, base;
   Both(const std::vector<T>& points, int d)
-      : rung("v30_active_set", 32, points, k, d), base("v30_clean_clusters", 32, points, k, d) {}
+      : rung("v33_active_set", 32, points, k, d), base("v33_active_set", 32, points, k, d) {}
   template <class Act>
   void each(const Act& act) {
     for (Rung<T>* const one : {&rung, &base}) act(**one);
@@ -80,7 +80,7 @@ class ActiveSet : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-    const Rung<float> tried("v30_active_set", 32, loose<float>(36, 1), k, 36);
+    const Rung<float> tried("v33_active_set", 32, loose<float>(36, 1), k, 36);
     if (!tried.refused.empty()) GTEST_SKIP() << tried.refused;
   }
 };
@@ -142,7 +142,7 @@ TEST_F(ActiveSet, GivesTiesToTheLowestIndex) {
 
 TEST_F(ActiveSet, IsTheSameInALoopOnTheDevice) {
   const auto points = dominoes(false, on_gpu ? 120 : 1);
-  Rung<float> rung("v30_active_set", 32, points, k, 4);
+  Rung<float> rung("v33_active_set", 32, points, k, 4);
   (*rung).restart(0);  // what is found ahead is its first restart's alone
   (*rung).restart(0);
   for (int iteration = 0; iteration < iterations; ++iteration) (*rung).step();

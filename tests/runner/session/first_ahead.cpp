@@ -37,7 +37,7 @@ template <class T>
 struct Both {
   Rung<T> rung, base;
   Both(int width, const std::vector<T>& points, int d = narrow)
-      : rung("v31_first_under_upload", width, points, k, d), base("v32_graph_loop", width, points, k, d) {}
+      : rung("v34_overlapped_upload", width, points, k, d), base("v35_graph_loop", width, points, k, d) {}
   void upload(const std::vector<T>& points) { rung.upload(points), base.upload(points); }
   void restart(int offset = 0) { (*rung).restart(offset), (*base).restart(offset); }
 
@@ -68,7 +68,7 @@ class EagerAssignment : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-    const Rung<float> tried("v31_first_under_upload", 32, near_directions<float>(64, narrow, 2), k, narrow);
+    const Rung<float> tried("v34_overlapped_upload", 32, near_directions<float>(64, narrow, 2), k, narrow);
     if (!tried.refused.empty()) GTEST_SKIP() << tried.refused;
     late_.emplace();
   }

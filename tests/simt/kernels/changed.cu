@@ -1,5 +1,5 @@
-// Iterations that do what has changed: the parts that v30_clean_clusters is made of, beside the same iterations without
-// them, as v29_segmented_sums has them. Labels and centroids are the same in all bits, and what was kept is still
+// Iterations that do what has changed: the parts that v33_active_set is made of, beside the same iterations without
+// them, as v32_segmented_sums has them. Labels and centroids are the same in all bits, and what was kept is still
 // right.
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ constexpr int width = 32;
 
 constexpr ladder::test::LowRank loose{.rank = 3, .offset = 0, .groups = 3};
 
-/// How v30_clean_clusters differs; else v29_segmented_sums.
+/// How v33_active_set differs; else v32_segmented_sums.
 struct RowSlot {
   bool dirty = true;
   int stands = 8;

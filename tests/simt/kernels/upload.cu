@@ -1,5 +1,5 @@
-// Points that are worked on while they arrive: the parts that v31_overlapped_upload is made of, with the assignment of
-// v27_projection_filter_sm80, the simplest that has them.
+// Points that are worked on while they arrive: the parts that v34_overlapped_upload is made of, with the assignment of
+// v29_rank_selection, the simplest that has them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -55,7 +55,7 @@ struct ProjectedState {
 };
 using ProjectedRun = Run<float, ProjectedState>;
 
-/// v27_projection_filter_sm80, with its upload or with that of v31_overlapped_upload.
+/// v29_rank_selection, with its upload or with that of v34_overlapped_upload.
 struct Projected {
   Problem<float> problem;
   Device device;

@@ -1,5 +1,5 @@
 // Labels by one product of halves and bounds, doubtful rows rechecked: those of all points, or of a list of them.
-// v19_refine introduces it; v25_incremental_update and v27_projection_filter_sm80 keep it.
+// v19_refine introduces it; v25_incremental_update and v29_rank_selection keep it.
 #pragma once
 #include "../gemm/mainloop_sm80.cuh"
 #include "../lloyd/row_range.cuh"

@@ -1,4 +1,4 @@
-// The few centroids that may be the nearest of a row, and which of them is. v27_projection_filter_sm80 introduces it.
+// The few centroids that may be the nearest of a row, and which of them is. v29_rank_selection introduces it.
 #pragma once
 #include "../device/double_double.cuh"
 #include "../gemm/fp16_rows.cuh"

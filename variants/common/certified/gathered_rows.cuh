@@ -1,5 +1,5 @@
 // Rows of a list for the products of warpgroups: gathered, so that a warpgroup finds its 64 side by side, as if there
-// were no others. v27_projection_filter introduces it.
+// were no others. v30_filter_wgmma introduces it.
 #pragma once
 #include "bound_columns.cuh"
 

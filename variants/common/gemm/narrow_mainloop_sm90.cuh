@@ -2,7 +2,7 @@
 // slot of the ring a whole tile of centroids. So few products would leave the tensor cores idle while a warpgroup looks
 // at them. A tile therefore goes in two parts, and while a warpgroup looks at one, the other is under way; and there
 // are three or four warpgroups, none of which waits for another. Blocks stay: clusters of two go from one bundle of
-// points to the next. v27_projection_filter introduces it.
+// points to the next. v30_filter_wgmma introduces it.
 #pragma once
 #include "../pruning/projection_bound.cuh"
 #include "tma_pipeline.cuh"

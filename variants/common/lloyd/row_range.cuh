@@ -1,4 +1,4 @@
-// Some of the points that lie side by side: a piece of an upload, or all. v31_overlapped_upload introduces it; what
+// Some of the points that lie side by side: a piece of an upload, or all. v34_overlapped_upload introduces it; what
 // earlier revisions do with all points at once can be done with a piece of them.
 #pragma once
 #include "phases.cuh"

@@ -3,7 +3,7 @@
 // of the points before the first of them is worked on is found from a sample that comes first. Centre, directions and
 // width are right whatever they are. The unit is right if no point leaves it: the sample's is taken with room to spare,
 // and when all points are there, what was found of them says whether it holds. If not, they are worked on again.
-// The host waits for that as late as it can. v31_overlapped_upload introduces it.
+// The host waits for that as late as it can. v34_overlapped_upload introduces it.
 #pragma once
 #include <array>
 

@@ -2,7 +2,7 @@
 // come behind the first pieces. A piece is a smaller problem: it gets a State of its own, in which everything that is
 // kept of rows begins with its first one, and all the rest is that of the whole problem; what assigns all points
 // assigns these. What is found is kept aside until a restart knows whether it holds: by then the harness may ask for
-// other centroids, or a point may have left the unit. v31_first_under_upload introduces it.
+// other centroids, or a point may have left the unit. v34_overlapped_upload introduces it.
 #pragma once
 #include "overlapped_phases.cuh"
 

@@ -1,7 +1,7 @@
 // The loop of a solve on the device: one iteration, captured as the body of a graph's WHILE node, is repeated until the
 // stop rule holds, and the host waits once. The graph has the arguments of the iteration that was captured, so what an
 // iteration counts is always counted at the same place; the kernel that ends an iteration keeps it, and decides.
-// v32_graph_loop introduces it.
+// v35_graph_loop introduces it.
 #pragma once
 #include "../lloyd/phases.cuh"
 

@@ -2,7 +2,7 @@
 // nearest of them, exactly. If its own centroid has stayed where it was (touched.cuh), only one that has not can be
 // nearer now, or as near. So the rows go in two parts: those of touched clusters meet all centroids, all others touched
 // ones alone, whose short rows are put side by side. The device parts them: a launch is the same for any part.
-// v30_active_set introduces it; docs/certificate.md says why labels stay exact.
+// v33_active_set introduces it; docs/certificate.md says why labels stay exact.
 #pragma once
 #include "../overlap/eager_assign.cuh"
 

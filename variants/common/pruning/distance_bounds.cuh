@@ -1,7 +1,7 @@
 // What is known of a row's distance without a look at the row. First, its centroid was so far away when that was last
 // exact, and has gone so far since: by the triangle inequality it is between the difference of both and their sum.
 // Second, the short rows of both bound it, from either side. Where the two leave little room, the upper end will do.
-// Upper ends are rounded upwards, so that a bound stays one (docs/certificate.md). v28_distance_bounds introduces it.
+// Upper ends are rounded upwards, so that a bound stays one (docs/certificate.md). v31_distance_bounds introduces it.
 // Source: C. Elkan, "Using the triangle inequality to accelerate k-means", 2003: an upper bound that drifts.
 #pragma once
 #include "pipeline.cuh"

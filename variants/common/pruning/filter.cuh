@@ -1,7 +1,7 @@
 // Labels by bounds in a few directions, most of them without a look at any other centroid. The greatest bound of each
 // row gives a guess; its exact distance is part of the same products in a second pass, so that their sign alone says
 // who else may be as near (projected.cuh). Where nobody is, the guess is proven; a few are compared exactly
-// (candidates.cuh); rows with more are left to others. v27_projection_filter_sm80 introduces it.
+// (candidates.cuh); rows with more are left to others. v29_rank_selection introduces it.
 #pragma once
 #include "../certified/refine.cuh"
 #include "../device/counting_sort.cuh"

@@ -1,6 +1,6 @@
-// The contest of v27_projection_filter_sm80 by the products of warpgroups: which centroid has the greatest bound of a
+// The contest of v29_rank_selection by the products of warpgroups: which centroid has the greatest bound of a
 // row, and which others may be as near. What is asked of most tiles is one bit: whether any product of a warp is not
-// below 0. One instruction of a thread, a LOP3, sees to two products. v27_projection_filter introduces it.
+// below 0. One instruction of a thread, a LOP3, sees to two products. v30_filter_wgmma introduces it.
 #pragma once
 #include "../gemm/narrow_mainloop_sm90.cuh"
 #include "filter.cuh"

@@ -3,7 +3,7 @@
 // Cholesky factor of their products), a few times over; its first vectors then span, nearly, the directions in which
 // points differ most. "Nearly" is good enough for who uses them (projected.cuh): nothing that is proven needs the
 // directions to be principal, and by how much they fail to be orthonormal is measured. No atomic, no order that
-// depends on the device: the same directions in every run. v27_projection_filter_sm80 introduces them.
+// depends on the device: the same directions in every run. v29_rank_selection introduces them.
 // Source: H. Rutishauser, "Simultaneous iteration method for symmetric matrices", 1970; N. Halko, P. G. Martinsson and
 // J. A. Tropp, "Finding structure with randomness", 2011.
 #pragma once

@@ -3,7 +3,7 @@
 // number is taken, or none. Centroids begin as points and end as means. By how much a mean's rest is shorter than a
 // point's is guessed: n / k points have rests that cancel but for the root of their number. That is too good for what
 // is left out of the directions in which clusters differ, so both are tried, points and such means. A
-// wrong choice costs time, never a label. v27_projection_filter_sm80 introduces it.
+// wrong choice costs time, never a label. v29_rank_selection introduces it.
 #pragma once
 #include "../certified/candidates.cuh"
 #include "projection_bound.cuh"

@@ -1,6 +1,6 @@
 // All points added up anew, those of a cluster side by side. The points are put in the order of their labels; then a
 // thread has a feature, and adds it up over some dozen neighbours in registers: the sums in memory are touched once for
-// each run of them, not for each point. v29_segmented_sums introduces it.
+// each run of them, not for each point. v32_segmented_sums introduces it.
 #pragma once
 #include "../device/counting_sort.cuh"
 #include "incremental.cuh"

@@ -39,7 +39,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_bounds<T>,
 }  // namespace
 
 LADDER_VARIANT(
-        .id = "v28_distance_bounds", .base = "v27_projection_filter",
+        .id = "v31_distance_bounds", .base = "v30_filter_wgmma",
         .idea =
             "the distance of most rows is known well enough from their old one and their short ones: they are not read",
         .expect =

@@ -43,7 +43,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 }  // namespace
 
 LADDER_VARIANT(
-        .id = "v32_graph_loop", .base = "v31_overlapped_upload",
+        .id = "v35_graph_loop", .base = "v34_overlapped_upload",
         .idea = "the loop and its stop rule on the device: one iteration captured in a graph that repeats itself",
         .expect =
             "an iteration of some 20 launches ends with a count of labels, a copy of 8 bytes, a wait, and a first "

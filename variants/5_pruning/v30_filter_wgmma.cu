@@ -75,7 +75,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 }  // namespace
 
 LADDER_VARIANT(
-        .id = "v27_projection_filter", .base = "v27_projection_filter_sm80",
+        .id = "v30_filter_wgmma", .base = "v29_rank_selection",
         .idea = "the contest by products of warpgroups, looked at in halves of a tile; left rows gathered for v24's",
         .expect =
             "v27's labels at kmcuda on an H200 are 4.95 ms: a guess of 0.42 and a contest of 0.99 by mma.sync, 1.2 for "

@@ -29,7 +29,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_overlapped<T>,
 }  // namespace
 
 LADDER_VARIANT(
-        .id = "v31_overlapped_upload", .base = "v29_segmented_sums",
+        .id = "v34_overlapped_upload", .base = "v32_segmented_sums",
         .idea = "halves, directions and short rows of each piece of the points while the next piece is copied",
         .expect =
             "v27's upload, which the base has, too, takes 13.1 ms at kmcuda on an H200; 8.9 of them are the copy. The "

@@ -26,7 +26,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_ordered<T>,
 }  // namespace
 
 LADDER_VARIANT(
-        .id = "v29_segmented_sums", .base = "v28_distance_bounds",
+        .id = "v32_segmented_sums", .base = "v31_distance_bounds",
         .idea = "points in the order of their labels: where many move, a cluster's are summed in registers",
         .expect =
             "the first update of v28 takes 0.76 ms at kmcuda on an H200, most of it 122 million atomics; put in order, "

@@ -2,7 +2,7 @@
 // and the length of what is left of them: y = P^T a + r. Then y.z <= a.b + |r_y| |r_z| (Cauchy-Schwarz), and a few more
 // terms for what a is off by as halves, for directions that are not quite orthonormal and for the tensor core's sums.
 // Each term is a product of something of the point and something of the centroid, so the bound is one product of two
-// short rows of halves. docs/certificate.md has the proof, by these names. v27_projection_filter_sm80 introduces it.
+// short rows of halves. docs/certificate.md has the proof, by these names. v29_rank_selection introduces it.
 //
 // A row of `width` halves, w = width - bound_columns directions (zeros where there are fewer):
 //   point:    a_1 .. a_w,  lost,           kept,                    rest,            4096,  4096,  T.high,  T.low

@@ -71,7 +71,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 }  // namespace
 
 LADDER_VARIANT(
-        .id = "v27_projection_filter_sm80", .base = "v25_incremental_update",
+        .id = "v29_rank_selection", .base = "v25_incremental_update",
         .idea = "rigorous bounds from a few principal directions; exact distances only for who they leave",
         .expect =
             "products of 32 to 128 columns in place of D, twice while many points move, else once, and one look at "

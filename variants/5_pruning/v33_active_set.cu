@@ -52,7 +52,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 }  // namespace
 
 LADDER_VARIANT(
-        .id = "v30_active_set", .base = "v30_clean_clusters",
+        .id = "v33_active_set", .base = "v33_active_set",
         .idea = "rows of clusters that no point has joined or left meet only the centroids of those that one has",
         .expect =
             "some 0.3 of the base's 0.4 ms in a late iteration at kmcuda on an H200 are its contest. While one point "
@@ -61,7 +61,7 @@ LADDER_VARIANT(
             "moves, 0.1 are touched, and a fifth is left: with its lists 0.1 ms. So a solve of 15 iterations gains "
             "nothing; of 300 iterations most are of the second kind, and take less than 0.25 ms each. A new algorithm: "
             "what the last iteration proved decides which pairs this one looks at",
-        .shows = "solve", .source = "this project; v30_clean_clusters, taken further",
+        .shows = "solve", .source = "this project; v33_active_set, taken further",
         .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
                  {"loose", {0, 3, 10, 30, 60}, 10},
