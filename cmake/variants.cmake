@@ -4,6 +4,9 @@
 # file links it; `// link on HOME: NAME` does so in the module for that home alone, which other homes do without. A line
 # `// for cuda: 90a` compiles the file's GPU code for that architecture alone, whatever the build's are: for
 # instructions that no other one has.
+# Parts: what several variants share is a header in FOLDER/common/. Where a NAME.cu stands beside a NAME.cuh, the header
+# declares and the .cu file defines (kernels and the functions that launch them): it is compiled once per home, and
+# linked into every module that includes the header, directly or through other parts.
 # LINE is a regular expression: a file without a line like it is built by its target's name alone.
 # precompile_contract(NAME) before it: what is compiled for the CPU reads the contract's header in the form that the
 # compiler made of it once. The ladder's own modules do so where another compiler shows that each file includes what it
@@ -28,13 +31,88 @@ macro(precompile_contract name)
   set(contract_headers ${name})
 endmacro()
 
-# Heeds a file's line `// for cuda: 90a`.
+# Compiles for the architecture that a file's line `// for cuda: 90a` names, if it has one.
 function(for_its_architecture target file)
   file(STRINGS ${file} alone REGEX "^// for cuda: *[0-9]+[a-z]?$" LIMIT_COUNT 1)
   if(alone)
     string(REGEX REPLACE "^// for cuda: *" "" alone "${alone}")
     set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES ${alone}-real)
   endif()
+endfunction()
+
+# The files in variants/common/ that `file` includes directly.
+function(direct_parts file result)
+  get_property(known GLOBAL PROPERTY "parts included by ${file}" SET)
+  if(NOT known)
+    set(found "")
+    cmake_path(GET file PARENT_PATH folder)
+    file(STRINGS ${file} lines REGEX "^#include \"[^\"]+\"")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" header "${line}")
+      cmake_path(ABSOLUTE_PATH header BASE_DIRECTORY ${folder} NORMALIZE)
+      if(header MATCHES "/variants/common/" AND EXISTS ${header})
+        list(APPEND found ${header})
+      endif()
+    endforeach()
+    set_property(GLOBAL PROPERTY "parts included by ${file}" "${found}")
+    set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  endif()
+  get_property(found GLOBAL PROPERTY "parts included by ${file}")
+  set(${result} "${found}" PARENT_SCOPE)
+endfunction()
+
+# Links into `target` the compiled parts that FILES use, for this home.
+function(link_parts target home files)
+  set(pending ${files})
+  set(seen ${files})
+  while(pending)
+    list(POP_FRONT pending current)
+    direct_parts(${current} headers)
+    foreach(header IN LISTS headers)
+      cmake_path(REPLACE_EXTENSION header LAST_ONLY cu OUTPUT_VARIABLE source)
+      foreach(part ${header} ${source})
+        if(EXISTS ${part} AND NOT part IN_LIST seen)
+          list(APPEND seen ${part})
+          list(APPEND pending ${part})
+          if(part STREQUAL source)
+            cmake_path(GET part STEM name)
+            target_sources(${target} PRIVATE $<TARGET_OBJECTS:${home}_part_${name}>)
+          endif()
+        endif()
+      endforeach()
+    endforeach()
+  endwhile()
+endfunction()
+
+# An object file per home for each compiled part: FOLDER/*/NAME.cu. They are built when a module needs them.
+function(add_parts folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*/*.cu)
+  foreach(file IN LISTS sources)
+    cmake_path(GET file STEM name)
+    set(wrapper ${PROJECT_BINARY_DIR}/wrappers/parts/${name}.cpp)
+    file(CONFIGURE OUTPUT ${wrapper} CONTENT "#include \"${file}\"\n")
+    add_library(simt_part_${name} OBJECT EXCLUDE_FROM_ALL ${wrapper})
+    target_link_libraries(simt_part_${name} PRIVATE simt)
+    target_compile_options(simt_part_${name} PRIVATE ${simt_optimised})
+    if(contract_headers)
+      target_precompile_headers(simt_part_${name} REUSE_FROM ${contract_headers})
+    endif()
+    set(targets simt_part_${name})
+    if(ladder_cuda)
+      add_library(cuda_part_${name} OBJECT ${file})
+      if(ladder_cuda_quick)
+        target_compile_options(cuda_part_${name} PRIVATE -fatbin)
+      else()
+        set_target_properties(cuda_part_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+      endif()
+      for_its_architecture(cuda_part_${name} ${file})
+      list(APPEND targets cuda_part_${name})
+    endif()
+    set_target_properties(${targets} PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
+    if(NOT LADDER_VARIANT_WERROR)
+      set_target_properties(${targets} PROPERTIES LADDER_WARNINGS_ARE_SHOWN ON)
+    endif()
+  endforeach()
 endfunction()
 
 # The GPU code of a file, down to machine code, and no module: for builds that only check. Its host code is the same
@@ -96,6 +174,7 @@ function(add_variant file home out)
       target_precompile_headers(${target} REUSE_FROM ${contract_headers})
     endif()
   endif()
+  link_parts(${target} ${home} ${file})
   set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})  # its links are read here
   file(STRINGS ${file} wanted REGEX "^// link( on ${home})?: ")
   foreach(line IN LISTS wanted)

@@ -1,16 +1,9 @@
-<<<<<<< HEAD
 // What the certificate's probe (variants/common/certified/accumulator_probe.cuh) finds on this GPU: by kind of sums,
 // the worst error over what docs/certificate.md allows for. Says so, and ends with 1, where that is not enough. From
 // the root of the project:
 //     nvcc -std=c++20 --expt-relaxed-constexpr -arch=native -o /tmp/probe tests/tools/probe_tensor_cores.cu &&
 //     /tmp/probe
 #include "../../variants/common/certified/accumulator_probe.cuh"
-=======
-// What the certificate's probe (variants/parts/probe.cuh) finds on this GPU: by kind of sums, the worst error over what
-// docs/certificate.md allows for. Says so, and ends with 1, where that is not enough. From the root of the project:
-//   nvcc -std=c++20 --expt-relaxed-constexpr -arch=native -o /tmp/probe tests/tools/probe_tensor_cores.cu && /tmp/probe
-#include "../../variants/parts/probe.cuh"
->>>>>>> tests
 
 int main(int count, char** words) try {
   const int of_each = count > 1 ? std::atoi(words[1]) : 10000;
