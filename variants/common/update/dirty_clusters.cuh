@@ -25,8 +25,7 @@ inline DirtyClusters allocate_dirty(Resources& s, int k) {
 
 /// All clusters are dirty until the next assignment.
 inline void mark_all_dirty(const DirtyClusters& dirty, int k, cudaStream_t stream) {
-  if (dirty.stamp)
-    check(cudaMemsetAsync(dirty.stamp, 0, (k + 1) * sizeof(int), stream), "marking all clusters dirty");
+  if (dirty.stamp) check(cudaMemsetAsync(dirty.stamp, 0, (k + 1) * sizeof(int), stream), "marking all clusters dirty");
 }
 
 }  // namespace ladder
