@@ -62,7 +62,7 @@ __device__ inline __half probe_operand(int probe, int link, int matrix, int line
 
 /// Of each kind of sums, the largest error of any element over what the assumption has for a chain that long; as the
 /// bits of a float, which are in the order of what they stand for.
-__global__ void probe_kernel(unsigned* worst, int probes) {
+[[maybe_unused]] static __global__ void probe_kernel(unsigned* worst, int probes) {
   const int probe = int(blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (probe >= probes) return;  // a whole warp at a time
   const int g = lane / 4, q = lane % 4;

@@ -103,7 +103,7 @@ __device__ void assign_tile(int begin, int count, const RowAt& row_at, const Fp1
   decide(row_at(begin + row), all, label, undecided_pairs, refine_counters, n);
 }
 
-__global__ void __launch_bounds__(Tile::block, 1)
+[[maybe_unused]] static __global__ void __launch_bounds__(Tile::block, 1)
     assign_kernel(Fp16Rows x, Fp16Rows c, const PointBound* __restrict__ point,
                   const CentroidBound* __restrict__ centroid, int32_t* __restrict__ label,
                   UndecidedPair* undecided_pairs, RefineCounters* refine_counters, int n, int k, int d) {
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(Tile::block, 1)
 }
 
 /// The rows list[0 .. *length).
-__global__ void __launch_bounds__(Tile::block, 1)
+[[maybe_unused]] static __global__ void __launch_bounds__(Tile::block, 1)
     assign_listed_kernel(const int* __restrict__ list, const int* length, Fp16Rows x, Fp16Rows c,
                          const PointBound* __restrict__ point, const CentroidBound* __restrict__ centroid,
                          int32_t* __restrict__ label, UndecidedPair* undecided_pairs, RefineCounters* refine_counters,

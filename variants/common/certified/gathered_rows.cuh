@@ -7,7 +7,8 @@ namespace ladder {
 
 /// A thread for each fragment of the gathered rows, up to whole tiles of them: it has two rows' share of it. Beyond the
 /// list's end, its last row.
-__global__ void gather_rows_kernel(const uint4* __restrict__ from, RowList list, uint4* __restrict__ to, int steps) {
+[[maybe_unused]] static __global__ void gather_rows_kernel(const uint4* __restrict__ from, RowList list,
+                                                           uint4* __restrict__ to, int steps) {
   using Tile = MainloopSm90<128>;
   const int length = *list.length;
   const int64_t padded = (int64_t(length) + Tile::cluster_rows - 1) / Tile::cluster_rows * Tile::cluster_rows;
