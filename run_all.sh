@@ -8,10 +8,11 @@ usage() {
 Usage: ./run_all.sh [STEP ...] [OPTION ...] [-- ARGUMENT-OF-LADDER-RUN ...]
 
 Without a step: setup, build, data, run and draw, in that order. A second run repeats only what changed, and the run.
+Without a GPU the first chapters come first: built, validated and drawn within minutes, then all the rest.
 
   setup   install missing packages of the distribution (Debian 12, Ubuntu 24.04; says so before it uses sudo),
           and the pinned Python packages into .venv
-  build   configure and build into build/ (with CUDA where nvcc is found)
+  build   configure and build into build/ (GPU code where nvcc and a GPU are found, or with --device cuda)
   data    find, fetch, check and convert the data sets into datasets/cache/
   run     validate and time the variants on what this machine has, into results/latest/record.json
   draw    check and draw results/latest/record.json, and print its short table
@@ -43,6 +44,10 @@ left_out=()  # what this machine cannot do
 step() { printf '\n== [%3d s] %s\n' "$SECONDS" "$*"; }
 say() { printf '   %s\n' "$*"; }
 problem() {
+  local earlier
+  for earlier in "${problems[@]}"; do
+    [[ $earlier != "$*" ]] || return 0
+  done
   problems+=("$*")
   say "$*"
 }
@@ -235,20 +240,45 @@ setup_python() {
 
 # ---------------------------------------------------------------------------------------------------------------- build
 
-# build_preset NAME: configures and builds; sets $binary_dir. A file that does not compile stops no other.
+# What is compiled here serves clones and later builds: all paths below the checkout are relative to it.
+use_compiler_cache() {
+  command -v ccache >/dev/null || return 0
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+  export CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache} CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+  export CCACHE_SLOPPINESS=pch_defines,time_macros  # without these a unit with a precompiled header is compiled anew
+}
+
+sees_gpu() { [[ $(nvidia-smi -L 2>/dev/null || true) == *"GPU 0"* ]]; }
+
+# The files of the variants whose compilation or linking failed, from ninja's log.
+broken_variants() {
+  local id
+  sed -nE -e 's,^FAILED:.*/(simt|cuda|cpu)_([A-Za-z0-9_]+)\.dir/.*,\2,p' \
+    -e 's,^FAILED:.*/(simt|cuda|cpu)/([A-Za-z0-9_]+)\.(so|json)( .*)?$,\2,p' "$1" | sort -u |
+    while read -r id; do
+      find variants tests/fixtures -name "$id.cu" -o -name "$id.cpp" 2>/dev/null || true
+    done
+}
+
+# build_preset NAME [TARGET]: configures and builds, by default everything; sets $binary_dir. A file that does not
+# compile stops no other.
 build_preset() {
-  local preset=$1 log=build/log/build-$1.log file broken
-  step "Build, preset $preset"
+  local preset=$1 target=${2:-all} log=build/log/build-$1.log file broken options=()
+  step "Build, preset $preset${2:+, $2}"
+  use_compiler_cache
+  if [[ $target != all && $device != cuda ]] && ! sees_gpu; then
+    options=(-D LADDER_CUDA=OFF)
+    say "no GPU is found: no GPU code is compiled (./run_all.sh build --device cuda does so all the same)"
+  fi
   if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
     export PATH=$PATH:/usr/local/cuda/bin
   fi
-  logged "build/log/configure-$preset.log" cmake --preset "$preset" ||
+  logged "build/log/configure-$preset.log" cmake --preset "$preset" "${options[@]}" ||
     stop "the preset $preset cannot be configured."
   binary_dir=$(sed -n 's/^-- Build files have been written to: //p' "build/log/configure-$preset.log")
   say "compiles with $jobs jobs; follow it in $log"
-  logged "$log" cmake --build --preset "$preset" -j "$jobs" -- -k 0 && return
-  mapfile -t broken < <(grep -A 2 '^FAILED:' "$log" |
-    grep -oE '(variants|tests/fixtures/wrong)/[A-Za-z0-9_]+\.(cu|cpp)' | sort -u)
+  logged "$log" cmake --build --preset "$preset" --target "$target" -j "$jobs" -- -k 0 && return
+  mapfile -t broken < <(broken_variants "$log")
   for file in "${broken[@]}"; do
     problem "$file does not compile (see $log)"
     # Its module of before must not be run under the name of the file as it is now.
@@ -280,7 +310,7 @@ sys.exit(not any(device.get("kind") == "cuda" and device.get("available", True) 
 # measured OPTION...: one `ladder run` into the record, beside what it holds already.
 measured() {
   local status=0
-  build/ladder run --variants "$variants" "$@" --out results/latest/record.json --dump results/latest/dump \
+  build/ladder run "$@" --out results/latest/record.json --dump results/latest/dump \
     "${ladder_arguments[@]}" >results/latest/table.txt || status=$?  # progress goes to the standard error
   case $status in
     0) ;;
@@ -289,27 +319,73 @@ measured() {
   esac
 }
 
-run_ladder() {
+brief=(--time-limit 60 --min-time 0.02 --max-time 0.2)  # many small problems: ten samples of each are enough
+# The CPU device shows that the GPU's rungs are right: a few steps of each are enough, as its times mean nothing.
+few_steps=(--scopes "initialise,assign,update,iteration" --time-limit 60 --min-time 0 --max-time 0.05)
+first_chapters=(1_memory 2_reuse cpu)
+
+begin_results() {
   [[ -x build/ladder ]] || stop "build/ladder was not built: ./run_all.sh build shows why."
   mkdir -p results/latest
   find results/latest -mindepth 1 -delete
-  local few=(--time-limit 60 --min-time 0.02 --max-time 0.2)  # many small problems: ten samples of each are enough
+}
+
+# The variants of the first chapters that have been built, with commas between them.
+first_variants() {
+  local chapter file id found=()
+  for chapter in "${first_chapters[@]}"; do
+    for file in variants/"$chapter"/*.{cu,cpp}; do
+      id=$(basename "${file%.*}")
+      if [[ -e build/variants/simt/$id.so || -e build/variants/cpu/$id.so ]]; then found+=("$id"); fi
+    done
+  done
+  (IFS=, && printf '%s' "${found[*]}")
+}
+
+# Without a GPU: the first chapters built, validated on one workload and drawn, before the rest is compiled.
+show_first_chapters() {
+  local began=$SECONDS built ran
+  build_preset default first_rungs
+  built=$SECONDS
+  begin_results
+  step "Run: are the first chapters right? Step by step on kmcuda_tiny"
+  measured --variants "$(first_variants)" --device auto --workloads kmcuda_tiny "${few_steps[@]}"
+  ran=$SECONDS
+  if ! have_module matplotlib; then
+    leave_out "the first picture (${python:-python3} lacks matplotlib)"
+  elif logged results/latest/log/first.log "$python" -m plots.draw results/latest/record.json --committed \
+    --only overview --out results/latest; then
+    step "First picture"
+    printf '\nLook at results/latest/index.html: the first chapters, validated on this machine.\n'
+  else
+    problem "the first picture could not be drawn (see results/latest/log/first.log)"
+  fi
+  # From what the first chapters took; the factors are those of an idle machine with 2 cores.
+  local seconds=$((built - began + (ran - built) * 15 + 90))
+  say "now all other rungs, on all small workloads: about $(((seconds + 59) / 60)) more minutes"
+  first_shown=1
+}
+
+run_ladder() {
+  ((first_shown)) || begin_results
   if [[ $device != simt && $device != cpu ]] && has_gpu; then
     workloads=${workloads:-wine_k*,photo_k*,kmcuda,blobs30_00,blobs30_01}
     step "Run: variants $variants on $workloads, device $device"
-    measured --device "$device" --workloads "$workloads" --time-limit 100 --min-time 0.3 --max-time 1.5 \
-      --validation-budget 2e10
+    measured --variants "$variants" --device "$device" --workloads "$workloads" --time-limit 100 --min-time 0.3 \
+      --max-time 1.5 --validation-budget 2e10
   elif [[ -n $workloads ]] || ((${#ladder_arguments[@]})); then
     step "Run: variants $variants on ${workloads:=*_tiny}, device $device"
-    measured --device "$device" --workloads "$workloads" "${few[@]}"
+    measured --variants "$variants" --device "$device" --workloads "$workloads" "${brief[@]}"
   else
-    # Rungs of the GPU are shown right here, for which a step of each is enough; what is timed is the CPU's own.
+    local resumed=()
+    ((first_shown)) && resumed=(--resume)  # the first chapters have been run already
     step "Run: are they right? Variants $variants, step by step, on *_tiny, device $device"
-    measured --device "$device" --workloads '*_tiny' --scopes initialise,assign,update,iteration "${few[@]}"
+    measured --variants "$variants" --device "$device" --workloads '*_tiny' "${few_steps[@]}" "${resumed[@]}"
     [[ $device == simt ]] && return
     step "Run: how fast is this CPU? Variants $variants that are its own, on larger points"
     # As a glob: left out where its data are missing, which is no mistake here.
-    measured --device cpu --workloads 'kmcuda_tiny,points2d_tiny,[w]ine_k16,[p]hoto_k16' "${few[@]}" --resume
+    measured --variants "$variants" --device cpu --workloads 'kmcuda_tiny,points2d_tiny,[w]ine_k16,[p]hoto_k16' \
+      "${brief[@]}" --resume
   fi
 }
 
@@ -344,10 +420,6 @@ draw() {
 # ----------------------------------------------------------------------------------------------------------------- test
 
 run_tests() {
-  if command -v ccache >/dev/null; then
-    # A test builds parts of a clean clone: what is compiled here serves there.
-    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=$PWD/build/ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
-  fi
   local first=default sanitized=asan
   if ((ci)); then
     first=ci
@@ -402,6 +474,7 @@ variants=${LADDER_VARIANTS:-*}
 device=${LADDER_DEVICE:-auto}
 jobs=$(nproc)
 no_install=0
+first_shown=0  # 1: the record holds the first chapters already
 all=0
 ci=0
 python=
@@ -443,7 +516,14 @@ while (($#)); do
 done
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || misuse "--jobs must be a whole number from 1, not '$jobs'"
 ((all && ci)) && misuse "--all and --ci exclude each other"
-((${#steps[@]})) || steps=(setup build data run draw)
+first_chapters_first=0
+if ((${#steps[@]} == 0)); then
+  steps=(setup build data run draw)
+  # What the caller chose is built and run in one go.
+  if [[ -z $workloads && $variants == '*' && $device == auto ]] && ((${#ladder_arguments[@]} == 0)) && ! sees_gpu; then
+    first_chapters_first=1
+  fi
+fi
 
 choose_python
 for name in "${steps[@]}"; do
@@ -452,7 +532,10 @@ for name in "${steps[@]}"; do
       setup_packages
       setup_python
       ;;
-    build) build_preset default ;;
+    build)
+      if ((first_chapters_first)); then show_first_chapters; fi
+      build_preset default rungs
+      ;;
     data) prepare_data ;;
     run) run_ladder ;;
     draw) draw ;;

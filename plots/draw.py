@@ -2,8 +2,7 @@
 
 Every page is a PNG and an SVG; DIR/index.html lists them. Records made on one kind of machine are drawn together;
 those of others go into folders of their own: times of different machines do not belong in one figure. With --committed
-a record without GPU times is preceded by the main figures of the repository's own: what a GPU shows comes first, then
-whether this machine found each rung right, then its CPU times.
+a record without GPU times is preceded by the main figures of the repository's GPU records.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from plots.figures import (
     roofline,
     scopes,
     shape_map,
+    short_ladder,
     simt_check,
     sweep,
     tree,
@@ -39,6 +39,7 @@ from plots.lib.record import DEVICES, SCOPES, Record, RecordError, committed, to
 
 Drawer = Callable[[Record, Path, Options], tuple[list[tuple[str, str]], list[str]]]
 FIGURES: dict[str, Drawer] = {
+    "short": short_ladder.draw,
     "overview": overview.draw,
     "ladder": ladder.draw,
     "waterfall": waterfall.draw,
@@ -54,7 +55,13 @@ FIGURES: dict[str, Drawer] = {
     "points": points.draw,
     "photo": image.draw,
 }
-MAIN_FIGURES = ("overview", "waterfall", "roofline", "roof")  # what a rung gained, and how far it is from the best
+MAIN_FIGURES = (
+    "short",
+    "overview",
+    "waterfall",
+    "roofline",
+    "roof",
+)  # what a rung gained, and how far it is from the best
 SOURCES = "seeds"  # the folder of python -m plots.seeds_page's pages beside the index
 
 
@@ -88,6 +95,8 @@ def draw_record(record: Record, out: Path, folder: str, only: list[str], options
     target = out / folder
     target.mkdir(parents=True, exist_ok=True)
     section = Section(f"{record.names}: {record.footer()}", folder, [], [], table=simt_check.table(record))
+    if record.retired_note:
+        section.left_out.append(f"variants of older records: {record.retired_note}")
     if record.skipped:
         section.left_out.append(
             f"{record.skipped} rows that repeat a variant, workload, device and scope with other axes, another cache "
@@ -104,39 +113,66 @@ def draw_record(record: Record, out: Path, folder: str, only: list[str], options
 
 
 def committed_sections(out: Path) -> list[Section]:
-    """The main figures of the repository's records, on GPUs alone, a folder each."""
+    """The main figures of the repository's records of GPUs, a folder for each kind of machine."""
     found: list[Section] = []
     for record in together([schema.load(path) for path in committed()]):
+        if not record.workloads_on("cuda"):
+            continue
         folder = f"committed/{record.sources[0].path.parent.name}"
         section = draw_record(record, out, folder, list(MAIN_FIGURES), Options(devices=("cuda",)))
-        section.head = "" if found else "What a GPU shows: the records of this repository"
+        section.head = "" if found else "The ladder on a GPU: the records of this repository"
         found.append(section)
     return found
+
+
+STYLE = """
+body { font: 18px/1.4 sans-serif; margin: 1em auto; max-width: 1200px; padding: 0 1em; }
+img { width: 100%; } .from { color: #555; font-size: 0.85em; overflow-wrap: anywhere; }
+table { display: block; overflow-x: auto; }
+"""
+
+
+def link_of(section: Section, stem: str) -> str:
+    return html.escape(stem if section.folder == "." else f"{section.folder}/{stem}", quote=True)
+
+
+def contents(sections: list[Section]) -> list[str]:
+    """A list of all pictures, closed at first, so that the page begins with a picture."""
+    lines = ["<details><summary>Contents</summary>"]
+    for section in sections:
+        lines.append(f"<p>{html.escape(section.head or section.title)}</p><ul>")
+        lines += [
+            f'<li><a href="#{link_of(section, stem)}">{html.escape(title)}</a></li>' for stem, title in section.pages
+        ]
+        lines.append("</ul>")
+    return [*lines, "</details>"]
 
 
 def write_index(sections: list[Section], path: Path) -> None:
     lines = [
         "<!doctype html>",
-        '<html lang="en"><meta charset="utf-8"><title>K-means Ladder</title>',
-        "<style>body{font:18px sans-serif;margin:2em auto;max-width:1200px}img{width:100%}</style>",
+        '<html lang="en"><head><meta charset="utf-8"><title>K-means Ladder</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<style>{STYLE}</style></head><body>",
         "<h1>K-means Ladder</h1>",
+        *contents(sections),
     ]
     if (path.parent / SOURCES / "index.html").is_file():
         lines.append(f'<p><a href="{SOURCES}/index.html">The figures of the sources, redrawn beside their own</a></p>')
     for section in sections:
         if section.head:
-            lines.append(f"<h1>{html.escape(section.head)}</h1>")
-        lines.append(f"<h2>{html.escape(section.title)}</h2>")
+            lines.append(f"<h2>{html.escape(section.head)}</h2>")
         lines += section.table
         for stem, title in section.pages:
-            link = html.escape(stem if section.folder == "." else f"{section.folder}/{stem}", quote=True)
+            link = link_of(section, stem)
             lines.append(f'<h3 id="{link}">{html.escape(title)} (<a href="{link}.svg">SVG</a>)</h3>')
             lines.append(f'<a href="{link}.png"><img src="{link}.png" alt="{html.escape(title, quote=True)}"></a>')
+        lines.append(f'<p class="from">{html.escape(section.title)}</p>')
         if section.left_out:
-            lines.append("<h3>Left out</h3><ul>")
+            lines.append("<details><summary>Left out</summary><ul>")
             lines += [f"<li>{html.escape(reason)}</li>" for reason in section.left_out]
-            lines.append("</ul>")
-    lines.append("</html>")
+            lines.append("</ul></details>")
+    lines.append("</body></html>")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -195,7 +231,7 @@ def main(argv: list[str] | None = None) -> int:
         ]
         if arguments.committed and not any(record.workloads_on("cuda") for record in records):
             if sections:
-                sections[0].head = "This machine, which has no GPU: is each rung right, and CPU times"
+                sections[0].head = "This machine, without a GPU: is each rung right, and CPU times"
             sections = [*committed_sections(arguments.out), *sections]
         write_index(sections, arguments.out / "index.html")
     except RecordError as error:

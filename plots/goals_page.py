@@ -443,7 +443,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = page_arguments(argv, "docs/goals.md", "the committed ones of a GPU")
     path: Path = arguments.page
     goals = load_goals(GOALS)
-    records = [schema.load(record) for record in arguments.records or usual_records()]
+    records = [schema.load(record, retired=True) for record in arguments.records or usual_records()]
     records = [record for record in records if record.workloads_on(DEVICE)]
     if not records:
         raise RecordError("no record has a time on a GPU, and the goals are about one.")

@@ -26,12 +26,9 @@ from plots.lib.record import (
     Record,
     RecordError,
     Rung,
-    committed,
     in_sentences,
-    merged,
     number,
 )
-from plots.lib.record import together as by_machine
 from plots.lib.sources import ARROW
 from plots.lib.speedup import APART, INTERLEAVED, Gain, between, device_of, together
 
@@ -199,12 +196,7 @@ def with_pictures(record: Record, folder: Path) -> list[tuple[str, str]]:
 def main(argv: list[str] | None = None) -> int:
     arguments = page_arguments(argv, "docs/ladder.md", "all that are committed")
     path: Path = arguments.page
-    groups = by_machine([schema.load(record) for record in arguments.records or committed()])
-    if not arguments.records:  # the ladder is about GPUs, where a machine with one has a record
-        groups = [group for group in groups if group.workloads_on("cuda")] or groups
-    if len(groups) > 1:
-        raise RecordError("the records are of several machines: name those of one, this page is about one.")
-    record = merged(groups)
+    record = schema.of_one_machine(arguments.records)
     if arguments.update:
         drawn(record, path.parent / PICTURES)
     text = markdown(record, sources.load_all(), cards.load(), with_pictures(record, path.parent / PICTURES))

@@ -1,10 +1,11 @@
-"""The README's table, from one record or several of one kind of machine.
+"""Tables in Markdown, from one record or several of one kind of machine; by default the committed ones of a GPU.
 
-`python -m plots.table RECORD [RECORD...] --markdown` prints it: variants by workloads; median of an iteration, speedup
-over the root, percent of roof; and beside each variant what it gained over its base. With `--over base` the speedups in
-the cells are those. `--update README.md` puts it between the marks <!-- ladder:table --> and <!-- /ladder:table -->;
-`--check README.md` exits 1 where the file says anything else. `--whole-run WORKLOAD` puts a sentence before it:
-the fastest run from host memory to host memory.
+`python -m plots.table [RECORD...] --markdown` prints the table of docs/results.md: variants by workloads; median of an
+iteration, speedup over the root, percent of roof; and beside each variant its gain over its base. With `--over base`
+the speedups in the cells are over the base. `--short` makes the table of the README instead: whole runs on one
+workload, the largest steps of the ladder, libraries beside them. `--update FILE` puts the table between the marks
+<!-- ladder:table --> and <!-- /ladder:table --> of the file; `--check FILE` exits 1 where the file says anything else.
+`--whole-run WORKLOAD` puts a sentence before the table, or names the workload of `--short`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from plots.lib import schema
+from plots.figures.tree import usual_workload
+from plots.lib import cards, schema, short
 from plots.lib.record import (
     DAGGER,
     DEVICES,
+    ROOT,
     SCOPE_TITLES,
     SCOPES,
     SPACE,
@@ -32,7 +35,6 @@ from plots.lib.record import (
     Rung,
     geometric_mean,
     in_sentences,
-    merged,
     number,
     percent,
 )
@@ -206,6 +208,68 @@ def whole_run(record: Record, name: str) -> str:
     return f"{text}; of {seen.get('rows_checked', 0):,} labels held against fp64, {seen.get('labels_wrong')} are wrong."
 
 
+SHORT_ROWS = 10
+
+
+def linked(variant: str) -> str:
+    """The id, with a link to the variant's file from the root of the repository."""
+    if variant not in cards.load():
+        return f"`{variant}`"
+    return f"[`{variant}`]({cards.path_of(variant).relative_to(ROOT).as_posix()})"
+
+
+def short_table(record: Record, name: str | None) -> str:
+    """At most ten rows: the largest steps of a whole run, libraries among them by their time; and what the time is of.
+
+    Throws RecordError where the record has no valid whole run.
+    """
+    usual = usual_workload(record, "cuda", short.SCOPE) or usual_workload(record, "cpu", short.SCOPE)
+    if name is None and usual is None:
+        raise RecordError(f"{record.names} has no valid {short.SCOPE} time.")
+    workload = record.workloads[name] if name else usual
+    assert workload
+    beside = short.libraries(record, workload.name)
+    steps = short.steps(record, workload.name, SHORT_ROWS - len(beside))
+    first, last = steps[0], steps[-1]
+
+    def line(step: str, idea: str, time: float, mark: str) -> str:
+        ratio = f"{number(first.ms / time)}{TIMES}" if time != first.ms else f"1{TIMES}"
+        cells = (step, cell_text(idea), f"{number(time)}{SPACE}ms", ratio)
+        return "| " + " | ".join(f"{mark}{cell}{mark}" for cell in cells) + " |"
+
+    lines = [
+        (step.ms, line(linked(step.rung.variant), short.idea_of(record, step.rung.variant), step.ms, ""))
+        for step in steps
+    ]
+    for rung, row in beside:
+        time = short.time_of(row)
+        lines.append((time, line(linked(rung.variant), short.idea_of(record, rung.variant), time, "*")))
+    lines.sort(key=lambda entry: -entry[0])
+    seen = last.row.validation or {}
+    time, variant = f"{number(last.ms)}{SPACE}ms", f"`{last.rung.variant}`"
+    machine = record.machine(last.rung.device).split(" (")[0]
+    records = ", ".join(f"`{source.shown}`" for source in record.sources)
+    bullets = [
+        f"**{time}** ({variant}): {workload.size}, {last.row.iterations} iterations, host memory to host memory, one "
+        f"{machine}. Of {seen.get('rows_checked', 0):,} labels compared with fp64, {seen.get('labels_wrong')} are "
+        "wrong."
+    ]
+    others = []
+    for other in short.siblings(record, workload):
+        _, row = short.fastest(record, other.name)
+        there = f"{number(short.time_of(row))}{SPACE}ms in {row.iterations} iterations"
+        others.append(f"{there} on `{other.name}` ({other.title})")
+    kind = f"The data: {workload.title}."
+    bullets.append(kind + (f" The same size on other data: {'; '.join(others)}." if others else ""))
+    if last.row.prepare_ms:
+        bullets.append(
+            f"Not in {time}: {number(last.row.prepare_ms)}{SPACE}ms of preparation, once per process (device memory, "
+            f"page-locked memory and the copy of the points into it). Records: {records}."
+        )
+    head = ["| step | idea | whole run | speedup |", "| --- | --- | ---: | ---: |"]
+    return "\n".join([*head, *(entry[1] for entry in lines), "", *(f"- {text}" for text in bullets)]) + "\n"
+
+
 def replaced(text: str, table: str, name: str) -> str:
     """The text with what stands between the marks replaced."""
     begin, end = text.find(BEGIN), text.find(END)
@@ -216,24 +280,32 @@ def replaced(text: str, table: str, name: str) -> str:
 
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="The README's table, from a record.")
-    parser.add_argument("records", nargs="+", type=Path, metavar="RECORD")
+    parser = argparse.ArgumentParser(description="Tables in Markdown, from records.")
+    parser.add_argument(
+        "records", nargs="*", type=Path, metavar="RECORD", help="default: the committed ones of one GPU machine"
+    )
+    parser.add_argument("--short", action="store_true", help="whole runs on one workload, at most ten rows")
     parser.add_argument("--scope", choices=SCOPES, default="iteration")
     parser.add_argument("--over", choices=("root", "base"), default="root", help="what the speedups are over")
     parser.add_argument(
         "--workload", action="append", default=[], metavar="GLOB", help="these alone, or families (may be repeated)"
     )
-    parser.add_argument("--whole-run", metavar="WORKLOAD", help="before the table, the fastest whole run on it")
+    parser.add_argument(
+        "--whole-run", metavar="WORKLOAD", help="before the table the fastest whole run on it; of --short its workload"
+    )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--markdown", action="store_true", help="print the table")
     what.add_argument("--update", type=Path, metavar="FILE", help="put the table between the marks of this file")
     what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where this file's table is another")
     arguments = parser.parse_args(argv)
-    record = merged([schema.load(path) for path in arguments.records])
-    head = f"{whole_run(record, arguments.whole_run)}\n\n" if arguments.whole_run else ""
-    if arguments.workload:
-        record = record.only(arguments.workload)
-    table = head + markdown(record, arguments.scope, arguments.over)
+    record = schema.of_one_machine(arguments.records)
+    if arguments.short:
+        table = short_table(record, arguments.whole_run)
+    else:
+        head = f"{whole_run(record, arguments.whole_run)}\n\n" if arguments.whole_run else ""
+        if arguments.workload:
+            record = record.only(arguments.workload)
+        table = head + markdown(record, arguments.scope, arguments.over)
     if arguments.markdown:
         print(table, end="")
         return 0
@@ -245,13 +317,15 @@ def main(argv: list[str] | None = None) -> int:
             path.write_text(after, encoding="utf-8")
         return 0
     if after != before:
-        names = " ".join(str(record) for record in arguments.records)
-        more = "" if arguments.scope == "iteration" else f" --scope {arguments.scope}"
+        names = " ".join(str(record) for record in arguments.records) or "the committed records"
+        more = " --short" if arguments.short else ""
+        more += "" if arguments.scope == "iteration" else f" --scope {arguments.scope}"
         more += "" if arguments.over == "root" else f" --over {arguments.over}"
         more += "".join(f" --workload {quote(glob)}" for glob in arguments.workload)
         more += f" --whole-run {quote(arguments.whole_run)}" if arguments.whole_run else ""
+        given = f" {names}" if arguments.records else ""
         print(
-            f"{path}: its table is not that of {names}; run `python -m plots.table {names}{more} --update {path}`.",
+            f"{path}: its table is not that of {names}; run `python -m plots.table{given}{more} --update {path}`.",
             file=sys.stderr,
         )
         return 1

@@ -29,9 +29,21 @@ fs::path source_folder() {
   return other && *other ? other : checkout;
 }
 
+std::vector<fs::path> with_chapters(const fs::path& folder) {
+  std::vector<fs::path> folders = {folder};
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
+    if (entry.is_directory() && entry.path().filename() != "common") folders.push_back(entry.path());
+  }
+  std::sort(folders.begin() + 1, folders.end());
+  return folders;
+}
+
 fs::path source_of(const std::string& id, const fs::path& folder) {
-  for (const char* ending : {".cu", ".cpp", ".py"}) {
-    if (const fs::path file = folder / (id + ending); fs::exists(file)) return file;
+  for (const fs::path& chapter : with_chapters(folder)) {
+    for (const char* ending : {".cu", ".cpp", ".py"}) {
+      if (const fs::path file = chapter / (id + ending); fs::exists(file)) return file;
+    }
   }
   return {};
 }
@@ -49,7 +61,7 @@ void need_bases(std::vector<Variant>& variants) {
   std::set<std::string> ids;
   for (const Variant& v : variants) ids.insert(v.id);
   for (Variant& v : variants) {
-    // A base that this build leaves out, for lack of its library, is there all the same.
+    // A base that this build leaves out because its library is missing still has its source.
     if (v.base.empty() || ids.count(v.base) || !source_of(v.base, source_folder() / "variants").empty()) continue;
     for (const auto& [kind, module] : v.modules)
       v.broken[kind] = fmt::format("its card names the base '{}', and there is no such variant: correct .base", v.base);

@@ -72,12 +72,14 @@ std::vector<Workload> choose_workloads(const std::vector<Workload>& all, const s
 
 /// The checkout that this program was built from; LADDER_SOURCE names another.
 std::filesystem::path source_folder();
-/// The file of a variant in a folder of sources (.cu, .cpp or .py); empty where there is none.
+/// A folder of variants and its chapters (all its folders but common/), in order of their names.
+std::vector<std::filesystem::path> with_chapters(const std::filesystem::path& folder);
+/// The file of a variant (.cu, .cpp or .py) in a folder of variants or in one of its chapters; empty if there is none.
 std::filesystem::path source_of(const std::string& id, const std::filesystem::path& folder);
-/// What CMake calls the modules of a variant's file in this build.
+/// The CMake targets that build the modules of a variant's file in this build.
 std::vector<std::string> targets_of(const std::filesystem::path& source);
 
-/// Variants whose card names a base that does not exist cannot be placed on the ladder: they become broken, and say so.
+/// Marks variants as broken, with the reason, if their card names a base that does not exist.
 void need_bases(std::vector<Variant>& variants);
 
 /// The folders that hold built variants: the program's own, and those of --modules.

@@ -1,10 +1,11 @@
-// ladder diff: what a revision changes of its base, and how large a step that is. Both files are compared as a reader
-// sees them: parts in their place, without comments, blank lines, the brackets of namespaces and the card. What is
-// compared is text: nothing needs to be built. `diff` does the comparing.
+// ladder diff: what a rung changes of its base, and the size of that step in lines of code. Source text is compared
+// file by file, by `diff`; nothing needs to be built. A step is the changed lines of the rung's own file plus all lines
+// of the parts (variants/common/) that the rung is the first of its chain of bases to use.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <regex>
 #include <set>
@@ -22,13 +23,12 @@ namespace {
 
 fs::path variants_folder() { return source_folder() / "variants"; }
 
-/// Is the ' at `i` one that groups digits, as in 10'000?
+/// Does the ' at `i` group digits, as in 10'000?
 bool digits_before(const std::string& code, size_t i) {
   return i > 0 && std::isxdigit(static_cast<unsigned char>(code[i - 1]));
 }
 
-/// C++ without its comments, and without the lines that open and close namespaces: each part has its own, and they
-/// would come and go with it. What stands in quotes stays as it is.
+/// C++ without comments and without the lines that open and close namespaces. Text in quotes is kept.
 std::string without_comments(const std::string& text) {
   static const std::regex brackets(
       R"re((^|\n)(namespace[^\n;{]*\{|using namespace [^\n;]*;|\}  // namespace.*)(?=\n))re");
@@ -53,7 +53,7 @@ std::string without_comments(const std::string& text) {
   return kept;
 }
 
-/// From `open` to the bracket that closes it; what stands in quotes does not count.
+/// The index after the bracket that closes the one at `open`; text in quotes is skipped.
 size_t end_of_brackets(const std::string& code, size_t open) {
   int depth = 0;
   char quote = 0;
@@ -75,7 +75,7 @@ size_t end_of_brackets(const std::string& code, size_t open) {
   return code.size();
 }
 
-/// Splits the card off; empty where there is none.
+/// Removes the card from `code` and returns it; empty if there is none.
 std::string take_card(std::string& code) {
   static const std::regex begin(R"re((^|\n)(LADDER_VARIANT\(|CARD = \{))re");
   std::smatch found;
@@ -93,9 +93,10 @@ std::string base_in(const std::string& card) {
   return std::regex_search(card, found, stated) ? found.str(1) : "";
 }
 
-/// The lines of a file that do something, each part in the place of its first #include.
-void add_lines(const fs::path& file, std::string code, std::set<fs::path>& seen, std::string& lines) {
-  static const std::regex include(R"re(\s*#include "([^"]+)"\s*)re"), blank(R"re(\s*(#pragma once\s*)?)re");
+/// A file's lines of code: no blank lines, no includes. The parts among the includes are appended to `parts`.
+std::string code_lines(const fs::path& file, const std::string& code, std::vector<fs::path>& parts) {
+  static const std::regex include(R"re(\s*#include\s*["<]([^">]+)[">]\s*)re"), blank(R"re(\s*(#pragma once\s*)?)re");
+  std::string lines;
   for (size_t from = 0; from < code.size();) {
     const size_t to = std::min(code.find('\n', from), code.size());
     std::string line = code.substr(from, to - from);
@@ -103,18 +104,18 @@ void add_lines(const fs::path& file, std::string code, std::set<fs::path>& seen,
     line.erase(line.find_last_not_of(" \t\r") + 1);
     if (std::regex_match(line, blank)) continue;
     std::smatch found;
-    if (std::regex_match(line, found, include)) {
-      const fs::path part = fs::weakly_canonical(file.parent_path() / found.str(1));
-      if (part.parent_path() == fs::weakly_canonical(variants_folder() / "parts")) {
-        if (seen.insert(part).second) add_lines(part, without_comments(read_whole(part)), seen, lines);
-        continue;
-      }
+    if (!std::regex_match(line, found, include)) {
+      lines += line + "\n";
+      continue;
     }
-    lines += line + "\n";
+    const fs::path part = fs::weakly_canonical(file.parent_path() / found.str(1));
+    const fs::path within = part.lexically_relative(fs::weakly_canonical(variants_folder() / "common"));
+    if (!within.empty() && *within.begin() != ".." && fs::exists(part)) parts.push_back(part);
   }
+  return lines;
 }
 
-/// Python without its comments and what a file or a function says of itself, where they have lines of their own.
+/// Python without the lines that hold only a comment or a docstring.
 std::string without_python_comments(const std::string& code) {
   const std::string quotes = "\"\"\"";
   std::string kept;
@@ -135,10 +136,26 @@ std::string without_python_comments(const std::string& code) {
   return kept;
 }
 
+using Parts = std::map<fs::path, std::string>;  ///< each part's lines of code
+
+/// Adds a part, the parts that it includes, and the file that implements it: X.cu beside X.cuh, X.cpp beside X.hpp.
+void add_part(const fs::path& part, Parts& parts) {
+  if (parts.count(part)) return;
+  std::vector<fs::path> more;
+  parts[part] = "";
+  parts[part] = code_lines(part, without_comments(read_whole(part)), more);
+  for (const auto& [header, implementation] : {std::pair(".cuh", ".cu"), std::pair(".hpp", ".cpp")}) {
+    const fs::path beside = fs::path(part).replace_extension(implementation);
+    if (part.extension() == header && fs::exists(beside)) more.push_back(beside);
+  }
+  for (const fs::path& next : more) add_part(next, parts);
+}
+
 struct Source {
-  std::string base;            ///< as its card has it
-  std::string lines;           ///< that do something
-  bool new_algorithm = false;  ///< its card says "A new algorithm": it is no step from its base
+  std::string base;   ///< from the card
+  std::string lines;  ///< of code in its own file
+  Parts parts;        ///< all that it uses
+  bool gpu = false;   ///< a .cu file
 };
 
 Source read_source(const std::string& id) {
@@ -149,46 +166,84 @@ Source read_source(const std::string& id) {
   const bool python = file.extension() == ".py";
   std::string code = python ? without_python_comments(read_whole(file)) : without_comments(read_whole(file));
   const std::string card = take_card(code);
-  Source source{.base = base_in(card), .lines = ""};
-  source.new_algorithm =
-      std::regex_replace(card, std::regex("\"\\s*\""), "").find("A new algorithm") != std::string::npos;
-  std::set<fs::path> seen;
-  add_lines(file, code, seen, source.lines);
+  Source source{.base = base_in(card), .lines = "", .parts = {}, .gpu = file.extension() == ".cu"};
+  std::vector<fs::path> parts;
+  source.lines = code_lines(file, code, parts);
+  for (const fs::path& part : parts) add_part(part, source.parts);
   return source;
 }
 
-/// A step from one variant to another, in lines. One that was rewritten counts once in `changed`.
-struct Step {
+/// The parts that `variant` uses, and none of `base`, its base, and so on to the root.
+Parts new_parts(const Source& variant, const std::string& base) {
+  Parts fresh = variant.parts;
+  std::set<std::string> seen;
+  for (std::string id = base; !id.empty() && seen.insert(id).second;) {
+    const Source used = read_source(id);
+    for (const auto& [part, lines] : used.parts) fresh.erase(part);
+    id = used.base;
+  }
+  return fresh;
+}
+
+int count_lines(const std::string& text) { return int(std::count(text.begin(), text.end(), '\n')); }
+
+int count_lines(const Parts& parts) {
+  int lines = 0;
+  for (const auto& [part, text] : parts) lines += count_lines(text);
+  return lines;
+}
+
+/// The base's own file, followed by those of its parts that the variant does not use: code that moved from a part into
+/// the variant's own file is compared with that part.
+std::string with_dropped_parts(const Source& base, const Source& variant) {
+  std::string lines;
+  for (const auto& [part, text] : base.parts) {
+    if (!variant.parts.count(part)) lines += text;
+  }
+  return lines + base.lines;
+}
+
+/// Changes of one file, in lines. A rewritten line counts once in `changed`.
+struct Change {
   int added = 0, removed = 0, changed = 0;
 };
 
 class Comparer {
  public:
-  /// Changes of white space alone are none.
-  Step step(const Source& base, const Source& variant) const {
-    write(base, variant);
-    const std::string changes = output_of(command("-U0", "base", "variant") + "; test $? -le 1");
-    static const std::regex hunk(R"re(@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@)re");
-    Step step;
-    for (std::sregex_iterator at(changes.begin(), changes.end(), hunk), end; at != end; ++at) {
-      const auto count = [&](int group) { return (*at)[group].matched ? std::stoi((*at).str(group)) : 1; };
-      step.removed += count(1);
-      step.added += count(2);
-      step.changed += std::max(count(1), count(2));
-    }
-    return step;
+  /// Counts the changed lines of the variant's own file; white space does not count. Returns the smaller one of two
+  /// comparisons: with the base's own file, and with_dropped_parts.
+  Change change(const Source& base, const Source& variant) const {
+    const Change own = change(base.lines, variant.lines),
+                 all = change(with_dropped_parts(base, variant), variant.lines);
+    return all.changed < own.changed ? all : own;
   }
+  /// Prints the comparison that `change` counts.
   void show(const Source& base, const std::string& base_id, const Source& variant, const std::string& id) const {
-    write(base, variant);
+    const std::string all = with_dropped_parts(base, variant);
+    const bool take_all = change(all, variant.lines).changed < change(base.lines, variant.lines).changed;
+    write(take_all ? all : base.lines, variant.lines);
     std::fflush(stdout);
     const int status = std::system(command("-u --color=auto", base_id, id).c_str());
     if (status != 0 && WEXITSTATUS(status) != 1) throw Error("`diff` does not run: is diffutils installed?");
   }
 
  private:
-  void write(const Source& base, const Source& variant) const {
-    std::ofstream(scratch_.path / "base") << base.lines;
-    std::ofstream(scratch_.path / "variant") << variant.lines;
+  Change change(const std::string& base, const std::string& variant) const {
+    write(base, variant);
+    const std::string changes = output_of(command("-U0", "base", "variant") + "; test $? -le 1");
+    static const std::regex hunk(R"re(@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@)re");
+    Change change;
+    for (std::sregex_iterator next(changes.begin(), changes.end(), hunk), end; next != end; ++next) {
+      const auto count = [&](int group) { return (*next)[group].matched ? std::stoi(next->str(group)) : 1; };
+      change.removed += count(1);
+      change.added += count(2);
+      change.changed += std::max(count(1), count(2));
+    }
+    return change;
+  }
+  void write(const std::string& base, const std::string& variant) const {
+    std::ofstream(scratch_.path / "base") << base;
+    std::ofstream(scratch_.path / "variant") << variant;
   }
   std::string command(const std::string& options, const std::string& base_label, const std::string& label) const {
     return fmt::format("diff -w --minimal {} --label {} --label {} '{}' '{}'", options, base_label, label,
@@ -197,54 +252,70 @@ class Comparer {
   Scratch scratch_;
 };
 
-std::string words_for(const std::string& id, const std::string& base, const Step& step) {
-  return fmt::format("{} over {}: {} lines changed ({} added, {} removed)", id, base, step.changed, step.added,
-                     step.removed);
-}
-
 int show_one(const std::string& id, const std::string& over) {
   const Source variant = read_source(id);
   const std::string base_id = over.empty() ? variant.base : over;
   if (base_id.empty())
-    throw Error(fmt::format("{} is a root, it has no base: name what to hold it against, --over ID", id));
+    throw Error(fmt::format("{} is a root, it has no base: name a variant to compare it with, --over ID", id));
   const Source base = read_source(base_id);
   const Comparer comparer;
   comparer.show(base, base_id, variant, id);
-  fmt::print("{}\n", words_for(id, base_id, comparer.step(base, variant)));
+  const Change change = comparer.change(base, variant);
+  const Parts fresh = new_parts(variant, base_id);
+  std::string list;
+  for (const auto& [part, text] : fresh) {
+    const fs::path name = part.lexically_relative(fs::weakly_canonical(variants_folder() / "common"));
+    list += fmt::format("{}{} {} lines", list.empty() ? "" : ", ", name.string(), count_lines(text));
+  }
+  if (!list.empty()) fmt::print("new parts: {}\n", list);
+  fmt::print("{} over {}: {} lines changed ({} added, {} removed), {} lines of new parts: a step of {} lines\n", id,
+             base_id, change.changed, change.added, change.removed, count_lines(fresh),
+             change.changed + count_lines(fresh));
   return 0;
 }
 
 std::vector<std::string> all_ids() {
   std::vector<std::string> ids;
-  for (const fs::directory_entry& entry : fs::directory_iterator(variants_folder())) {
-    const std::string ending = entry.path().extension().string();
-    if (ending == ".cu" || ending == ".cpp" || ending == ".py") ids.push_back(entry.path().stem().string());
+  for (const fs::path& folder : with_chapters(variants_folder())) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      const std::string ending = entry.path().extension().string();
+      if (ending == ".cu" || ending == ".cpp" || ending == ".py") ids.push_back(entry.path().stem().string());
+    }
   }
   std::sort(ids.begin(), ids.end());
   return ids;
 }
 
 int show_table(const std::string& patterns) {
+  constexpr int limit = 400;
   const std::vector<std::string> chosen =
       choose(all_ids(), patterns, "variant", [](const std::string& id) { return std::vector<std::string>{id}; });
   const Comparer comparer;
-  std::vector<double> sizes;
-  int algorithms = 0;
-  fmt::print("{:<28} {:<28} {:>8} {:>6} {:>8}\n", "variant", "base", "changed", "added", "removed");
+  struct Step {
+    std::string id;
+    double own, lines;
+    bool gpu;
+  };
+  std::vector<Step> steps;
+  fmt::print("{:<28} {:<28} {:>5} {:>9} {:>5}\n", "variant", "base", "own", "new parts", "step");
   for (const std::string& id : chosen) {
     const Source variant = read_source(id);
     if (variant.base.empty()) continue;
-    const Step step = comparer.step(read_source(variant.base), variant);
-    if (variant.new_algorithm)
-      ++algorithms;
-    else
-      sizes.push_back(step.changed);
-    fmt::print("{:<28} {:<28} {:>8} {:>6} {:>8}{}\n", id, variant.base, step.changed, step.added, step.removed,
-               variant.new_algorithm ? "  a new algorithm" : "");
+    const int own = comparer.change(read_source(variant.base), variant).changed;
+    const int parts = count_lines(new_parts(variant, variant.base));
+    fmt::print("{:<28} {:<28} {:>5} {:>9} {:>5}{}\n", id, variant.base, own, parts, own + parts,
+               own + parts > limit ? fmt::format("  above {}", limit) : "");
+    steps.push_back({id, double(own), double(own + parts), variant.gpu});
   }
-  if (sizes.empty() && algorithms == 0)
-    throw Error(fmt::format("none of '{}' has a base: there is no step to measure", patterns));
-  if (!sizes.empty()) fmt::print("median of {}: {:g} lines changed\n", sizes.size(), summarise(sizes).median);
+  if (steps.empty()) throw Error(fmt::format("none of '{}' has a base: there is no step to measure", patterns));
+  const bool any_gpu = std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.gpu; });
+  std::erase_if(steps, [&](const Step& step) { return any_gpu && !step.gpu; });
+  std::vector<double> own, lines;
+  for (const Step& step : steps) own.push_back(step.own), lines.push_back(step.lines);
+  const Step& largest =
+      *std::max_element(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.lines < b.lines; });
+  fmt::print("median of {}{} steps: {:g} lines, {:g} of own changes; largest: {}, {:g} lines\n", steps.size(),
+             any_gpu ? " GPU" : "", summarise(lines).median, summarise(own).median, largest.id, largest.lines);
   return 0;
 }
 
@@ -256,18 +327,24 @@ Command diff_command(CLI::App& app) {
     bool as_table = false;
   };
   const auto o = std::make_shared<Options>();
-  auto* diff = app.add_subcommand("diff", "Show what a revision changes of its base, and in how many lines");
-  auto* id = diff->add_option("id", o->id, "The variant; with --stat globs, and all where none is given");
-  auto* over = diff->add_option("--over", o->over, "Against this variant, instead of the base");
-  diff->add_flag("--stat", o->as_table,
-                 "A table of the steps, and their median: new algorithms, as their cards say, are none")
-      ->excludes(over);
+  auto* diff = app.add_subcommand("diff", "Show what a variant changes of its base, and the size of that step");
+  auto* id = diff->add_option("id", o->id, "The variant; with --stat globs (default: all)");
+  auto* over = diff->add_option("--over", o->over, "Compare with this variant instead of the base");
+  diff->add_flag("--stat", o->as_table, "A table of all steps, with the median of the GPU steps")->excludes(over);
   diff->footer(
-      "Comments, blank lines, white space, namespaces and cards are no change; parts count as if they stood in the\n"
-      "file. A line that was rewritten counts once.");
+      "step = own + new parts, in lines of code: comments, blank lines, white space, includes, namespaces and the "
+      "card\n"
+      "do not count.\n"
+      "own: changed lines of the variant's own file over the base's; a rewritten line counts once. Code that moved "
+      "from\n"
+      "  a part of the base into the file is compared with that part, if that makes the change smaller.\n"
+      "new parts: all lines of the files in variants/common/ that the variant uses, directly or through another part,\n"
+      "  and that no variant on its chain of bases uses; X.cu belongs to X.cuh, X.cpp to X.hpp. A part that the base\n"
+      "  uses too counts nothing, wherever it is included.\n"
+      "--stat marks steps above 400 lines; its median is over all steps of .cu files, each against its base.");
   return {diff, [o, id] {
             if (o->as_table) return show_table(o->id.empty() ? "*" : o->id);
-            if (id->count() == 0) throw Error("which variant? `ladder diff ID`, or --stat for all");
+            if (id->count() == 0) throw Error("which variant? `ladder diff ID`, or --stat for all of them");
             return show_one(o->id, o->over);
           }};
 }

@@ -45,10 +45,12 @@ void add_measure_options(CLI::App& command, MeasureWords& words) {
                   "Seconds of work right before each batch of samples: for kernels that a power limit slows")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--min-time", o.min_seconds, "Seconds of samples per scope, at least")
+  command
+      .add_option("--min-time", o.min_seconds,
+                  "Seconds of sampling per scope (wall time), a fifth on simt; 1,000 samples end it sooner")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--max-time", o.max_seconds, "Seconds spent on a scope's samples, at most")
+  command.add_option("--max-time", o.max_seconds, "Seconds of sampling per scope, at most")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command

@@ -1,4 +1,4 @@
-// ladder new: a revision to begin with: the file of its base, under its own name.
+// ladder new: starts a variant as a copy of its base's file, in the base's chapter.
 #include <fstream>
 #include <memory>
 #include <regex>
@@ -22,8 +22,7 @@ void must_be_an_id(const std::string& id) {
     throw Error(fmt::format("'{}' cannot be a variant's id: a letter first, then letters, digits and _", id));
 }
 
-/// The card of a copy: its own id, and the file it was copied from as its base. Both a card in C++ (.id = "X") and one
-/// in Python ("id": "X" or id="X") are understood.
+/// Sets id and base in the card of a copy; a card is C++ (.id = "X") or Python ("id": "X" or id="X").
 void set_card(std::vector<std::string>& lines, const std::string& base, const std::string& id) {
   const std::regex its_id(R"re(((?:\.|\b|["'])id["']?\s*[=:]\s*["']))re" + base + R"re((["']))re");
   const std::regex its_base(R"re(((?:\.|\b|["'])base["']?\s*[=:]\s*["'])[A-Za-z0-9_]*(["']))re");
@@ -39,7 +38,8 @@ void set_card(std::vector<std::string>& lines, const std::string& base, const st
       line = found.prefix().str() + found.str(1) + base + found.str(2) + found.suffix().str();
     }
   }
-  if (!named) throw Error(fmt::format("the card of {} does not state its id as \"{}\": mend that first", base, base));
+  if (!named)
+    throw Error(fmt::format("the card of {} does not state its id as \"{}\": correct that first", base, base));
   if (based) return;
   // A root has no base: the copy's goes right behind its id, written the same way.
   const std::regex new_id(R"re(((?:\.|\b|["']))id(["']?\s*[=:]\s*["']))re" + id + R"re((["'],))re");
@@ -52,7 +52,7 @@ void set_card(std::vector<std::string>& lines, const std::string& base, const st
   }
 }
 
-/// The first comment names the revision by what stands before the first _ in its id: "// v05: ...".
+/// Renames the variant in the first comment, which begins with the id up to its first _: "// v05: ...".
 void set_heading(std::string& first, const std::string& base, const std::string& id) {
   const auto stem = [](const std::string& name) { return name.substr(0, name.find('_')); };
   for (const std::string mark : {"// ", "# ", "\"\"\""}) {
@@ -67,16 +67,17 @@ void say_where(const std::vector<std::string>& lines, const fs::path& file) {
     const char* what;
   };
   const std::string name = fs::relative(file, fs::current_path()).string();
-  fmt::print("{}:1: say what differs, and what the base's flaw was\n", name);
-  const std::vector<Place> places = {{"#include \"parts/", "shared with other revisions: copy from it what you change"},
-                                     {"__global__", "a kernel"},
-                                     {"def assign", "the assignment"},
-                                     {"idea", "the idea, in a line"},
-                                     {"expect", "what you think will happen, before you measure"},
-                                     {"shows", "the scope in which it should show"}};
+  fmt::print("{}:1: state what differs, and the flaw of the base\n", name);
+  const std::vector<Place> places = {
+      {"#include \"../common/", "shared with other variants: copy the code that you change"},
+      {"__global__", "a kernel"},
+      {"def assign", "the assignment"},
+      {"idea", "the idea, in a line"},
+      {"expect", "what you think will happen, before you measure"},
+      {"shows", "the scope in which it should show"}};
   for (const Place& place : places) {
     for (size_t i = 1; i < lines.size(); ++i) {
-      // A word of the card, or the mark of a kernel; not a word in a comment.
+      // A field of the card, or a mark at the start of a line; not a word in a comment.
       const bool in_card =
           std::regex_search(lines[i], std::regex("[.\"' ]" + std::string(place.mark) + "[\"']?\\s*[=:]"));
       const bool in_code =
@@ -95,7 +96,7 @@ int make(const std::string& id, const std::string& base) {
     throw Error(fmt::format("there is no variant '{}' in {}: `ladder list` shows them all", base, folder.string()));
   if (const fs::path there = source_of(id, folder); !there.empty())
     throw Error(fmt::format("there is a variant '{}' already, {}: choose another id", id, there.string()));
-  // Tests' variants are built beside those of the ladder: no two may have one name.
+  // Variants of the tests are built by the same names of targets.
   for (const fs::directory_entry& tests : fs::directory_iterator(source_folder() / "tests" / "fixtures")) {
     if (!tests.is_directory()) continue;
     if (const fs::path there = source_of(id, tests.path()); !there.empty())
@@ -105,11 +106,11 @@ int make(const std::string& id, const std::string& base) {
   if (lines.empty()) throw Error(fmt::format("{} is empty, or cannot be read", from.string()));
   set_card(lines, base, id);
   set_heading(lines[0], base, id);
-  const fs::path to = folder / (id + from.extension().string());
+  const fs::path to = from.parent_path() / (id + from.extension().string());
   std::ofstream out(to);
   for (const std::string& line : lines) out << line << "\n";
   out.close();
-  if (!out) throw Error(fmt::format("{} cannot be written: is there room, and the right to write there?", to.string()));
+  if (!out) throw Error(fmt::format("{} cannot be written: check the free space and the permissions", to.string()));
 
   fmt::print("{} is a copy of {}. To edit:\n", id, base);
   say_where(lines, to);
@@ -133,9 +134,13 @@ Command new_command(CLI::App& app) {
     std::string id, base;
   };
   const auto o = std::make_shared<Options>();
-  auto* command = app.add_subcommand("new", "Begin a revision: copy its base's file, and set the card's id and base");
-  command->add_option("id", o->id, "Of the new revision: a letter, then letters, digits and _")->required();
-  command->add_option("--base", o->base, "The variant that it differs from by one idea")->required();
+  auto* command =
+      app.add_subcommand("new", "Start a variant: copy the file of its base, and set the id and base in its card");
+  command->add_option("id", o->id, "Id of the new variant: a letter, then letters, digits and _")->required();
+  command
+      ->add_option("--base", o->base,
+                   "The variant that it differs from by one idea; the new file goes into the same chapter")
+      ->required();
   return {command, [o] { return make(o->id, o->base); }};
 }
 

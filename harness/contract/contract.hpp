@@ -1,7 +1,7 @@
 // The contract between one revision of k-means (a *variant*, one file in variants/) and the harness.
 //
-// A variant states what it is in a card and what it does in a table of phases. The harness calls the phases, validates
-// what they leave behind and times them; a variant never times or validates itself, the harness never names a variant.
+// A variant describes itself in a card and has a table of phases. The harness calls the phases, validates their results
+// and times them. A variant never times or validates itself; the harness never names a variant.
 //
 // Shapes throughout: points N x D, centroids K x D, both row-major on the host; labels N, 32-bit, 0 .. K-1.
 #pragma once
@@ -22,7 +22,7 @@
 
 namespace ladder {
 
-/// Throws when a call of the CUDA runtime failed. `what` names the attempt: "copying the labels to the host".
+/// Throws Error if a call of the CUDA runtime failed. `what` says what was tried: "copying the labels to the host".
 __attribute__((noinline)) inline void check(cudaError_t status, const std::string& what) {
   if (status != cudaSuccess) throw Error(what + ": " + cudaGetErrorString(status));
 }
@@ -36,17 +36,17 @@ struct Device {
   DeviceKind kind = DeviceKind::cpu;
   bool host_memory = false;  ///< labels and centroids live in host memory: native CPU code, and peers in Python
   std::string name;
-  std::vector<int> ordinals;   ///< GPUs given to this run; [0] is current. One but for variants with Card::gpus above 1
+  std::vector<int> ordinals;   ///< GPUs of this run; [0] is current. More than one only if Card::gpus is above 1
   int compute_capability = 0;  ///< 90 for 9.0; 0 on a CPU
   int multiprocessors = 1;     ///< streaming multiprocessors, or CPU cores
   size_t memory_bytes = 0;
   size_t constant_bytes = 64 << 10;
-  size_t shared_bytes = 48 << 10;        ///< per block, without asking
+  size_t shared_bytes = 48 << 10;        ///< per block, by default
   size_t shared_bytes_optin = 48 << 10;  ///< per block, after cudaFuncSetAttribute
-  bool poisons = false;  ///< fresh device memory is poisoned: another variant used it, and its values may be right ones
+  bool poisons = false;  ///< poison new device memory: another variant may have left correct results there
 };
 
-/// The values of the tuning axes that the card declares.
+/// The values of the card's tuning axes in this run.
 struct Axes {
   std::map<std::string, int> value;
   int operator[](const std::string& name) const {
@@ -56,7 +56,7 @@ struct Axes {
   }
 };
 
-/// Where results land on the host. The harness poisons it before every `download`.
+/// Where `download` puts results on the host. The harness poisons it before every `download`.
 template <class T>
 struct Result {
   int32_t* label = nullptr;  ///< n
@@ -65,28 +65,28 @@ struct Result {
 
 // --------------------------------------------------------------------------------------------------- a run's own state
 
-/// Memory, streams and objects of one run; they are given back with it. Not a template: each variant compiles it once,
-/// not for each element type.
+/// Memory and streams of one run, freed with it. Not a template: each variant compiles it once instead of once for each
+/// element type.
 class Resources {
  public:
   const Device& device_info;
-  cudaStream_t stream = nullptr;  ///< this session's own; work elsewhere must be joined to it before a phase returns
+  cudaStream_t stream = nullptr;  ///< of this session; a phase joins work in other streams to it before it returns
 
   explicit Resources(const Device& dev) : device_info(dev) {}
   Resources(const Resources&) = delete;
   Resources& operator=(const Resources&) = delete;
 
-  /// Device memory, uninitialised, for `count` elements; on the `gpu`-th of the GPUs given to this run.
+  /// Device memory for `count` elements, uninitialised, on GPU number `gpu` of this run.
   template <class E>
   E* device(size_t count, int gpu = 0) {
     return static_cast<E*>(take_device(count * sizeof(E), gpu));
   }
-  /// Page-locked host memory: the GPU's copy engine reads and writes it without a detour.
+  /// Page-locked host memory for `count` elements: the GPU's copy engine accesses it directly.
   template <class E>
   E* pinned(size_t count) {
     return static_cast<E*>(take_pinned(count * sizeof(E)));
   }
-  /// Ordinary (pageable) host memory.
+  /// Pageable host memory for `count` elements.
   template <class E>
   E* host(size_t count) {
     allocations_.emplace_back(new E[std::max<size_t>(1, count)], [](void* q) { delete[] static_cast<E*>(q); });
@@ -97,7 +97,7 @@ class Resources {
   // ---- several GPUs (Card::gpus)
 
   int gpus() const { return std::max(1, int(device_info.ordinals.size())); }
-  /// Calls `work` with that GPU current; the first is current again afterwards.
+  /// Calls `work` with GPU number `gpu` current, then makes GPU 0 current again.
   template <class F>
   void on_gpu(int gpu, F work) {
     if (gpu == 0) return work();
@@ -108,7 +108,7 @@ class Resources {
     } back{device_info.ordinals[0]};
     work();
   }
-  /// The stream of that GPU; that of the first is `stream`.
+  /// The stream of GPU number `gpu`; that of GPU 0 is `stream`.
   cudaStream_t stream_of(int gpu) {
     if (gpu == 0) return stream;
     if (streams_.empty()) streams_.resize(gpus());
@@ -119,11 +119,11 @@ class Resources {
     }
     return static_cast<cudaStream_t>(streams_[gpu].get());
   }
-  /// What the other GPUs' streams get from now on waits for what `stream` has now.
+  /// Makes later work in the other GPUs' streams wait for the work that `stream` has now.
   void fork() {
     for (int gpu = 1; gpu < gpus(); ++gpu) wait(stream_of(gpu), stream, gpu, 0);
   }
-  /// What `stream` gets from now on waits for what the other GPUs' streams have now. A phase ends with it.
+  /// Makes later work in `stream` wait for the work that the other GPUs' streams have now. A phase ends with it.
   void join() {
     for (int gpu = 1; gpu < gpus(); ++gpu) wait(stream, stream_of(gpu), 0, gpu);
   }
@@ -136,7 +136,7 @@ class Resources {
       if (status != cudaSuccess) check(status, "taking " + std::to_string(bytes) + " bytes of device memory");
       if (!device_info.poisons) return;
       check(cudaMemset(p, 0xff, std::max<size_t>(1, bytes)), "poisoning device memory");
-      check(cudaDeviceSynchronize(), "poisoning device memory");  // streams of the variant's own do not wait for it
+      check(cudaDeviceSynchronize(), "poisoning device memory");  // the variant's streams do not wait for it
     });
     allocations_.emplace_back(p, [](void* q) { cudaFree(q); });
     device_bytes_ += bytes;
@@ -156,54 +156,54 @@ class Resources {
       check(cudaEventRecord(event, for_stream), "recording an event");
     });
     on_gpu(waiting_gpu, [&] { check(cudaStreamWaitEvent(waits, event, 0), "waiting for another GPU"); });
-    cudaEventDestroy(event);  // it goes once it has been reached
+    cudaEventDestroy(event);  // CUDA frees it when it has been reached
   }
 
   std::vector<std::shared_ptr<void>> allocations_;
-  std::vector<std::shared_ptr<void>> streams_;  // of the GPUs after the first, made on first use
+  std::vector<std::shared_ptr<void>> streams_;  // of GPUs 1, 2, ..., created on first use
   size_t device_bytes_ = 0;
 };
 
-/// What the harness and a variant share about one run.
+/// The data of one run that the harness and a variant share.
 template <class T>
 struct State : Resources {
   const Problem<T>& problem;
   const int n, k, d;
-  const T* points;            ///< on the host, n x d; `prepare` may put a page-locked copy in the problem's place
-  Csr<T> csr;                 ///< on the host, the same points where problem.sparse(); likewise
-  T* x = nullptr;             ///< points on the device, in the layout that the variant's upload chose
-  T* c = nullptr;             ///< centroids, where and in the layout that the variant chose
-  int32_t* label = nullptr;   ///< n, on the device. Write-only for `assign`: it is poisoned before each one, unless the
-                              ///< card says .reads_labels: then it holds those of the iteration before, at first -1
+  const T* points;            ///< on the host, n x d; `prepare` may replace it by a page-locked copy
+  Csr<T> csr;                 ///< on the host, the same points as CSR rows if problem.sparse(); may be replaced, too
+  T* x = nullptr;             ///< points on the device, in the layout that `upload` chose
+  T* c = nullptr;             ///< centroids, in the memory and layout that the variant chose
+  int32_t* label = nullptr;   ///< n, on the device. Write-only for `assign` and poisoned before it; with
+                              ///< Card::reads_labels it holds the previous labels, -1 before the first iteration
   int32_t* chosen = nullptr;  ///< k, on the device: the rows that `initialise` drew
-  unsigned long long* changed = nullptr;  ///< on the device. Where `prepare` sets it, each `assign` or `iterate` leaves
-                                          ///< there how many labels changed, and a solve pays for no other count
-  Result<T> result;  ///< `download` fills it; `prepare` may put page-locked buffers in the harness's place
+  unsigned long long* changed = nullptr;  ///< on the device. If `prepare` sets it, `assign` or `iterate` stores the
+                                          ///< number of changed labels there, and the harness does not count them
+  Result<T> result;  ///< filled by `download`; `prepare` may replace the buffers by page-locked ones
   Axes axes;
-  std::vector<int64_t> reassigned;  ///< per iteration; a variant with a `solve` of its own appends to it
-  /// What a variant counts, by name, a value per iteration: distances computed, points skipped, rows rechecked. Emptied
+  std::vector<int64_t> reassigned;  ///< labels changed, per iteration; a variant's `solve` appends to it
+  /// A variant's counters by name, one value per iteration: distances computed, points skipped, rows refined. Cleared
   /// before each restart; the record keeps those of one whole solve.
   std::map<std::string, std::vector<int64_t>> counters;
 
   State(const Problem<T>& p, const Device& dev)
       : Resources(dev), problem(p), n(p.n), k(p.k), d(p.d), points(p.points), csr(p.csr) {}
   virtual ~State() = default;
-  /// The value of a tuning axis that the card declares.
+  /// The value of a tuning axis of the card. Throws Error if the card does not declare it.
   int axis(const std::string& name) const { return axes[name]; }
 };
 
-/// The state of a variant that keeps none of its own.
+/// The workspace of a variant that needs none.
 struct Stateless {};
 
-/// A run of a variant that keeps state of its own: one struct, composed of the structs of the parts that it uses. A
-/// part that needs a struct of type X names the member it expects: s.ws.sums.
+/// A run of a variant with a workspace: one struct, composed of the structs of the parts that it uses. A part expects
+/// its struct under a fixed member name, such as s.ws.sums.
 template <class T, class Workspace>
 struct Run : State<T> {
   using State<T>::State;
   Workspace ws;
 };
 
-/// One entry of a variant's table: a function of State<T>, or of the variant's Run<T, Workspace>.
+/// One entry of a variant's table: a function of State<T> or of Run<T, Workspace>.
 template <class T, class Workspace>
 struct PhaseEntry {
   void (*plain)(State<T>&) = nullptr;
@@ -213,30 +213,32 @@ struct PhaseEntry {
   constexpr PhaseEntry(void (*f)(Run<T, Workspace>&)) : with_workspace(f) {}
 };
 
-/// One function per phase; a null phase is one the variant does not have. In the order of their calls:
-///   prepare   takes memory, makes handles; page-locked and pageable host buffers live from here. Not timed
-///   upload    points from host memory to s.x, in the layout the variant wants
-///   restart   problem.centroids to where `assign` reads them; what earlier iterations learnt is forgotten
-///   initialise  centroids drawn from the points with problem.seed (Card::draws) to where `assign` reads them, and
-///             their rows to s.chosen; only a variant that is about initialisation has it
-///   assign    labels of all points for the present centroids, to s.label
-///   update    the present centroids become the means of their points; a centroid without points stays
-///   iterate   assign + update in one, where a variant fuses them (then both are null)
-///   solve     everything until problem.stop is reached, where a variant keeps the loop for itself; leaves the labels
-///             that belong to the centroids before its last update, and fills s.reassigned. It may have its steps
-///             beside it: the harness follows and times these, and has whole runs done by solve
-///   download  labels (row order) and centroids (row-major) to s.result
+/// One function per phase; null if the variant does not have it. In the order of their calls:
+///   prepare   allocates device and host memory, creates handles. Not timed
+///   upload    copies the points from host memory to s.x, in any layout
+///   restart   puts problem.centroids where `assign` reads them and discards everything kept of earlier iterations
+///   initialise  draws centroids from the points with problem.seed (Card::draws), puts them where `assign` reads them
+///   and
+///             their rows into s.chosen; only variants that are about initialisation have it
+///   assign    computes labels of all points for the current centroids into s.label
+///   update    replaces the centroids by the means of their points; a centroid without points stays
+///   iterate   assign + update in one function (then both are null)
+///   solve     all iterations until problem.stop is reached, if the variant has its own loop. Leaves the labels that
+///             belong to the centroids before its last update, and fills s.reassigned. A variant may have steps, too:
+///             then the harness validates and times the steps as usual and uses solve for whole runs
+///   download  copies labels (row order) and centroids (row-major) to s.result
 template <class T, class Workspace = Stateless>
 struct Phases {
-  PhaseEntry<T, Workspace> prepare, upload, restart, initialise, assign, update, iterate, solve, download;
+  PhaseEntry<T, Workspace> prepare = {}, upload = {}, restart = {}, initialise = {}, assign = {}, update = {},
+                           iterate = {}, solve = {}, download = {};
 };
 
-/// A phase as the harness calls it, whatever state the variant keeps.
+/// A phase as the harness calls it, without the type of the variant's state.
 template <class T>
 class Phase {
  public:
   Phase() = default;
-  /// S: State<T>, or a struct derived from it, which PhaseTable::make makes.
+  /// S: State<T> or the struct derived from it that PhaseTable::make creates.
   template <class S>
   Phase(void (*function)(S&)) {
     if (!function) return;
@@ -244,7 +246,8 @@ class Phase {
     call_ = [](void (*f)(), State<T>& s) { reinterpret_cast<void (*)(S&)>(f)(static_cast<S&>(s)); };
   }
   template <class Workspace>
-  Phase(const PhaseEntry<T, Workspace>& entry) : Phase(entry.plain ? Phase(entry.plain) : Phase(entry.with_workspace)) {}
+  Phase(const PhaseEntry<T, Workspace>& entry)
+      : Phase(entry.plain ? Phase(entry.plain) : Phase(entry.with_workspace)) {}
   explicit operator bool() const { return function_ != nullptr; }
   void operator()(State<T>& s) const { call_(function_, s); }
 
@@ -253,7 +256,7 @@ class Phase {
   void (*call_)(void (*)(), State<T>&) = nullptr;
 };
 
-/// A variant's Phases without the type of its state, and how a run of it is made.
+/// A variant's Phases without the type of its state, and a function that creates a run.
 template <class T>
 struct PhaseTable {
   Phase<T> prepare, upload, restart, initialise, assign, update, iterate, solve, download;
@@ -279,8 +282,8 @@ struct PhaseTable {
 
 // ------------------------------------------------------------------------------------------------------------ the card
 
-/// A tuning axis: `values` to sweep, `standard` used otherwise. s.axis(name) reads it. `reported`: those that the
-/// card's source found best, on its GPU; pictures of a sweep mark them.
+/// A tuning axis: `values` to sweep, and the `standard` one. s.axis(name) reads the value. `reported`: values that the
+/// card's source found best on its GPU; pictures of a sweep mark them.
 struct Axis {
   std::string name;
   std::vector<int> values;
@@ -297,27 +300,25 @@ inline std::vector<int> range(int from, int to, int step) {
 struct Card {
   std::string id = "";       ///< the file's name without its ending
   std::string base = "";     ///< the variant this one differs from by one idea; empty for a root
-  std::string idea = "";     ///< that idea, in a line
-  std::string expect = "";   ///< what should change, and by how much, before anybody measures
+  std::string idea = "";     ///< that idea, in one line
+  std::string expect = "";   ///< what should change and by how much, written before measuring
   std::string shows = "";    ///< the scope in which the change shows: assign, update, iteration, solve, end_to_end
   std::string counter = "";  ///< the counter of `ladder profile` that shows why (sectors_per_load)
   std::string source = "";   ///< where the idea is from
-  std::string library = "";  ///< of a peer: what it calls, with versions ("scikit-learn 1.9.1, Python 3.11.7")
+  std::string library = "";  ///< of a peer: the library and its version ("scikit-learn 1.9.1, Python 3.11.7")
   Arithmetic arithmetic = {};
   std::vector<DeviceKind> devices = {DeviceKind::cuda, DeviceKind::simt};
   std::vector<Axis> axes = {};
-  std::vector<Metric> metrics = {Metric::euclidean};  ///< those it can take; others are refused for it
-  bool reads_labels = false;  ///< `assign` or `iterate` reads the labels of the iteration before (State::label)
-  bool prunes = false;        ///< leaves out distances that bounds decide: the floor of N x K x D does not hold it
-  bool implicit = false;      ///< kernel k-means: solves problems with a kernel; has labels, but no centroids
-  bool moves_empty =
-      false;  ///< a centroid without points goes where it likes (a peer's own rule); the rule is: it stays
-  bool labels_last = false;  ///< `solve` ends with an assignment: its labels belong to the centroids that it leaves
-  int gpus = 1;              ///< the most GPUs it can use (State::gpus)
+  std::vector<Metric> metrics = {Metric::euclidean};  ///< supported metrics; the harness refuses others
+  bool reads_labels = false;  ///< `assign` or `iterate` reads the previous labels (State::label)
+  bool prunes = false;        ///< skips distances by bounds: the least time for N x K x D operations does not apply
+  bool implicit = false;      ///< kernel k-means: solves problems with a kernel; has labels and no centroids
+  bool moves_empty = false;   ///< a peer moves centroids without points by a rule of its own; ours: they stay
+  bool labels_last = false;   ///< `solve` ends with an assignment: its labels belong to its final centroids
+  int gpus = 1;               ///< the most GPUs it can use (State::gpus)
   Draws draws = Draws::nothing;
-  /// Why this variant cannot take this problem on this device with these axes (a full sentence), or nothing where it
-  /// can. Asked where the problem is to be solved, with the device current. What it says of an element type that has no
-  /// phases is told, too.
+  /// Returns a full sentence on why this variant cannot take this problem on this device with these axes; empty if it
+  /// can. Called with the device current. Its answer for an element type without phases is reported, too.
   std::string (*refuse)(const Shape&, const Device&, const Axes&) = nullptr;
   PhaseTable<float> f32 = {};
   PhaseTable<double> f64 = {};
@@ -331,7 +332,7 @@ struct Card {
   }
 };
 
-/// Calls body.template operator()<V>() for the V of the list that equals `value`: an axis the compiler must know.
+/// Calls body.template operator()<V>() with the V of the list that equals `value`: an axis as a template argument.
 template <int... V, class F>
 void dispatch(int value, F body) {
   const bool found = ((V == value && (body.template operator()<V>(), true)) || ...);

@@ -1,5 +1,5 @@
-// The numbers that `initialise` draws with, on host and device alike. Which number picks which row: see
-// validation/initialise.hpp.
+// Random numbers of `initialise`, the same on host and device. validation/initialise.hpp defines which number picks
+// which row.
 #pragma once
 #include "../base/philox.hpp"
 

@@ -1,4 +1,4 @@
-// All that a kernel's file needs to run on a GPU and on the CPU device alike: launches, and dynamic shared memory.
+// Launches and dynamic shared memory, for a GPU and for the CPU device alike.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -24,7 +24,7 @@ namespace detail {
 
 template <class... P>
 void launch(void (*kernel)(P...), cudaLaunchConfig_t config, std::type_identity_t<P>... args) {
-  // Beyond 48 KB a kernel must ask; what it asked for last is what counts.
+  // More than 48 KB needs this attribute; the value set last is in force.
   constexpr size_t without_asking = 48 << 10;
   cudaError_t status = cudaSuccess;
   if (config.dynamicSmemBytes > without_asking) {
@@ -32,14 +32,14 @@ void launch(void (*kernel)(P...), cudaLaunchConfig_t config, std::type_identity_
   }
   if (status == cudaSuccess) status = cudaLaunchKernelEx(&config, kernel, args...);
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // a refused launch is told here, once, and must not be taken for a later call's error
+  cudaGetLastError();  // clears the error, which a later check would take for its own
   const char* name = nullptr;
   if (cudaFuncGetName(&name, kernel) != cudaSuccess || !name) name = "without a name";
   refuse_launch(status, name, config);
 }
 
-/// The arguments of a launch against the kernel's parameters. A test of its own, so that a launch with wrong arguments
-/// gets one error, in words, and no other behind it.
+/// Compares the arguments of a launch with the kernel's parameters, so that a launch with wrong arguments gives one
+/// readable compiler error.
 template <class Parameter, class Argument>
 concept becomes = requires(Argument&& argument) {
   static_cast<Parameter>(std::forward<Argument>(argument));
@@ -57,7 +57,7 @@ struct Arguments<void (*)(P...), A...> {
   }();
 };
 
-/// Whether what a call begins with can be a kernel, grid, block, shared bytes and stream; a literal 0 may be a stream.
+/// Whether the first five arguments can be kernel, grid, block, shared bytes and stream; a literal 0 may be a stream.
 template <class Kernel, class Grid = void, class Block = void, class Bytes = void, class Stream = void, class... A>
 inline constexpr bool begins_as_a_launch =
     std::is_pointer_v<std::decay_t<Kernel>>&& std::is_convertible_v<Grid, dim3>&& std::is_convertible_v<Block, dim3>&&
@@ -80,9 +80,9 @@ void launch_with(void (*kernel)(P...), const cudaLaunchConfig_t& config, A&&... 
 
 }  // namespace detail
 
-/// Starts `kernel` with `grid` blocks of `block` threads, each block with `dynamic_shared_bytes` of shared memory, in
-/// `stream`; the arguments become the kernel's parameter types. Throws Error where the launch is refused (on the CPU
-/// device also where the kernel failed: there it has ended when this returns).
+/// Launches `kernel` in `stream` with `grid` blocks of `block` threads and `dynamic_shared_bytes` of shared memory for
+/// each block; the arguments are converted to the kernel's parameter types. Throws Error if the launch is refused; on
+/// the CPU device also if the kernel fails, as it has ended when this returns.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream,
             A&&... args) {
@@ -93,7 +93,7 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_b
   config.stream = stream;
   detail::launch_with(kernel, config, std::forward<A>(args)...);
 }
-/// What begins otherwise is no launch.
+/// Any other first five arguments: a compiler error that says what is expected.
 template <class... A>
 void launch(A&&...) requires(!detail::begins_as_a_launch<A...>) {
   static_assert(

@@ -25,8 +25,8 @@ struct Request {
   double time_limit = 300;         ///< seconds; the parent kills the session after it
   double warm_up_seconds = 1;      ///< at a scope's own load before its first sample, on a GPU
   double sustained_seconds = 0;    ///< of load right before each batch of samples, for kernels that a power limit slows
-  double min_seconds = 0.5;        ///< of samples per scope
-  double max_seconds = 10;         ///< of wall clock per scope
+  double min_seconds = 0.5;        ///< wall time of sampling per scope, at least
+  double max_seconds = 10;         ///< wall time of sampling per scope, at most
   double validation_budget = 2e9;  ///< fp64 multiply-adds spent on checking labels, per check
   bool cold = false;               ///< evict L2 before every sample
   bool check_only = false;         ///< validate, time nothing

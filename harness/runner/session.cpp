@@ -237,6 +237,7 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
 
   for (json& row : rows) {
     if (heard.result) put(row, *heard.result);
+    const bool validated = heard.result && heard.result->validation.steps_checked > 0;
     row["axes"] = session.setting.axes;
     const std::string scope = row["scope"];
     const auto timed = heard.timed.find(scope);
@@ -247,7 +248,13 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
     else if (timed == heard.timed.end() && heard.ended && o.check_only)
       without_times(row, "checked", "validated, not timed (--check)");
     else if (timed == heard.timed.end())
-      without_times(row, "failed", heard.ended ? "the session ended without a word about it" : unfinished);
+      without_times(row, "failed", heard.ended ? "the session ended without a result for this scope" : unfinished);
+    else if (row["status"] == "ok" || row["status"] == "unstable") {
+      if (!validated)
+        without_times(row, "failed", "the session reported no validation" + (heard.ended ? "" : ": " + unfinished));
+      else if (!heard.ended)
+        row["status"] = "unstable", row["reason"] = "the session was stopped before its last check: " + unfinished;
+    }
     put_roofline(row, session, w, limits);
     if (row["status"] != "refused" && fault.empty() && heard.result && heard.result->dumped)
       row["dump"] = fs::relative(dump, o.out.parent_path().empty() ? fs::path(".") : o.out.parent_path()).string();

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 
 #include "base/clock.hpp"
@@ -28,7 +27,7 @@ class Collector : public benchmark::BenchmarkReporter {
 
 std::vector<std::string> flags_of_the_user;
 
-/// Google Benchmark parses its own flags; a later one takes the place of an earlier.
+/// Google Benchmark parses its own flags; of two with the same name the later one holds.
 void initialise(const std::vector<std::string>& before) {
   std::vector<std::string> words = {"ladder"};
   words.insert(words.end(), before.begin(), before.end());
@@ -48,26 +47,30 @@ void start_benchmark(const std::vector<std::string>& flags) {
   initialise({});
 }
 
-int SamplePlan::samples() const {
-  constexpr int at_least = 10, at_most = 20000;  // more only makes records long
-  const double wall = std::max(wall_seconds, 1e-7);
-  const double wanted = std::max<double>(at_least, std::ceil(min_seconds / std::max(sample_seconds, 1e-9)));
-  const double allowed = std::max(std::floor(max_seconds / wall), std::min(3.0, std::floor(3 * max_seconds / wall)));
-  return int(std::clamp(std::min(wanted, allowed), 1.0, double(at_most)));
+bool SamplePlan::more(int taken, double seconds) const {
+  if (taken < 1) return true;
+  if (taken >= at_most) return false;
+  const double after_next = seconds + wall_seconds;
+  if (taken < 3 && after_next <= 3 * max_seconds) return true;
+  if (after_next > max_seconds) return false;
+  return taken < at_least || seconds < min_seconds;
 }
 
 Samples take_samples(const std::string& name, const SamplePlan& plan, const std::function<double()>& sample) {
-  const int planned = plan.samples();
-  const double wanted = std::max(10.0, plan.min_seconds / std::max(plan.sample_seconds, 1e-9));
+  const bool asked = std::any_of(flags_of_the_user.begin(), flags_of_the_user.end(),
+                                 [](const std::string& flag) { return flag.rfind("--benchmark_repetitions", 0) == 0; });
   std::exception_ptr error;
   int taken = 0;
-  bool late = false;
-  // Called once per repetition; everything slow was done before, in the session.
+  bool late = false, enough = false;
+  const double begin = now_seconds();
+  // Called once per repetition; repetitions after the last sample return at once.
   const auto body = [&](benchmark::State& state) {
     for (auto _ : state) {
       state.SetIterationTime(1e-9);
-      late = late || (taken > 0 && now_seconds() + plan.wall_seconds > plan.deadline);
-      if (error || late) continue;
+      if (error || late || enough) continue;
+      late = taken > 0 && now_seconds() + plan.wall_seconds > plan.deadline;
+      enough = !asked && !plan.more(taken, now_seconds() - begin);
+      if (late || enough) continue;
       try {
         state.SetIterationTime(sample());
         ++taken;
@@ -76,7 +79,7 @@ Samples take_samples(const std::string& name, const SamplePlan& plan, const std:
       }
     }
   };
-  initialise({fmt::format("--benchmark_repetitions={}", planned)});
+  initialise({fmt::format("--benchmark_repetitions={}", plan.at_most)});
   benchmark::ClearRegisteredBenchmarks();
   benchmark::RegisterBenchmark(name.c_str(), body)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
   Collector collector;
@@ -85,16 +88,16 @@ Samples take_samples(const std::string& name, const SamplePlan& plan, const std:
 
   Samples samples;
   for (int i = 0; i < taken; ++i) {
-    // Seven digits are more than any clock here has, and keep records small.
+    // Seven digits: more than the clocks resolve, and short in a record.
     samples.ms.push_back(std::stod(fmt::format("{:.7g}", collector.seconds[size_t(i)] * 1e3)));
   }
   if (taken == 0)
     samples.verdict = "filtered";
   else if (late)
     samples.verdict = "deadline";
-  else if (taken != planned)
+  else if (asked)
     samples.verdict = "asked";
-  else if (planned < std::min(wanted, 20000.0))
+  else if (taken < plan.at_least)
     samples.verdict = "time";
   else
     samples.verdict = summarise(samples.ms).relative_iqr() < 0.02 ? "settled" : "steady";

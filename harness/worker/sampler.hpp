@@ -6,29 +6,31 @@
 
 namespace ladder {
 
+/// When sampling of a scope ends. All seconds are wall time, with everything that surrounds a sample.
 struct SamplePlan {
-  double sample_seconds = 0;  ///< of a sample, as the warm-up took it
-  double wall_seconds = 0;    ///< of the clock on the wall that a sample takes with all that surrounds it
-  double min_seconds = 0.5;   ///< of samples, at least
-  double max_seconds = 10;    ///< of wall clock, at most (but three samples, where 3 x max_seconds allow it)
-  double deadline = 1e300;    ///< monotonic seconds (now_seconds()) after which no sample starts
-  /// How many samples that makes: enough for min_seconds and at least ten, as far as max_seconds allow.
-  int samples() const;
+  double wall_seconds = 0;   ///< of one sample, from the warm-up
+  double min_seconds = 0.5;  ///< sampling ends after this time, once there are `at_least` samples
+  double max_seconds = 10;   ///< the limit where `at_least` samples take longer (three may take 3 x max_seconds)
+  int at_least = 10;
+  int at_most = 1000;
+  double deadline = 1e300;  ///< monotonic seconds (now_seconds()) after which no sample starts
+  /// Is another sample due after `taken` samples in `seconds`?
+  bool more(int taken, double seconds) const;
 };
 
 struct Samples {
   std::vector<double> ms;
-  /// What ended sampling. settled: all were taken, and their quartiles lie within 2 %; steady: all were taken, they
-  /// scatter more; time: max_seconds allowed fewer; deadline: the session's end came first; asked: as many as
-  /// --benchmark_repetitions says; filtered: --benchmark_filter leaves the name out.
+  /// What ended sampling. settled: min_seconds or at_most, and the quartiles lie within 2 % of the median; steady: the
+  /// same with a larger spread; time: max_seconds, before there were `at_least` samples; deadline: the session's end;
+  /// asked: as many as --benchmark_repetitions says; filtered: --benchmark_filter leaves the name out.
   std::string verdict;
 };
 
-/// Takes Google Benchmark's own flags (--benchmark_*) for all samples to come; throws Error where it does not know one.
+/// Sets Google Benchmark's own flags (--benchmark_*) for all later samples; throws Error for an unknown one.
 void start_benchmark(const std::vector<std::string>& flags);
 
-/// Calls `sample` (it returns seconds) as Google Benchmark repetitions of `name`, registered once. What `sample` throws
-/// is passed on.
+/// Calls `sample` (it returns seconds) as Google Benchmark repetitions of `name`, registered once. Exceptions of
+/// `sample` are passed on.
 Samples take_samples(const std::string& name, const SamplePlan& plan, const std::function<double()>& sample);
 
 }  // namespace ladder

@@ -45,7 +45,7 @@ class Session {
     const Problem<T>& p = problem();
     if (p.sparse()) {
       if (const std::string why = check_csr(p.csr, p.n, p.d, p.nnz, p.points); !why.empty())
-        throw Error("the compressed rows are not the points: " + why);
+        throw Error("the compressed rows do not match the points: " + why);
     }
     if (const std::string why = refusal(); !why.empty()) {
       report_(event("refused", json{{"reason", why}}));
@@ -62,8 +62,10 @@ class Session {
       if (validator.no_solve().empty() && !validator.final_labels().empty()) dump(validator), result.dumped = true;
     }
     if (validator.ok()) {
+      // A session that is stopped later has reported its validation.
+      if (!request_.check_only) report_result(validator, driver, result);
       Timer<T> timer(driver, validator, request_, begin_seconds_);
-      for (const std::string& scope : request_.scopes) {
+      for (const std::string& scope : in_timing_order(request_.scopes)) {
         const Scope& which = scope_named(scope);
         if (request_.check_only) {
           Timed row;
@@ -84,23 +86,35 @@ class Session {
     }
     doing("last check");
     if (validator.ok()) validator.check_first_step("of all");
-    validator.fill(result);
-    result.axes = axes_.value;
-    result.prepare_ms = driver.prepare_seconds() * 1e3;
-    // On a GPU the first session of a process pays for what the driver keeps for all: in a check they would differ by
-    // it.
-    if (!device_.host_memory && !(request_.check_only && device_.kind == DeviceKind::cuda))
-      result.peak_device_bytes = driver.peak_bytes();
-    report_(event("result", result));
+    report_result(validator, driver, result);
     return validator.ok();
   }
 
  private:
+  void report_result(const SolveValidator<T>& validator, const Driver<T>& driver, SessionResult& result) {
+    validator.fill(result);
+    result.axes = axes_.value;
+    result.prepare_ms = driver.prepare_seconds() * 1e3;
+    // On a GPU the first session of a process includes what the driver allocates once per process: sessions of a check
+    // share a process and would differ by it.
+    if (!device_.host_memory && !(request_.check_only && device_.kind == DeviceKind::cuda))
+      result.peak_device_bytes = driver.peak_bytes();
+    report_(event("result", result));
+  }
+  /// Whole solves first, transfers last: where the session's time is short, the transfers are left out.
+  static std::vector<std::string> in_timing_order(std::vector<std::string> scopes) {
+    const auto rank = [](const std::string& name) {
+      return scope_named(name).whole ? 0 : name == "upload" || name == "download" ? 2 : 1;
+    };
+    std::stable_sort(scopes.begin(), scopes.end(),
+                     [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+    return scopes;
+  }
   Problem<T>& problem() { return mapped_.problem; }
   bool wanted(const char* scope) const {
     return std::find(request_.scopes.begin(), request_.scopes.end(), scope) != request_.scopes.end();
   }
-  /// Is a whole solve asked for?
+  /// Does the request need a whole solve?
   bool whole() const {
     return request_.check_only || !request_.dump.empty() ||
            std::any_of(request_.scopes.begin(), request_.scopes.end(),
@@ -131,25 +145,24 @@ class Session {
     return too_slow();
   }
 
-  /// Seconds of one iteration on the first `few` points, once everything is warm.
-  double pilot(int few) {
-    const std::string what = fmt::format("a trial run on the first {} of {} points", few, problem().n);
+  /// Seconds of one warm iteration on the first `points` points.
+  double pilot(int points) {
+    const std::string what = fmt::format("a trial run on the first {} of {} points", points, problem().n);
     doing(what);
     try {
-      return try_on(few);
+      return try_on(points);
     } catch (const std::exception& error) {
       throw Error(fmt::format("{}; this was in {}", error.what(), what));
     }
   }
-  double try_on(int few) {
+  double try_on(int points) {
     Problem<T> part = problem();
-    part.n = few;
+    part.n = points;
     Driver<T> driver(part, device_, card_, axes_);
     driver.restart(0);
     driver.assign_or_iterate();
     driver.download();
-    // Labels that do not exist are not handed to an update. There is nothing to time then: validation says what is
-    // wrong.
+    // An update would use invalid labels as indices. They are not timed: validation reports them.
     const std::vector<int32_t> labels = driver.labels();
     if (!std::all_of(labels.begin(), labels.end(), [&](int32_t j) { return j >= 0 && j < part.k; })) return 0;
     driver.restart(0);
@@ -159,31 +172,31 @@ class Session {
     driver.synchronize();
     return now_seconds() - begin;
   }
-  /// A CPU can be asked for work that takes it days. Iterations on a few points, and on more, tell what all would take,
-  /// before anything is begun.
+  /// The reason why the problem takes longer than the session's limit on a CPU; empty where it does not. The time is
+  /// extrapolated from single iterations on 32 points and more.
   std::string too_slow() {
     const PhaseTable<T>& phases = card_.phases<T>();
     if (device_.kind == DeviceKind::cuda || !(phases.assign || phases.iterate)) return "";
     const Problem<T>& p = problem();
     const int steps = p.stop.rule == Stop::Rule::fixed ? p.stop.iterations : 20;
     const int iterations = whole() ? 2 * steps + 4 : 6;
-    double fewer = 0, fewer_seconds = 0, few = 32, seconds = 0;
-    for (int more = 8;; fewer = few, fewer_seconds = seconds, few *= more) {
-      if (few * (more == 8 ? 8 : 1) > p.n) return "";  // to double needs no more than the points
-      seconds = pilot(int(few));
-      // From one measurement alone, what every iteration costs would count as what every point costs: it is enough only
-      // where what an iteration costs at least is too much.
-      const bool told = seconds > 0.2;
-      if (told && (fewer > 0 || seconds * iterations > request_.time_limit)) break;
-      more = told && 8 * seconds > request_.time_limit / 4 ? 2 : 8;
+    double fewer = 0, fewer_seconds = 0, points = 32, seconds = 0;
+    for (int factor = 8;; fewer = points, fewer_seconds = seconds, points *= factor) {
+      if (points * (factor == 8 ? 8 : 1) > p.n) return "";
+      seconds = pilot(int(points));
+      // One measurement does not separate the fixed cost of an iteration from the cost per point: it decides only if
+      // the fixed cost alone would be too much.
+      const bool measurable = seconds > 0.2;
+      if (measurable && (fewer > 0 || seconds * iterations > request_.time_limit)) break;
+      factor = measurable && 8 * seconds > request_.time_limit / 4 ? 2 : 8;
     }
-    const double iteration = seconds + (seconds - fewer_seconds) / (few - fewer) * (p.n - few);
+    const double iteration = seconds + (seconds - fewer_seconds) / (points - fewer) * (p.n - points);
     const double needed = iteration * iterations;
     if (needed < request_.time_limit) return "";
     return fmt::format(
         "would take about {:.0f} s here (one iteration about {:.3g} s, from iterations on {:.0f} of {} points), the "
         "limit is {:.0f} s: raise --time-limit",
-        needed, iteration, few, p.n, request_.time_limit);
+        needed, iteration, points, p.n, request_.time_limit);
   }
 
   void dump_initial(const T* centroids) {

@@ -1,5 +1,5 @@
-// Times the scopes of a variant. A sample is one call of a phase (or a whole solve) on the device's own clock, from
-// centroids that no sample began with before; what the last one left behind is checked.
+// Times the scopes of a variant. A sample is one call of a phase (or a whole solve), timed by the device's clock, from
+// initial centroids in an order that no earlier sample had. The results of the last sample are validated.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -45,7 +45,7 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  /// Why there is nothing to time in this scope; empty where there is.
+  /// The reason why this scope cannot be timed; empty where it can.
   std::string refusal(const Scope& scope) const {
     const std::string why = missing(scope);
     return why.empty() && scope.whole ? validator_.no_solve() : why;
@@ -57,14 +57,18 @@ class Timer {
     const double deadline = begin_seconds_ + 0.9 * request_.time_limit;
     row.reason = refusal(scope);
     if (row.reason.empty() && scope.whole && now_seconds() + validator_.solve_seconds() > deadline)
-      row.reason = "no time left in the session for a solve: raise --time-limit";
+      row.reason = "the session has no time left for a solve: raise --time-limit";
     if (!row.reason.empty()) return row;
 
     find_power_meter();
     SamplePlan plan{.min_seconds = request_.min_seconds, .max_seconds = request_.max_seconds, .deadline = deadline};
+    if (run_.device().kind == DeviceKind::simt) {  // its times say nothing about a GPU: few samples are enough
+      plan.min_seconds /= 5;
+      plan.at_least = 3;
+    }
     warm_up(scope, row, plan);
     row.iterations.clear();
-    // Where a power limit is what is measured, its low clocks are no accident.
+    // With --sustained the power limit is part of the measurement: low clocks are expected.
     const double floor = request_.sustained_seconds > 0 ? 0 : row.settled_mhz.value_or(0) * clock_floor;
     bool unstable = false;
     const double give_up = now_seconds() + request_.max_seconds;
@@ -75,7 +79,7 @@ class Timer {
         if (mhz < floor && row.retries < clock_retries && now_seconds() < give_up) {
           ++row.retries;
           if (scope.whole) row.iterations.pop_back();
-          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it may be heat, or another's load
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // heat, or load from another process
           continue;
         }
         unstable = unstable || mhz < floor;
@@ -111,14 +115,14 @@ class Timer {
     return row;
   }
 
-  /// One sample of a scope for a profiler to look at, after one that nobody looks at. Its time is no measurement: a
-  /// profiler runs each kernel many times over.
+  /// One sample of a scope under a profiler, after one warm-up sample. Its time is not a measurement: a profiler runs
+  /// each kernel many times.
   Timed profile(const Scope& scope) {
     Timed row;
     row.scope = scope.name;
     row.reason = refusal(scope);
     if (!row.reason.empty()) return row;
-    spin_ = 0;  // what keeps the device busy would be looked at as well
+    spin_ = 0;  // the spin kernel would be profiled too
     sample_once(scope, row);
     row.iterations.clear();
     watched_ = true;
@@ -136,8 +140,8 @@ class Timer {
     return row;
   }
 
-  /// Milliseconds of each iteration of one solve, each between two events of its own: what pruning gains late, and what
-  /// uneven clusters cost, does not show in the first iteration.
+  /// Milliseconds of each iteration of one solve, each between its own two events: late iterations show what pruning
+  /// gains and what uneven clusters cost.
   std::vector<double> time_iterations() {
     std::vector<double> ms;
     if (!run_.step_by_step() || run_.phases().solve) return ms;
@@ -147,7 +151,7 @@ class Timer {
   }
 
  private:
-  /// Why this variant has no such scope; empty where it has.
+  /// The reason why this variant has no such scope; empty where it has one.
   std::string missing(const Scope& scope) const {
     const PhaseTable<T>& phases = run_.phases();
     const auto is = [&](const char* name) { return scope.name == name; };
@@ -171,9 +175,8 @@ class Timer {
 
   // ------------------------------------------------------------------------------------------------------ one sample
 
-  /// Seconds of `work` on the device's own clock, or on the host's where `from_host`. The device is kept busy for
-  /// `spin` seconds before, so that it finds the work submitted when it turns to it: an event pair around a submission
-  /// would hold the submission.
+  /// Seconds of `work` by the device's clock, or by the host's if `from_host`. A spin kernel of `spin` seconds runs
+  /// first, so that all of `work` is submitted before the first event: otherwise the host's submission would be timed.
   template <class F>
   double measure(bool from_host, double spin, F work) {
     run_.synchronize();
@@ -239,8 +242,8 @@ class Timer {
     return seconds;
   }
 
-  /// Caches, lazily loaded code, and the clock that this very load settles at. A solve of seconds was warmed up by its
-  /// validation.
+  /// Fills caches, loads code, and waits until the clock is steady under this load. A solve that takes seconds was
+  /// warmed up by its validation.
   void warm_up(const Scope& scope, Timed& row, SamplePlan& plan) {
     const double probe = scope.whole ? 5 * probe_seconds : probe_seconds;
     spin_ = scope.from_host ? 0 : probe;
@@ -248,24 +251,22 @@ class Timer {
     const double wanted = run_.device().kind == DeviceKind::cuda && !run_.host_memory()
                               ? std::max(request_.warm_up_seconds, request_.sustained_seconds)
                               : 0;
-    std::vector<double> seconds, walls, mhz;
+    std::vector<double> walls, mhz;
     const double known = scope.whole ? validator_.solve_seconds() : 0;
     if (known >= 1 && known > wanted) {
-      plan.sample_seconds = plan.wall_seconds = known;
+      plan.wall_seconds = known;
       return;
     }
     do {
       const double start = now_seconds();
-      seconds.push_back(sample_once(scope, row));
+      sample_once(scope, row);
       if (const double now = clock_mhz(); now > 0) mhz.push_back(now);
-      // What was submitted while the device was kept busy did not wait for it: that long it must be kept busy. Work
-      // that did wait has the host in it, and what the host does is part of its time.
+      // Work that was submitted within the spin did not wait for the device: later spins are as long as the submission.
+      // Work that waits for the device includes host time, which is part of the measurement: no spin.
       if (spin_ == probe) spin_ = submit_seconds_ < 0.9 * probe ? 1.5 * submit_seconds_ + 10e-6 : 0;
       walls.push_back(now_seconds() - start);
     } while (now_seconds() - begin < wanted || (now_seconds() - begin < 3 * wanted && !settled(mhz)));
-    // The first of several knows of nothing yet.
-    if (seconds.size() > 1) seconds.erase(seconds.begin()), walls.erase(walls.begin());
-    plan.sample_seconds = summarise(seconds).median;
+    if (walls.size() > 1) walls.erase(walls.begin());  // the first one warmed caches up
     plan.wall_seconds = summarise(walls).median;
     row.warm_up_seconds = std::stod(short_text(now_seconds() - begin));
     if (!mhz.empty()) {
@@ -274,7 +275,7 @@ class Timer {
     }
   }
 
-  /// Does the clock still fall, or rise? Heat and power limits take their time.
+  /// Are the last four clock readings within 2 %? Heat and power limits act slowly.
   static bool settled(const std::vector<double>& mhz) {
     if (mhz.empty()) return true;
     if (mhz.size() < 4) return false;
@@ -282,14 +283,14 @@ class Timer {
     return *high <= 1.02 * *low;
   }
 
-  /// Before the first load, since to find it takes a while in which the GPU rests.
+  /// Called before the first load: the search takes a while in which the GPU is idle.
   void find_power_meter() {
     const std::vector<int>& gpus = run_.device().ordinals;
     if (power_ || run_.host_memory() || gpus.empty()) return;
     if (const std::string bus_id = device_helpers::bus_id(gpus[0]); !bus_id.empty()) power_.emplace(bus_id);
   }
 
-  /// SM clock in MHz just now; 0 where there is none.
+  /// Current SM clock in MHz; 0 on devices without one.
   double clock_mhz() {
     if (run_.device().kind != DeviceKind::cuda || !clock_) return 0;
     device_helpers::measure_clock(clock_, run_.stream());
@@ -319,10 +320,10 @@ class Timer {
   unsigned long long* clock_ = nullptr;
   void* evict_ = nullptr;
   int evictions_ = 0;
-  int draws_ = 1;  // validation has had the first two
+  int draws_ = 1;  // validation used the first two
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   double spin_ = 0, submit_seconds_ = 0;
-  bool watched_ = false;  // by a profiler
+  bool watched_ = false;  // a profiler measures this sample
 };
 
 }  // namespace ladder

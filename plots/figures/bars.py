@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from plots.lib.record import DEVICES, TIMES, Record, number
+from plots.lib.record import DEVICES, TIMES, Record, Speedup, geometric_mean, number
 from plots.lib.sources import FigureSpec, Method, duration, missing_rows
 from plots.lib.speedup import meant
 from plots.lib.style import BODY, COLOURS, GREY, LINE, SMALL, WIDTH, Page, log_ticks, text_width, wrap
@@ -43,18 +43,40 @@ def measured(record: Record, panel: dict[str, Any], methods: Sequence[Method]) -
     return {method: fmean(values[name] for name in common) for method, values in found.items()}, len(common)
 
 
+def gains(record: Record, panel: dict[str, Any], methods: Sequence[Method]) -> Values:
+    """Of each method's rung over its own base: geometric mean over the workloads where both have a time."""
+    found: Values = {}
+    for method in methods:
+        rung = method.here(record)
+        if not rung or rung.variant not in record.bases:
+            continue
+        base = record.bases[rung.variant]
+        values = [
+            s.value
+            for w in meant(record, panel["workloads"])
+            if isinstance(s := record.speedup(rung, w.name, panel["scope"], "base"), Speedup) and s.reference == base
+        ]
+        if base and values:
+            found[method] = geometric_mean(values)
+    return found
+
+
 def draw_panel(
     ax: Axes, values: Values, methods: Sequence[Method], unit: str, colour: str, steps: bool, inches: float,
-    other: Values, stated: bool,
+    other: Values, stated: bool, over_base: Values | None = None,
 ) -> None:  # fmt: skip
-    """`other`: what the source states of the same quantity, hollow."""
+    """`other`: what the source states of the same quantity; `over_base`: the gain of each over its own base, in place
+    of that over the line above."""
     labels: dict[Method, str] = {}
     before = None
     for method in methods:
         if method in values:
             labels[method] = text_of(values[method], unit, stated)
-            if steps and before:
-                labels[method] += f"   {number(before / values[method])}{TIMES}"
+            gain = before / values[method] if before else None
+            if over_base is not None:
+                gain = over_base.get(method)
+            if steps and gain:
+                labels[method] += f"   {number(gain)}{TIMES}"
             before = values[method]
         if method in other:
             labels[method] = labels.get(method, "") + f"   source {text_of(other[method], unit, stated=True)}"
@@ -84,8 +106,9 @@ def draw_panel(
             ax.hlines(y, low, values[method], color=colour, linewidth=3, alpha=0.4, zorder=2)
             ax.plot(values[method], y, "o", markersize=12, color=colour, zorder=3)
         if method in other:
-            ax.plot(other[method], y, "D", markersize=11, mfc="white", mec="black", mew=2, zorder=4)
-        ax.annotate(labels[method], (end, y), xytext=(10, 0), textcoords="offset points", va="center", gid="value")
+            ax.plot(other[method], y, "D", markersize=11, mfc=COLOURS[5], mec="black", mew=1.5, zorder=4)
+        away = 16 if method in other else 10  # points: right of the larger mark
+        ax.annotate(labels[method], (end, y), xytext=(away, 0), textcoords="offset points", va="center", gid="value")
 
 
 def draw(
@@ -101,6 +124,7 @@ def draw(
     (a number of ours, not the source's alone), and what the record lacks."""
     missing: list[str] = []
     panels: list[tuple[dict[str, Any], Values, str]] = []
+    over_base: dict[int, Values] = {}  # by the place of the panel
     ours = 0
     if counted is not None:
         panels = [(panel, values, COLOURS[0]) for panel, values in counted if values]
@@ -119,6 +143,8 @@ def draw(
             ours += 1
             many = f" ({count} of them)" if len(meant(record, panel["workloads"])) > 1 else ""
             where = " and ".join(DEVICES[device].heading.split(" ")[0] for device in sorted(devices))
+            if spec.steps and panel["value"] == "median_ms":
+                over_base[len(panels)] = gains(record, panel, spec.methods)
             panels.append((panel | {"title": f"{panel['title']}{many}, {where}"}, values, COLOURS[0]))
     missing = list(dict.fromkeys(missing))
     if not ours:
@@ -132,7 +158,10 @@ def draw(
     subtitle = "percent of what the device can do" if percents else "further left is better"
     if spec.steps:
         subtitle += f"; {TIMES}: gain over the line above"
-    if any("source" in panel and "value" not in panel for panel, _, _ in panels):
+        subtitle += ", of ours over each rung's own base" if over_base else ""
+    if any("metric" in panel and "source" in panel for panel, _, _ in panels):
+        subtitle += "; yellow diamond: the source's number on its own hardware; blue: ours"
+    elif any("source" in panel and "value" not in panel for panel, _, _ in panels):
         subtitle += "; yellow: the source's numbers on its own hardware; blue: ours"
     remarks = [spec.note] if spec.note else []
     page = Page(title, subtitle, remarks, signature, body=len(spec.methods) * 0.5 + above + 1.05)
@@ -145,7 +174,7 @@ def draw(
         if "metric" in panel and "source" in panel:
             other = {m: m.stated[panel["source"]] for m in spec.methods if panel["source"] in m.stated}
         stated = "value" not in panel and counted is None
-        draw_panel(ax, values, spec.methods, unit, colour, spec.steps, inches, other, stated)
+        draw_panel(ax, values, spec.methods, unit, colour, spec.steps, inches, other, stated, over_base.get(index))
         axis = "percent" if unit == "%" else f"{unit} (log scale)".strip()
         ax.set_xlabel("seconds (log scale)" if unit == "s" else axis)
         ax.set_ylim(len(spec.methods) - 0.4, -0.6)

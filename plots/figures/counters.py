@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 
 from plots.figures import bars
 from plots.lib.heatmap import readable_on
-from plots.lib.record import ROOT, Record, number, read_json
+from plots.lib.record import ROOT, Record, number, read_json, renamed
 from plots.lib.sources import FigureSpec, Method
 from plots.lib.style import COLOURS, GREY, SMALL, WIDTH, Page, text_width
 
@@ -57,7 +57,7 @@ def beside(record: Record) -> Profile | None:
             known = document.get("metrics", [])
             return Profile(
                 path,
-                document.get("profiles", []),
+                [e | {"variant": renamed().today(e["variant"])} for e in document.get("profiles", [])],
                 {metric["name"]: metric["meaning"] for metric in known},
                 {metric["name"]: metric["unit"] for metric in known},
             )

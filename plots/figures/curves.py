@@ -36,12 +36,14 @@ from plots.lib.style import (
 
 LEFT, BELOW, LEAD = 1.35, 0.95, 0.45  # inches; the last: between the axes and the names
 FASTEST = "fastest rung"
+ITEM_BYTES = {"f32": 4, "f64": 8}
 
 
 @dataclass
 class Curve:
     name: str
     rows: list[Row | None]  # one per place on the x axis
+    copied: list[float] = field(default_factory=list)  # bytes of the points at each place
 
 
 @dataclass
@@ -62,8 +64,12 @@ class Across:
     scattered: bool = False
 
 
-def bytes_of(workload: Workload, rows: Sequence[Row | None]) -> float | None:
-    return next((row.bytes for row in rows if row and row.bytes), None)
+def copied_bytes(workload: Workload) -> float:
+    """Of the points as a rung copies them that takes dense rows: N x D values, zeros included.
+
+    A row's own `bytes` are the least that any method needs, of sparse points far fewer.
+    """
+    return float(workload.n) * workload.d * ITEM_BYTES.get(workload.type, 4)
 
 
 ACROSS = {
@@ -72,7 +78,7 @@ ACROSS = {
     "zeros": Across(
         "zeros, percent of the coordinates", lambda w, _: None if w.nonzeros is None else zeros(w), False, True
     ),
-    "bytes": Across("bytes of the points (log scale)", bytes_of),
+    "bytes": Across("bytes copied (log scale)", lambda w, _: copied_bytes(w)),
     "file": Across("file", lambda w, _: 0.0, False),
 }
 
@@ -116,9 +122,9 @@ def line_of(panel: dict[str, Any], curve: Curve, curves: Sequence[Curve]) -> Lin
         if kind == "ms":
             line.y[i], line.low[i], line.high[i] = row.median_ms, row.q1_ms or math.nan, row.q3_ms or math.nan
         elif kind == "gbs":
-            line.y[i] = (row.bytes or math.nan) / row.median_ms * 1e-6
-            line.low[i] = (row.bytes or math.nan) / (row.q3_ms or math.nan) * 1e-6
-            line.high[i] = (row.bytes or math.nan) / (row.q1_ms or math.nan) * 1e-6
+            line.y[i] = curve.copied[i] / row.median_ms * 1e-6
+            line.low[i] = curve.copied[i] / (row.q3_ms or math.nan) * 1e-6
+            line.high[i] = curve.copied[i] / (row.q1_ms or math.nan) * 1e-6
         else:
             mine, base = (other, row) if kind == "gain" else (row, other)
             assert mine.median_ms and base.median_ms
@@ -277,7 +283,8 @@ def draw(
     xs = [x for i in kept if (x := places[i]) is not None]
     if spec.x == "file":  # those that have times, side by side
         xs = [float(place) for place in range(len(kept))]
-    curves = [Curve(c.name, [c.rows[i] for i in kept]) for c in curves]
+    copied = [copied_bytes(workloads[i]) for i in kept]
+    curves = [Curve(c.name, [c.rows[i] for i in kept], copied) for c in curves]
     shown = [(panel, [line for c in curves if (line := line_of(panel, c, curves))]) for panel in spec.panels]
     least = 1 if spec.panels and spec.panels[0]["y"] in ("gain", "speedup") else 2
     shown = [(panel, lines) for panel, lines in shown if lines]

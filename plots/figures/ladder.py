@@ -13,7 +13,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from plots.lib.options import Options
+from plots.lib.options import LEAST_BARS, Options, bars, too_few
 from plots.lib.record import (
     DAGGER,
     DEVICES,
@@ -257,6 +257,14 @@ def draw(record: Record, folder: Path, options: Options) -> tuple[list[tuple[str
             families = record.families(record.workloads_on(device, [scope]))
             if not families:
                 left_out.append(f"ladder ({name}, {scope}): no valid time")
+                continue
+            families = {
+                family: members
+                for family, members in families.items()
+                if not too_few(record, device, bars(record, device, members, [scope]))
+            }
+            if not families:
+                left_out.append(f"ladder ({name}, {scope}): fewer than {LEAST_BARS} bars on every family")
                 continue
             what = f"Speedup over the {options.over}, {DEVICES[device].title}: {SCOPE_TITLES[scope]}"
             pages = [(what, "", [Panel(family_title(members), tuple(members)) for members in families.values()])]

@@ -13,7 +13,7 @@ from pathlib import Path
 from matplotlib.colors import to_hex, to_rgb
 
 from plots.lib.heatmap import MOST_COLUMNS, NONE, Square, column_inches, draw_grid, gap_square, readable_on
-from plots.lib.options import Options
+from plots.lib.options import LEAST_BARS, Options, bars, too_few
 from plots.lib.record import DAGGER, DEVICES, MANY_WORKLOADS, SCOPE_TITLES, Cell, Column, Gap, Record, Rung, number
 from plots.lib.style import Lines, Notes, lone_remarks, times
 
@@ -112,5 +112,9 @@ def draw(record: Record, folder: Path, options: Options) -> tuple[list[tuple[str
             for start in range(0, len(table), MOST_COLUMNS):
                 stem = f"overview_{name}_{scope}{options.suffix}" + (f"_{start // MOST_COLUMNS + 1}" if start else "")
                 some = table[start : start + MOST_COLUMNS]
+                shown = [workload for column in some for workload in column.workloads]
+                if too_few(record, device, bars(record, device, shown, [scope])):
+                    left_out.append(f"overview ({name}, {scope}): fewer than {LEAST_BARS} rungs on {some[0].name}")
+                    continue
                 drawn.append((stem, draw_page(record, options, device, scope, some, rungs, stem, folder)))
     return drawn, left_out

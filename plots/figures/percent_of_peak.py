@@ -15,7 +15,7 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
 from plots.lib.heatmap import MOST_COLUMNS, Square, column_inches, draw_grid, gap_square, readable_on
-from plots.lib.options import Options
+from plots.lib.options import LEAST_BARS, Options, bars, too_few
 from plots.lib.record import DAGGER, DEVICES, SCOPE_TITLES, Cell, Column, Gap, Record, Rung, percent
 from plots.lib.style import Lines, Notes
 
@@ -88,5 +88,9 @@ def draw(record: Record, folder: Path, options: Options) -> tuple[list[tuple[str
             for start in range(0, len(table), MOST_COLUMNS):
                 stem = f"roof_{name}_{scope}" + (f"_{start // MOST_COLUMNS + 1}" if start else "")
                 some = table[start : start + MOST_COLUMNS]
+                shown = [workload for column in some for workload in column.workloads]
+                if too_few(record, device, bars(record, device, shown, [scope])):
+                    left_out.append(f"roof ({name}, {scope}): fewer than {LEAST_BARS} rungs on {some[0].name}")
+                    continue
                 drawn.append((stem, draw_page(record, options, device, scope, some, rungs, stem, folder)))
     return drawn, left_out

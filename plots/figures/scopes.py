@@ -13,8 +13,8 @@ from statistics import fmean
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from plots.lib.options import Options
-from plots.lib.record import DAGGER, DEVICES, MANY_WORKLOADS, Gap, Record, Rung, Workload
+from plots.lib.options import LEAST_BARS, Options, bars, too_few
+from plots.lib.record import DAGGER, DEVICES, MANY_WORKLOADS, SCOPES, Gap, Record, Rung, Workload
 from plots.lib.style import (
     BODY,
     COLOURS,
@@ -133,9 +133,9 @@ def value_text(stack: Stack) -> str:
 
 
 def draw_panel(ax: Axes, stacks: dict[Rung, Stack | Gap], lines: Lines, notes: Notes, inches: float) -> None:
-    bars = [s for s in stacks.values() if isinstance(s, Stack)]
-    longest = max((length(s) for s in bars), default=1.0)
-    label = max((text_width(value_text(s)) for s in bars), default=0.0) + 0.35
+    drawn = [s for s in stacks.values() if isinstance(s, Stack)]
+    longest = max((length(s) for s in drawn), default=1.0)
+    label = max((text_width(value_text(s)) for s in drawn), default=0.0) + 0.35
     ax.set_xlim(0, longest * inches / max(inches - label, 0.3 * inches))
     linear_ticks(ax, inches)
     for rung, stack in stacks.items():
@@ -167,7 +167,8 @@ def draw_panel(ax: Axes, stacks: dict[Rung, Stack | Gap], lines: Lines, notes: N
 
 def draw_page(
     record: Record, options: Options, device: str, workloads: Sequence[Workload], folder: Path, stem: str
-) -> tuple[str, list[Path]]:
+) -> tuple[str, list[Path]] | None:
+    """Title and files; None where neither an iteration nor a run has a time."""
     names = {w.name for w in workloads}
     used = {(row.variant, row.device) for row in record.rows if row.workload in names}
     rungs = [r for r in record.rungs(device) if (r.variant, r.device) in used]
@@ -179,6 +180,8 @@ def draw_page(
         for title, stacks in (("one iteration", left_stacks), ("one run, host memory to host memory", right_stacks))
         if any(isinstance(s, Stack) for s in stacks.values())
     ]
+    if not panels:
+        return None
     left = 0.35 + lines.label_width
     inches = (WIDTH - 0.35 - left - GUTTER * (len(panels) - 1)) / len(panels)
     notes = Notes()
@@ -239,6 +242,12 @@ def draw(record: Record, folder: Path, options: Options) -> tuple[list[tuple[str
             groups = [(family, members)] if len(members) > MANY_WORKLOADS else [(w.name, [w]) for w in members]
             for group, workloads in groups:
                 stem = f"scopes_{name}_{group}"
-                title, _ = draw_page(record, options, device, workloads, folder, stem)
-                drawn.append((stem, title))
+                if too_few(record, device, bars(record, device, workloads, SCOPES)):
+                    left_out.append(f"scopes ({name}, {group}): fewer than {LEAST_BARS} bars")
+                    continue
+                page = draw_page(record, options, device, workloads, folder, stem)
+                if page is None:
+                    left_out.append(f"scopes ({name}, {group}): neither a whole iteration nor a whole run has a time")
+                else:
+                    drawn.append((stem, page[0]))
     return drawn, left_out

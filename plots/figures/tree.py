@@ -12,7 +12,7 @@ from pathlib import Path
 
 from matplotlib.patches import FancyBboxPatch
 
-from plots.lib.options import Options
+from plots.lib.options import LEAST_BARS, Options, bars, too_few
 from plots.lib.record import DAGGER, DEVICES, SCOPE_TITLES, Gap, Record, Rung, Speedup, Workload, number, tree_order
 from plots.lib.style import COLOURS, GREY, LINE, MARGIN, PALE, SMALL, WIDTH, Notes, Page, shorten, text_width, times
 
@@ -180,5 +180,10 @@ def draw(record: Record, folder: Path, options: Options) -> tuple[list[tuple[str
             wanted: Sequence[str] = timed if options.workloads else [usual.name] if usual else []
             if not wanted:
                 left_out.append(f"tree ({DEVICES[device].stem}, {scope}): no valid time")
-            drawn += [draw_page(record, options, device, scope, record.workloads[name], folder) for name in wanted]
+            for name in wanted:
+                workload = record.workloads[name]
+                if too_few(record, device, bars(record, device, [workload], [scope])):
+                    left_out.append(f"tree ({DEVICES[device].stem}, {scope}, {name}): fewer than {LEAST_BARS} times")
+                else:
+                    drawn.append(draw_page(record, options, device, scope, workload, folder))
     return drawn, left_out

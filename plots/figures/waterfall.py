@@ -11,7 +11,7 @@ from pathlib import Path
 
 from matplotlib.patches import Patch
 
-from plots.lib.options import Options
+from plots.lib.options import LEAST_BARS, Options, too_few
 from plots.lib.record import DAGGER, DEVICES, SCOPE_TITLES, Gap, Record, Rung, Workload, number
 from plots.lib.speedup import Gain, between
 from plots.lib.style import COLOURS, GREY, PALE, WIDTH, Lines, Notes, Page, gap_text, log_ticks, text_width
@@ -110,6 +110,16 @@ def draw_page(
     return stem, title
 
 
+def step_count(record: Record, device: str, scope: str, workload: Workload) -> int:
+    """Rungs with a time whose base has one, too."""
+    timed = {
+        rung.variant
+        for rung in record.rungs(device)
+        if (row := record.row(rung, workload.name, scope)) and row.timed and row.median_ms
+    }
+    return sum(record.bases[variant] in timed for variant in timed)
+
+
 def chosen(record: Record, options: Options, device: str, scope: str) -> Sequence[Workload]:
     """Those asked for; else of each family the one with least and the one with most work."""
     names = record.workloads_on(device, [scope])
@@ -131,5 +141,11 @@ def draw(record: Record, folder: Path, options: Options) -> tuple[list[tuple[str
             found = chosen(record, options, device, scope)
             if not found:
                 left_out.append(f"waterfall ({DEVICES[device].stem}, {scope}): no valid time")
-            drawn += [draw_page(record, options, device, scope, workload, folder) for workload in found]
+            for workload in found:
+                if too_few(record, device, step_count(record, device, scope, workload) + 1):
+                    left_out.append(
+                        f"waterfall ({DEVICES[device].stem}, {scope}, {workload.name}): fewer than {LEAST_BARS} bars"
+                    )
+                else:
+                    drawn.append(draw_page(record, options, device, scope, workload, folder))
     return drawn, left_out

@@ -8,11 +8,14 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from plots.lib.record import ROOT, RecordError, made, tree_order
 
 FOLDER = ROOT / "variants"
+LINK = re.compile(r"^// link: *(.+)$", re.MULTILINE)
+NO_LIBRARY = ("openmp",)  # linked, and the variant's own code all the same
 CARD = re.compile(r"^LADDER_VARIANT\(", re.MULTILINE)
 FIELD = re.compile(r'\.(\w+)\s*=\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
 PIECE = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -27,6 +30,7 @@ class Card:
     shows: str = ""
     counter: str = ""
     source: str = ""
+    links: tuple[str, ...] = ()  # libraries that its file links
 
 
 def of_text(text: str, path: Path) -> Card:
@@ -38,7 +42,8 @@ def of_text(text: str, path: Path) -> Card:
         name: "".join(ast.literal_eval(f'"{piece}"') for piece in PIECE.findall(literals))
         for name, literals in FIELD.findall(text, begin.start())
     }
-    return made(Card, found)
+    links = tuple(name for line in LINK.findall(text) for name in line.split() if name not in NO_LIBRARY)
+    return made(Card, found | {"links": links})
 
 
 def of_python(text: str, path: Path) -> Card:
@@ -54,17 +59,26 @@ def of_python(text: str, path: Path) -> Card:
     raise RecordError(f"{path}: has no card: a dict with an id must be assigned at its top.")
 
 
+def files(folder: Path = FOLDER) -> list[Path]:
+    """The variants' files, chapter by chapter; shared parts (folder common) have no card."""
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in (".cu", ".cpp", ".py") and "common" not in path.relative_to(folder).parts
+    ]
+
+
+@lru_cache
 def load(folder: Path = FOLDER) -> dict[str, Card]:
     """All cards, each after its base."""
     found: dict[str, Card] = {}
-    for path in sorted(folder.iterdir()):
-        if path.suffix in (".cu", ".cpp", ".py"):
-            text = path.read_text(encoding="utf-8")
-            card = of_python(text, path) if path.suffix == ".py" else of_text(text, path)
-            found[card.id] = card
+    for path in files(folder):
+        text = path.read_text(encoding="utf-8")
+        card = of_python(text, path) if path.suffix == ".py" else of_text(text, path)
+        found[card.id] = card
     return {name: found[name] for name in tree_order({card.id: card.base for card in found.values()})}
 
 
 def path_of(variant: str, folder: Path = FOLDER) -> Path:
     """The file of a variant."""
-    return next(p for p in (folder / f"{variant}{end}" for end in (".cu", ".cpp", ".py")) if p.is_file())
+    return next(path for path in files(folder) if path.stem == variant)

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from plots.lib.record import Over, Record
+from plots.lib.record import Over, Record, Workload
 
 # On simt the times are CPU times of kernels written for a GPU: as a picture they would teach the wrong lesson.
 DEFAULT_DEVICES = ("cuda", "cpu")
+
+
+LEAST_BARS = 3  # a picture of fewer compares next to nothing
+
+
+def bars(record: Record, device: str, workloads: Iterable[Workload], scopes: Iterable[str]) -> int:
+    """How many variants have a time on this device, in any of these workloads and scopes."""
+    names, wanted = {w.name for w in workloads}, set(scopes)
+    rows = (row for row in record.rows if row.device == device and row.workload in names and row.scope in wanted)
+    return len({row.variant for row in rows if row.timed})
+
+
+def too_few(record: Record, device: str, count: int) -> bool:
+    """Whether so many bars are fewer than a picture needs. A record of one or two variants is drawn all the same."""
+    timed = {row.variant for row in record.rows if row.device == device and row.timed}
+    return count < min(LEAST_BARS, len(timed))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from fnmatch import fnmatchcase
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeVar
@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeVar
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "harness" / "records" / "record.schema.json"
 SCOPES: tuple[str, ...] = tuple(json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]["scope"]["enum"])
+RENAMED = ROOT / "results" / "renamed.json"
 # How a scope is called in a title; one that has no phrase here is called by its name.
 PHRASES = {
     "upload": "the points' way to the device",
@@ -76,6 +77,38 @@ DEVICES = {
     "cpu": Device("cpu", "CPU times, native code", "cpu (native host code)"),
     "simt": Device("simt", "CPU times of the GPU's source (simt)", "simt (the .cu text on the CPU)"),
 }
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """results/renamed.json: today's ids of variants that older records call otherwise, and why some are gone."""
+
+    ids: dict[str, str] = field(default_factory=dict)  # old id -> today's
+    retired: dict[str, str] = field(default_factory=dict)  # old id -> why no variant of today is the same
+
+    def today(self, variant: str) -> str:
+        return self.ids.get(variant, variant)
+
+    def concerns(self, variants: Iterable[str]) -> bool:
+        """Whether any of these is an id of the past, so that the record is an older one."""
+        return any(variant in self.ids or variant in self.retired for variant in variants)
+
+
+@lru_cache
+def renamed(path: Path = RENAMED) -> Renamed:
+    """The table of the repository; an empty one where there is none."""
+    if not path.is_file():
+        return Renamed()
+    document = read_json(path)
+    return Renamed(document.get("renamed", {}), document.get("retired", {}))
+
+
+@lru_cache
+def card_bases() -> dict[str, str]:
+    """Base of every variant as today's cards have it."""
+    from plots.lib import cards  # cards read their files through this module
+
+    return {card.id: card.base for card in cards.load().values()}
 
 
 def made(kind: type[T], entry: dict[str, Any]) -> T:
@@ -300,6 +333,8 @@ class Source:
     path: Path
     context: dict[str, Any]
     version: int
+    older: bool = False  # it calls variants by ids of the past
+    retired: tuple[str, ...] = ()  # variants of the past whose rows were left out
 
     @property
     def machine_kind(self) -> str:
@@ -329,6 +364,8 @@ class Record:
 
     def __post_init__(self) -> None:
         self.bases = {row.variant: row.base for row in self.rows}
+        if any(source.older for source in self.sources):
+            self._bridge()
         self.shows = {row.variant: row.shows for row in self.rows}
         self.ideas = {row.variant: row.idea for row in self.rows}
         self._index: dict[tuple[str, str, str, str], Row] = {}
@@ -336,6 +373,22 @@ class Record:
             self._index.setdefault(row.place, row)
         self.skipped = len(self.rows) - len(self._index)
         self._largest: dict[str, tuple[str, int]] = {}  # device -> foot of its largest tree, and how many are in that
+
+    def _bridge(self) -> None:
+        """Of an older record: a base that it has no rows of gives way to the next one below it that it has."""
+        below = card_bases()
+        for variant, base in self.bases.items():
+            found = base
+            while found and found not in self.bases:
+                found = below.get(found, "")
+            self.bases[variant] = found or base
+
+    @property
+    def retired_note(self) -> str:
+        """Which variants of the past are left out, and why; empty where there are none."""
+        names = dict.fromkeys(name for source in self.sources for name in source.retired)
+        reasons = renamed().retired
+        return "; ".join(f"{name}: {reasons[name]}" for name in names)
 
     def row(self, rung: Rung, workload: str, scope: str) -> Row | None:
         """The first row of that key: a run puts the standard axes first."""
@@ -620,8 +673,48 @@ def read_json(path: Path) -> dict[str, Any]:
     return document
 
 
-def from_document(document: dict[str, Any], path: Path) -> Record:
-    """A record from a document that python -m plots.check found sound."""
+def today(document: dict[str, Any], retired: bool) -> dict[str, Any]:
+    """The document with today's ids in place of those of the past, and bases as today's cards have them.
+
+    Rows of retired variants are left out, or keep their ids where `retired`. A document without ids of the past is
+    returned as it is.
+    """
+    names = renamed()
+    entries = {part: document.get(part, []) for part in ("rows", "tuning", "comparisons")}
+    if not names.concerns(entry["variant"] for part in ("rows", "tuning") for entry in entries[part]):
+        return document
+    recorded = {row["variant"]: row["base"] for row in entries["rows"]}
+
+    def base_of(variant: str) -> str:
+        base = recorded.get(variant, "")
+        while base in names.retired:
+            base = recorded.get(base, "")
+        return card_bases().get(names.today(variant), names.today(base))
+
+    def kept(entry: dict[str, Any]) -> bool:
+        ids = (
+            {entry.get(key) for key in ("variant", "base", "candidate")} if "candidate" in entry else {entry["variant"]}
+        )
+        return retired or not ids & set(names.retired)
+
+    def renewed(entry: dict[str, Any]) -> dict[str, Any]:
+        if "candidate" in entry:
+            return entry | {key: names.today(entry[key]) for key in ("base", "candidate")}
+        base = {"base": base_of(entry["variant"])} if "base" in entry else {}
+        return entry | {"variant": names.today(entry["variant"])} | base
+
+    return document | {part: [renewed(e) for e in found if kept(e)] for part, found in entries.items()}
+
+
+def from_document(document: dict[str, Any], path: Path, retired: bool = False) -> Record:
+    """A record from a document that python -m plots.check found sound, with today's ids.
+
+    Rows of variants that are retired are left out; with `retired` they are kept, by their old ids.
+    """
+    past = [row["variant"] for row in document["rows"]]
+    left_out = () if retired else tuple(dict.fromkeys(v for v in past if v in renamed().retired))
+    older = renamed().concerns(past)
+    document = today(document, retired)
     workloads = {entry["name"]: made(Workload, entry) for entry in document["workloads"]}
     rows = []
     for entry in document["rows"]:
@@ -633,7 +726,7 @@ def from_document(document: dict[str, Any], path: Path) -> Record:
         for entry in document.get("tuning", [])
     ]
     comparisons = [made(Comparison, entry) for entry in document.get("comparisons", [])]
-    source = Source(path, document["context"], document["schema_version"])
+    source = Source(path, document["context"], document["schema_version"], older, left_out)
     return Record([source], workloads, rows, tuning, comparisons)
 
 

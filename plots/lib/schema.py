@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import jsonschema_rs
 import numpy as np
 
-from plots.lib.record import SCHEMA, Record, RecordError, from_document, read_json
+from plots.lib.record import SCHEMA, Record, RecordError, committed, from_document, merged, read_json, together
 
 PROFILE_SCHEMA = SCHEMA.with_name("profile.schema.json")
 TUNED_SCHEMA = SCHEMA.with_name("tuned.schema.json")
@@ -254,11 +255,22 @@ def violations(document: dict[str, Any]) -> list[str]:
     return schema_violations(document) or semantic_violations(document)
 
 
-def load(path: Path) -> Record:
-    """A sound record, or a RecordError that names its first violations."""
+def load(path: Path, retired: bool = False) -> Record:
+    """A sound record, or a RecordError that names its first violations. `retired`: as from_document has it."""
     document = read_json(path)
     found = violations(document)
     if found:
         more = f" (and {len(found) - 3} more: run python -m plots.check)" if len(found) > 3 else ""
         raise RecordError(f"{path}: is not a sound record{more}: " + " ".join(found[:3]))
-    return from_document(document, path)
+    return from_document(document, path, retired)
+
+
+def of_one_machine(paths: Sequence[Path]) -> Record:
+    """The records together; without any the committed ones, of a GPU where there are such.
+
+    Throws RecordError where they are of several machines.
+    """
+    groups = together([load(path) for path in paths or committed()])
+    if not paths:
+        groups = [group for group in groups if group.workloads_on("cuda")] or groups
+    return merged(groups)

@@ -63,6 +63,8 @@ class Claim:
     elsewhere: tuple[str, ...] = ()
     kind: str = ""  # dense or sparse workloads alone
     take: str = "mean"  # or most
+    tuned: bool = False  # about values of axes: fastest rows of a sweep are compared, not those of standard values
+    over_axes: dict[str, int] = field(default_factory=dict)  # of a tuned claim: axes that `over` is held at
     why: dict[str, str] = field(default_factory=dict)  # by verdict
 
     def where(self, record: Record) -> list[Workload]:

@@ -63,16 +63,37 @@ def between(record: Record, rung: Rung, over: Rung, workload: str, scope: str) -
         return mine
     if isinstance(other, Gap):
         return Gap("no base", f"{over.variant} has no valid {scope} time here.")
+    return of_rows(mine, other, rung, over)
+
+
+def of_rows(mine: Row, other: Row, rung: Rung, over: Rung) -> Gain:
+    """Of one session each: the ratio of the medians, and the quartiles widened by the scatter between sessions."""
     assert mine.median_ms and other.median_ms
-    wider = 1 + max(scatter(rung, scope), scatter(over, scope))
+    wider = 1 + max(scatter(rung, mine.scope), scatter(over, mine.scope))
     return Gain(
         other.median_ms / mine.median_ms,
         (other.q1_ms or min(other.samples_ms)) / (mine.q3_ms or max(mine.samples_ms)) / wider,
         (other.q3_ms or max(other.samples_ms)) / (mine.q1_ms or min(mine.samples_ms)) * wider,
         APART,
         "unstable" in (mine.status, other.status),
-        (workload,),
+        (mine.workload,),
     )
+
+
+def fastest_row(
+    rows: Sequence[Row], rung: Rung, workload: str, scope: str, axes: dict[str, int] | None = None
+) -> Row | None:
+    """Over all values of the rung's axes, or with some of them held."""
+    held = (axes or {}).items()
+    found = [
+        row
+        for row in rows
+        if row.place == (rung.variant, rung.device, workload, scope)
+        and row.status == "ok"
+        and row.median_ms
+        and all(row.axes.get(name) == value for name, value in held)
+    ]
+    return min(found, key=lambda row: row.median_ms or math.inf, default=None)
 
 
 def meant(record: Record, patterns: Sequence[str]) -> list[Workload]:

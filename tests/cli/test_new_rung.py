@@ -18,12 +18,13 @@ from conftest import QUICK, ROOT, Ladder
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)  # language, text
 COMMANDS = [line for language, text in BLOCKS if language == "" for line in text.splitlines() if line]
+CHAPTER = "variants/2_reuse"  # of v07_shared_tiles, the base of the README's example
 (EXAMPLE,) = (line.split()[2] for line in COMMANDS if line.startswith("build/ladder new "))
 
 
 def test_the_example_has_a_name_of_its_own() -> None:
     """In a clone with tests on, a second target of one name stops CMake."""
-    assert not [file for file in ROOT.glob("variants/*") if file.stem == EXAMPLE]
+    assert not [file for file in ROOT.glob("variants/**/*") if file.stem == EXAMPLE]
     assert not [file for file in ROOT.glob("tests/**/*") if file.stem == EXAMPLE]
 
 
@@ -100,7 +101,7 @@ def test_the_readme_word_for_word(built: Clone) -> None:
     said: dict[str, str] = {}
     for language, text in BLOCKS:
         if language == "diff":
-            apply(text, built.tree / "variants" / f"{EXAMPLE}.cu")
+            apply(text, built.tree / CHAPTER / f"{EXAMPLE}.cu")
             continue
         for command in filter(None, text.splitlines()):
             if command.startswith("./run_all.sh"):
@@ -110,7 +111,7 @@ def test_the_readme_word_for_word(built: Clone) -> None:
             short = f"build/ladder run {' '.join(QUICK)}"
             said[command.split("  ")[0]] = built(command.replace("build/ladder run", short) if timed else command)
     of = {words: text for command, text in said.items() for words in [" ".join(command.split()[:2])]}
-    assert f"variants/{EXAMPLE}.cu:1: " in of["build/ladder new"]
+    assert f"{CHAPTER}/{EXAMPLE}.cu:1: " in of["build/ladder new"]
     assert f"cmake --build build --target simt_{EXAMPLE}" in of["build/ladder new"]
     assert "right" in of["build/ladder check"] and "WRONG" not in of["build/ladder check"]
     (compare,) = (text for command, text in said.items() if "--compare" in command)
@@ -123,7 +124,7 @@ def test_the_readme_word_for_word(built: Clone) -> None:
 def plant(clone: Clone, id: str, old: str, new: str) -> None:
     """A revision of v07 with a fault."""
     clone(f"build/ladder new {id} --base v07_shared_tiles")
-    file = clone.tree / "variants" / f"{id}.cu"
+    file = clone.tree / CHAPTER / f"{id}.cu"
     text = file.read_text()
     assert text.count(old) == 1
     file.write_text(text.replace(old, new))
@@ -133,7 +134,7 @@ def test_check_names_the_line_of_a_read_past_the_end(built: Clone) -> None:
     plant(built, "mine_past", "= min(row, n - 1);", "= row;")
     (line,) = (
         number
-        for number, text in enumerate((built.tree / "variants" / "mine_past.cu").read_text().splitlines(), 1)
+        for number, text in enumerate((built.tree / CHAPTER / "mine_past.cu").read_text().splitlines(), 1)
         if "x[size_t" in text
     )
     said = built("build/ladder check mine_past --workloads kmcuda_tiny", status=1)
@@ -143,7 +144,7 @@ def test_check_names_the_line_of_a_read_past_the_end(built: Clone) -> None:
 
 
 def test_check_shows_what_the_compiler_says(built: Clone) -> None:
-    (built.tree / "variants" / "mine_no_code.cu").write_text("this is not C++\n")
+    (built.tree / CHAPTER / "mine_no_code.cu").write_text("this is not C++\n")
     said = built("build/ladder check mine_no_code", status=2)
     assert "error: " in said and "mine_no_code.cu:1" in said
     assert "there is no variant 'nobody'" in built("build/ladder check nobody", status=2)
@@ -151,7 +152,7 @@ def test_check_shows_what_the_compiler_says(built: Clone) -> None:
 
 def test_a_new_file_is_a_new_rung_and_a_wrong_one_harms_no_other(built: Clone) -> None:
     plant(built, "mine_fault", "if (row < n) label", "if (row < n - 1) label")
-    (built.tree / "variants" / "mine_no_code.cu").write_text("this is not C++\n")
+    (built.tree / CHAPTER / "mine_no_code.cu").write_text("this is not C++\n")
     built("cmake --build build --target simt_mine_fault")
     built("cmake --build build --target simt_mine_no_code", status=1)
     variants = {v["id"]: v for v in json.loads(built("build/ladder list --json"))["variants"]}
@@ -166,7 +167,7 @@ def test_a_new_file_is_a_new_rung_and_a_wrong_one_harms_no_other(built: Clone) -
 # ---------------------------------------------------------------------------------------------------- ladder new, diff
 
 ROOT_TEXT = """// r1: a root.
-#include "parts/kernel.cuh"
+#include "../common/lloyd/kernel.cuh"
 
 LADDER_VARIANT(.id = "r1_root", .base = "", .idea = "plain", .expect = "slow",
                .shows = "assign", .f32 = phases<float>)
@@ -210,14 +211,17 @@ class Checkout:
     """A folder that stands for the checkout: variants and tests, nothing built."""
 
     def __init__(self, ladder: Ladder, folder: Path) -> None:
-        self.ladder, self.variants = ladder, folder / "variants"
-        (self.variants / "parts").mkdir(parents=True)
+        self.ladder, self.variants, self.chapter = ladder, folder / "variants", folder / "variants" / "1_first"
+        self.parts = self.variants / "common"
+        self.chapter.mkdir(parents=True)
+        (self.parts / "lloyd").mkdir(parents=True)
         (folder / "tests" / "fixtures" / "wrong").mkdir(parents=True)
         (folder / "tests" / "fixtures" / "wrong" / "w1.cu").touch()
-        (self.variants / "parts" / "kernel.cuh").write_text(PART)
-        (self.variants / "r1_root.cu").write_text(ROOT_TEXT)
-        (self.variants / "r2_step.cu").write_text(STEP)
-        (self.variants / "p_peer.py").write_text(PEER)
+        (self.parts / "lloyd" / "kernel.cuh").write_text(PART)
+        (self.chapter / "r1_root.cu").write_text(ROOT_TEXT)
+        (self.chapter / "r2_step.cu").write_text(STEP)
+        (self.variants / "peers").mkdir()
+        (self.variants / "peers" / "p_peer.py").write_text(PEER)
 
     def __call__(self, *words: str, status: int = 0) -> str:
         environment = os.environ | {"LADDER_SOURCE": str(self.variants.parent)}
@@ -226,7 +230,14 @@ class Checkout:
         return done.stdout + done.stderr
 
     def text(self, name: str) -> str:
-        return (self.variants / name).read_text()
+        """Of a variant in the first chapter."""
+        return (self.chapter / name).read_text()
+
+    def put(self, id: str, base: str, *includes: str, lines: int = 1) -> None:
+        """A variant in the first chapter with so many lines of its own."""
+        text = "".join(f'#include "../common/{part}"\n' for part in includes)
+        text += "".join(f"int {id}_{i};\n" for i in range(lines))
+        (self.chapter / f"{id}.cu").write_text(text + f'\nLADDER_VARIANT(.id = "{id}", .base = "{base}")\n')
 
 
 @pytest.fixture
@@ -244,7 +255,7 @@ def test_new_over_a_root(checkout: Checkout) -> None:
     checkout("new", "r4_mine", "--base", "r1_root")
     assert '.id = "r4_mine", .base = "r1_root"' in checkout.text("r4_mine.cu")
     checkout("new", "p_mine", "--base", "p_peer")
-    assert '"id": "p_mine", "base": "p_peer",' in checkout.text("p_mine.py")
+    assert '"id": "p_mine", "base": "p_peer",' in (checkout.variants / "peers" / "p_mine.py").read_text()
 
 
 def test_new_says_which_lines_to_edit_and_what_to_run(checkout: Checkout) -> None:
@@ -257,7 +268,7 @@ def test_new_says_which_lines_to_edit_and_what_to_run(checkout: Checkout) -> Non
     for command in ("--target simt_r3_mine", "ladder check r3_mine", "ladder run --compare r2_step,r3_mine"):
         assert command in said
     said = checkout("new", "r4_mine", "--base", "r1_root")
-    assert re.search(r"r4_mine\.cu:2: shared with other revisions: copy", said), "its kernel lies in a part"
+    assert re.search(r"r4_mine\.cu:2: shared with other variants: copy", said), "its kernel lies in a part"
 
 
 @pytest.mark.parametrize(
@@ -272,40 +283,65 @@ def test_new_says_which_lines_to_edit_and_what_to_run(checkout: Checkout) -> Non
     ],
 )
 def test_new_refuses(checkout: Checkout, id: str, base: str, says: str) -> None:
-    before = sorted(checkout.variants.iterdir())
+    before = sorted(checkout.variants.rglob("*"))
     assert says in checkout("new", id, "--base", base, status=2)
-    assert sorted(checkout.variants.iterdir()) == before
+    assert sorted(checkout.variants.rglob("*")) == before
 
 
 def test_diff_counts_what_a_reader_sees_changed(checkout: Checkout) -> None:
     said = checkout("diff", "r2_step")
-    assert said.splitlines()[-1] == "r2_step over r1_root: 2 lines changed (2 added, 1 removed)"
+    step = "2 lines changed (2 added, 1 removed), 0 lines of new parts: a step of 2 lines"
+    assert said.splitlines()[-1] == f"r2_step over r1_root: {step}", "its kernel comes from the base's part"
     assert "-  work(x);" in said and "+  work(x, 2);" in said and '+    more("// not a comment", 10\'000);' in said
     for unchanged in ("a kernel", "two", "LADDER_VARIANT", "idea", "pragma"):
         assert unchanged not in said, said
-    (checkout.variants / "r3_same.cu").write_text(STEP.replace("r2_step", "r3_same").replace("    more", "  more"))
+    (checkout.chapter / "r3_same.cu").write_text(STEP.replace("r2_step", "r3_same").replace("    more", "  more"))
     assert "r3_same over r2_step: 0 lines changed" in checkout("diff", "r3_same", "--over", "r2_step")
 
 
+def test_diff_counts_the_new_parts_of_a_step(checkout: Checkout) -> None:
+    """New is what no base before uses: directly or through other parts, with the file that implements a header."""
+    parts = {
+        "gemm/tile.cuh": '#pragma once\n#include "../lloyd/kernel.cuh"\n// a comment\nint tile_1;\n\nint tile_2;\n',
+        "gemm/tile.cu": '#include "tile.cuh"\nint implementation_1;\nint implementation_2;\nint implementation_3;\n',
+        "gemm/outer.cuh": '#include "tile.cuh"\nint outer;\n',
+    }
+    for name, text in parts.items():
+        (checkout.parts / name).parent.mkdir(exist_ok=True)
+        (checkout.parts / name).write_text(text)
+    checkout.put("r3_new", "r2_step", "gemm/outer.cuh")
+    said = checkout("diff", "r3_new").splitlines()
+    listed = "gemm/outer.cuh 1 lines, gemm/tile.cu 3 lines, gemm/tile.cuh 2 lines"
+    assert said[-2] == f"new parts: {listed}", "r1_root, further down, uses the kernel already"
+    assert said[-1].endswith(", 6 lines of new parts: a step of 14 lines")
+    # The same parts in another order, one of them named now: nothing but the file's own lines counts.
+    checkout.put("r4_moved", "r3_new", "lloyd/kernel.cuh", "gemm/tile.cuh", "gemm/outer.cuh")
+    assert (
+        checkout("diff", "r4_moved")
+        .splitlines()[-1]
+        .endswith("1 lines changed (1 added, 1 removed), 0 lines of new parts: a step of 1 lines")
+    )
+
+
 def test_diff_as_a_table(checkout: Checkout) -> None:
-    card = '\nLADDER_VARIANT(.id = "{}", .base = "r2_step")\n'
-    for id, lines in (("r3_big", 6), ("r4_big", 10)):
-        more = "\n".join(f"int value_{i};" for i in range(lines))
-        (checkout.variants / f"{id}.cu").write_text(STEP.split("LADDER_VARIANT")[0] + more + card.format(id))
-    table = [line.split() for line in checkout("diff", "--stat").splitlines()]
-    assert [(row[0], row[1], row[2]) for row in table[1:-1]] == [
-        ("r2_step", "r1_root", "2"),
-        ("r3_big", "r2_step", "6"),
-        ("r4_big", "r2_step", "10"),
+    checkout.put("r3_one", "r2_step", lines=20)
+    checkout.put("r4_big", "r3_one", lines=450)
+    (checkout.parts / "lloyd" / "part.cuh").write_text("int part;\n" * 30)
+    checkout.put("r5_part", "r4_big", "lloyd/part.cuh", lines=450)
+    cpu = '\nLADDER_VARIANT(.id = "c1_host", .base = "r2_step")\n'
+    (checkout.chapter / "c1_host.cpp").write_text("int host;\n" * 900 + cpu)
+    first, *table, median = checkout("diff", "--stat").splitlines()
+    assert first.split() == ["variant", "base", "own", "new", "parts", "step"]
+    assert [line.split() for line in table] == [
+        ["c1_host", "r2_step", "900", "0", "900", "above", "400"],
+        ["r2_step", "r1_root", "2", "0", "2"],
+        ["r3_one", "r2_step", "20", "0", "20"],
+        ["r4_big", "r3_one", "450", "0", "450", "above", "400"],
+        ["r5_part", "r4_big", "450", "30", "480", "above", "400"],
     ]
-    assert " ".join(table[-1]) == "median of 3: 6 lines changed"
-    assert checkout("diff", "r3*", "--stat").splitlines()[-1] == "median of 1: 6 lines changed"
-    other = STEP.split("LADDER_VARIANT")[0] + "".join(f"int other_{i};\n" for i in range(90))
-    said = '.expect = "slower. A "\n"new algorithm: all is other"'
-    (checkout.variants / "r5_new.cu").write_text(other + card.format("r5_new").replace(")", f", {said})"))
-    *_, last, median = checkout("diff", "--stat").splitlines()
-    assert last.split()[0] == "r5_new" and last.endswith("a new algorithm")
-    assert median == "median of 3: 6 lines changed"
+    assert median == "median of 4 GPU steps: 235 lines, 235 of own changes; largest: r5_part, 480 lines"
+    only = checkout("diff", "c1*", "--stat").splitlines()[-1]
+    assert only == "median of 1 steps: 900 lines, 900 of own changes; largest: c1_host, 900 lines"
 
 
 @pytest.mark.parametrize(
@@ -326,14 +362,12 @@ def test_the_steps_of_the_ladder_are_small(ladder: Ladder) -> None:
     done = ladder("diff", "--stat")
     assert done.returncode == 0, done.stderr
     *steps, last = done.stdout.splitlines()[1:]
-    median = re.fullmatch(r"median of (\d+): (\d+(?:\.5)?) lines changed", last)
-    algorithms = sum(step.endswith("a new algorithm") for step in steps)
-    assert median and int(median[1]) == len(steps) - algorithms and float(median[2]) <= 25
-    assert algorithms < len(steps) / 3
-    for step in steps:
-        id, _, changed, *_ = step.split()
-        text = re.sub(r'"\s*"', "", next((ROOT / "variants").glob(f"{id}.*")).read_text())  # a card's strings in one
-        assert int(changed) <= 60 or re.search("A larger step|A new algorithm", text), f"{id} does not say why"
+    files = {file.stem for file in (ROOT / "variants").glob("*/*.cu")}
+    gpu = {line.split()[0]: int(line.split()[4]) for line in steps if line.split()[0] in files}
+    median = re.fullmatch(r"median of (\d+) GPU steps: ([\d.]+) lines, .* largest: (\w+), (\d+) lines", last)
+    assert median and int(median[1]) == len(gpu) and int(median[4]) == max(gpu.values())
+    assert float(median[2]) <= 60
+    assert not {id: lines for id, lines in gpu.items() if lines > 400}
 
 
 # --------------------------------------------------------------------------------------------------------- ladder list

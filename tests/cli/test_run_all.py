@@ -24,6 +24,7 @@ PLAIN_TOOLS = (
 
 CMAKE = """#!/bin/bash
 echo "$@" >>"$PWD/cmake-calls"
+if [[ $1 == --build ]]; then echo build >>"$PWD/calls"; fi
 case $1 in
   --version) echo "cmake version 3.28.3" ;;
   --preset) echo "-- Build files have been written to: $PWD/build" ;;
@@ -82,6 +83,12 @@ def drawn(checkout: Path) -> bool:
 
 def ladder_calls(checkout: Path) -> list[list[str]]:
     return [line.split() for line in (checkout / "calls").read_text().splitlines()]
+
+
+def cmake_calls(checkout: Path, kind: str) -> list[list[str]]:
+    """The calls of cmake that begin with `kind`, without it."""
+    calls = [line.split() for line in (checkout / "cmake-calls").read_text().splitlines()]
+    return [words[1:] for words in calls if words[0] == kind]
 
 
 def run_call(checkout: Path) -> dict[str, str]:
@@ -184,17 +191,81 @@ def test_bad_usage_of_ladder_stops_before_drawing(checkout: Path) -> None:
 
 
 def test_a_variant_that_does_not_compile_is_named_and_its_old_module_not_run(checkout: Path) -> None:
+    unit = "CMakeFiles/simt_v7_bad.dir/wrappers/variants/simt/v7_bad.cpp.o"
     (checkout / "build-output").write_text(
-        "[1/9] Building CXX object v7.o\nFAILED: CMakeFiles/v7_bad.dir/v7.o\ng++ -c /x/variants/v7_bad.cu -o v7.o\n"
+        f"[1/9] Building CXX object {unit}\nFAILED: {unit} \ng++ -c wrappers/variants/simt/v7_bad.cpp -o {unit}\n"
+        "[2/9] Linking CXX shared module variants/simt/v8_bad.so\n"
+        "FAILED: variants/simt/v8_bad.so variants/simt/v8_bad.json /x/build/variants/simt/v8_bad.json \n"
+        ": && g++ -shared -o variants/simt/v8_bad.so\n"
     )
-    modules = checkout / "build" / "variants"
-    modules.mkdir()
-    for name in ("v7_bad", "v6_good"):
-        (modules / f"{name}.so").touch()
+    put_variants(checkout, "v6_good", "v7_bad", "v8_bad")
     answer = run_all(checkout, "build", "run", "draw")
-    assert answer.returncode == 1 and "variants/v7_bad.cu does not compile" in answer.stderr
-    assert [path.name for path in modules.iterdir()] == ["v6_good.so"]
+    assert answer.returncode == 1
+    for id in ("v7_bad", "v8_bad"):
+        assert answer.stderr.count(f"variants/1_memory/{id}.cu does not compile") == 1, answer.stderr
+    assert [path.name for path in (checkout / "build" / "variants" / "simt").iterdir()] == ["v6_good.so"]
     assert drawn(checkout)
+
+
+def put_variants(checkout: Path, *ids: str, chapter: str = "1_memory") -> None:
+    """Their files in the chapter, and their built modules."""
+    sources, modules = checkout / "variants" / chapter, checkout / "build" / "variants" / "simt"
+    for folder in (sources, modules):
+        folder.mkdir(parents=True, exist_ok=True)
+    for id in ids:
+        (sources / f"{id}.cu").touch()
+        (modules / f"{id}.so").touch()
+
+
+def put_venv(checkout: Path, python: str) -> None:
+    """A virtual environment that is up to date, with `python` as its interpreter."""
+    program = checkout / ".venv" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    put(program, python)
+    stamp = hashlib.sha256((checkout / "requirements.txt").read_bytes()).hexdigest()
+    (checkout / ".venv" / "ready").write_text(f"{checkout} {stamp}  -\n")
+
+
+def first_command(checkout: Path) -> subprocess.CompletedProcess[str]:
+    """./run_all.sh, with all that setup would install."""
+    put_variants(checkout, "v01_first")
+    put_variants(checkout, "v20_later", chapter="4_tensor_cores")
+    put_venv(checkout, f'#!/bin/bash\nexec {sys.executable} "$@"\n')
+    (checkout / "datasets").mkdir()
+    (checkout / "datasets" / "prepare.py").touch()
+    return run_all(checkout, "--no-install")
+
+
+def test_without_a_gpu_the_first_chapters_are_built_run_and_drawn_before_the_rest(checkout: Path) -> None:
+    answer = first_command(checkout)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert cmake_calls(checkout, "--build")[0][:4] == ["--preset", "default", "--target", "first_rungs"]
+    assert cmake_calls(checkout, "--build")[1][:4] == ["--preset", "default", "--target", "rungs"]
+    order = [words[0] for words in ladder_calls(checkout) if words[0] in ("build", "run")]
+    assert order == ["build", "run", "build", "run", "run"]
+    first, second, _ = (words for words in ladder_calls(checkout) if words[0] == "run")
+    assert first[first.index("--variants") + 1] == "v01_first" and "--resume" not in first
+    assert second[second.index("--variants") + 1] == "*" and "--resume" in second
+    assert drawn(checkout) and "Look at results/latest/index.html: the first chapters" in answer.stdout
+    assert "more minutes" in answer.stdout
+
+
+def test_without_a_gpu_no_gpu_code_is_compiled_unless_asked_for(checkout: Path) -> None:
+    off = ["-D", "LADDER_CUDA=OFF"]
+    assert run_all(checkout, "build").returncode == 0
+    assert run_all(checkout, "build", "--device", "cuda").returncode == 0
+    put(checkout / "tools" / "nvidia-smi", "#!/bin/bash\necho GPU 0: one\n")
+    assert run_all(checkout, "build").returncode == 0
+    assert [words[1:] for words in cmake_calls(checkout, "--preset")] == [off, [], []]
+
+
+def test_with_a_gpu_everything_is_built_at_once(checkout: Path) -> None:
+    put(checkout / "tools" / "nvidia-smi", "#!/bin/bash\necho GPU 0: one\n")
+    put_ladder(checkout, '{"kind": "cuda", "name": "a GPU"}')
+    answer = first_command(checkout)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert [words[3] for words in cmake_calls(checkout, "--build")] == ["rungs"]
+    assert len([words for words in ladder_calls(checkout) if words[0] == "run"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -202,17 +273,12 @@ def test_a_variant_that_does_not_compile_is_named_and_its_old_module_not_run(che
     [([], ["default", "asan"]), (["--ci"], ["ci", "asan-ci"]), (["--all"], ["default", "asan-all"])],
 )
 def test_the_tests_are_built_by_presets(checkout: Path, option: list[str], presets: list[str]) -> None:
-    python = checkout / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    for program in (python, checkout / "tools" / "ctest"):
-        put(program, "#!/bin/bash\n")
-    stamp = hashlib.sha256((checkout / "requirements.txt").read_bytes()).hexdigest()
-    (python.parent.parent / "ready").write_text(f"{checkout} {stamp}  -\n")
+    put_venv(checkout, "#!/bin/bash\n")
+    put(checkout / "tools" / "ctest", "#!/bin/bash\n")
     answer = run_all(checkout, "test", "--no-install", *option)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    calls = [line.split() for line in (checkout / "cmake-calls").read_text().splitlines()]
-    assert [words[1] for words in calls if words[0] == "--preset"] == presets
-    assert [words[2] for words in calls if words[0] == "--build"] == presets
+    assert cmake_calls(checkout, "--preset") == [[preset] for preset in presets], "GPU code as the presets have it"
+    assert [words[1:4] for words in cmake_calls(checkout, "--build")] == [[p, "--target", "all"] for p in presets]
     known = {preset["name"] for preset in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
     assert set(presets) <= known
 

@@ -380,9 +380,8 @@ def test_a_real_sweep_and_a_run_that_uses_it(ladder: Ladder) -> None:
     assert all(row["status"] == "ok" and row["validation"]["labels_wrong"] == 0 for row in rows)
     (entry,) = json.loads((ladder.folder / "tuned.json").read_text())["entries"]
     assert entry["device"] == "simt" and entry["axes"] == record["tuning"][0]["best"]
-    (row,) = ladder.run(*words, "--variants", "v09_points_per_thread", "--workloads", "kmcuda_tiny", "--scopes", "assign")[
-        "rows"
-    ]
+    words += ["--variants", "v09_points_per_thread", "--workloads", "kmcuda_tiny", "--scopes", "assign"]
+    (row,) = ladder.run(*words)["rows"]
     assert row["tuned"] and row["axes"] == entry["axes"]
 
 

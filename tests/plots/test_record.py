@@ -15,6 +15,7 @@ from conftest import ROOT
 from figure_helpers import ALL_DEVICES, FEW, part_of, record_of, strip, without
 
 from plots import table
+from plots.lib import cards
 from plots.lib.record import (
     SCHEMA,
     SCOPE_TITLES,
@@ -28,6 +29,7 @@ from plots.lib.record import (
     merged,
     number,
     percent,
+    renamed,
     tree_order,
 )
 
@@ -223,3 +225,38 @@ def test_records_that_contradict_each_other_are_not_merged(tmp_path: Path, capsy
     ]
     assert table.main([*paths, "--markdown"]) == 1
     assert "their times do not belong together" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------- ids of the past
+
+
+def older() -> dict[str, Any]:
+    """A record that calls two variants of today by ids of the past, and holds rows of a retired one."""
+    names = renamed()
+    old = next(iter(names.ids))
+    retired = next(iter(names.retired))
+    w = sample_record.workload("grapes", "grapes", 1000, 4, 16)
+    rows = [
+        sample_record.row(old, "", w, "cuda", "assign", 4.0),
+        sample_record.row(retired, old, w, "cuda", "assign", 2.0),
+        sample_record.row("after", retired, w, "cuda", "assign", 1.0),
+    ]
+    return {"schema_version": 2, "context": sample_record.context(), "workloads": [w], "rows": rows}
+
+
+def test_older_records_are_read_with_todays_ids() -> None:
+    names = renamed()
+    old, retired = next(iter(names.ids)), next(iter(names.retired))
+    record = from_document(older(), Path("record.json"))
+    assert set(record.bases) == {names.ids[old], "after"}
+    assert record.bases["after"] == names.ids[old], "the base of a retired base"
+    assert retired in record.retired_note and names.retired[retired] in record.retired_note
+    kept = from_document(older(), Path("record.json"), retired=True)
+    assert retired in kept.bases and kept.retired_note == ""
+
+
+def test_no_id_is_both_of_today_and_of_the_past() -> None:
+    names = renamed()
+    assert not set(names.ids) & set(names.retired)
+    assert not (set(names.ids) | set(names.retired)) & set(cards.load())
+    assert set(names.ids.values()) <= set(cards.load())

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from plots import draw, ladder_page, seeds_page
-from plots.figures import counters, curves, overview, per_workload
+from plots.figures import counters, curves, overview, per_workload, short_ladder
 from plots.lib import cards, claims, schema, sources, speedup, style
 from plots.lib import record as records
 from plots.lib.options import Options
@@ -171,7 +171,8 @@ def test_a_source_stands_beside_ours_with_its_own_numbers(drawn: Drawn) -> None:
 def test_the_ladder_has_its_own_pictures(drawn: Drawn) -> None:
     page = drawn.ladder
     for kind in draw.MAIN_FIGURES:
-        assert re.search(rf'id="{kind}_gpu_', page), kind
+        stem = short_ladder.STEM if kind == "short" else f"{kind}_gpu_"
+        assert f'id="{stem}' in page, kind
     assert not any("simt" in stem for stem in drawn.pages)
 
 
@@ -391,14 +392,16 @@ def test_without_a_gpu_the_committed_ladder_comes_first_and_simt_is_right_in_gre
     path = sample_record.write(here, tmp_path / "record.json")
     assert draw.main([str(path), "--committed", "--out", str(tmp_path / "out")]) == 0
     page = (tmp_path / "out" / "index.html").read_text()
-    first, last = page.split("This machine, which has no GPU")
-    assert "What a GPU shows" in first and "committed/a-gpu/overview_gpu" in first
+    first, last = page.split("<h2>This machine, without a GPU")
+    assert "The ladder on a GPU" in first and "committed/a-gpu/overview_gpu" in first
+    assert first.index("<h2>The ladder on a GPU") < first.index("<img") and "_cpu_" not in first
+    assert '<meta name="viewport"' in first and '<a href="#committed/a-gpu/overview_gpu' in first
     assert 'class="right"' in last and 'right <span class="grey">' in last and names[0] in last
     assert "refused" in last and "invalid" in last and "\N{MULTIPLICATION SIGN}</td>" not in last
     assert "_simt_" not in page
     with_gpu = sample_record.write(small, tmp_path / "gpu.json")
     assert draw.main([str(with_gpu), "--committed", "--only", "overview", "--out", str(tmp_path / "with")]) == 0
-    assert "What a GPU shows" not in (tmp_path / "with" / "index.html").read_text()
+    assert "The ladder on a GPU" not in (tmp_path / "with" / "index.html").read_text()
 
 
 def test_committed_records_are_sound_and_found() -> None:

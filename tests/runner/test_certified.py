@@ -4,6 +4,7 @@ a bound that is too narrow, or a row that is not rechecked."""
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -104,15 +105,21 @@ def test_as_large_values_as_are_taken_have_the_labels_that_rounding_allows(ladde
 
 
 def faulty_copy(folder: Path, faults: list[tuple[str, str, str]], planted: str = PLANTED) -> Path:
-    """The planted rung under another name, with one text of each of these files replaced: the folder of its module."""
-    shutil.copytree(ROOT / "variants" / "parts", folder / "variants" / "parts")
+    """Builds a copy of the planted rung, called `faulty`, and returns the folder of its module. A fault is a file below
+    variants/common (or faulty.cu), a regular expression that matches once in it, and its replacement."""
+    common = folder / "variants" / "common"
+    shutil.copytree(ROOT / "variants" / "common", common)
     (folder / "harness").symlink_to(ROOT / "harness")
-    copy = folder / "variants" / "faulty.cu"
-    copy.write_text((ROOT / "variants" / f"{planted}.cu").read_text().replace(planted, "faulty"))
-    for file, right, wrong in faults:
-        text = (folder / "variants" / file).read_text()
-        assert text.count(right) == 1, f"{file} does not say `{right}` once"
-        (folder / "variants" / file).write_text(text.replace(right, wrong))
+    (original,) = ROOT.glob(f"variants/*/{planted}.cu")
+    copy = folder / "variants" / original.parent.name / "faulty.cu"
+    copy.parent.mkdir()
+    copy.write_text(original.read_text().replace(planted, "faulty"))
+    for name, right, wrong in faults:
+        file = copy if name == copy.name else common / name
+        text = file.read_text()
+        faulty, count = re.subn(right, wrong, text)
+        assert count == 1, f"{name} matches `{right}` {count} times"
+        file.write_text(faulty)
     (folder / "faulty.cpp").write_text(f'#include "{copy}"\n')
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         if Path(entry["file"]).name == f"{planted}.cpp" and "/simt/" in entry["file"]:
@@ -135,15 +142,15 @@ def faulty_copy(folder: Path, faults: list[tuple[str, str, str]], planted: str =
         pytest.param(
             aligned,
             "certified/error_bound.cuh",
-            "(slack > least_weight ? slack : least_weight) *",
-            "(slack > least_weight ? slack : least_weight) / 2 *",
+            r"(\(slack > \w+ \? slack : \w+\)) \*",
+            r"\1 / 2 *",
             id="a_bound_half_as_wide",
         ),
         pytest.param(
             near_ties,
             "certified/refine.cuh",
-            "at < doubts->pairs;",
-            "at < doubts->pairs - 1;",
+            r"< (\w+)->pairs;",
+            r"< \1->pairs - 1;",
             id="a_list_without_its_last_row",
         ),
     ],

@@ -199,19 +199,32 @@ def test_the_table_shows_the_roof_and_marks_what_is_launch(fake: FakeBuild) -> N
 # ---------------------------------------------------------------------------------------------- sessions that end badly
 
 
-def test_what_a_session_finished_before_its_time_was_up_is_kept(fake: FakeBuild) -> None:
-    events = [doing("assign"), timed("assign"), doing("solve"), timed("solve"), doing("last check"), {"sleep": 60}]
+def test_what_a_session_finished_before_its_time_was_up_is_kept_and_unstable(fake: FakeBuild) -> None:
+    events = [result(), doing("assign"), timed("assign"), doing("solve"), timed("solve")]
+    events += [doing("last check"), {"sleep": 60}]
     fake.plan["sessions"]["x1"] = events
     words = ["--device", "cuda", "--scopes", "assign,solve,end_to_end", "--time-limit", "5"]
     rows = by_scope(sound(fake.run(*words, status=1)))
     assert {scope: row["status"] for scope, row in rows.items()} == {
-        "assign": "ok",
-        "solve": "ok",
+        "assign": "unstable",
+        "solve": "unstable",
         "end_to_end": "failed",
     }
     assert rows["solve"]["median_ms"] == 1.0
-    reason = rows["end_to_end"]["reason"]
-    assert "not done after 5 s" in reason and "last check" in reason and "--time-limit" in reason
+    assert "stopped before its last check" in rows["solve"]["reason"]
+    for row in rows.values():
+        assert all(word in row["reason"] for word in ("not done after 5 s", "last check", "--time-limit"))
+
+
+def test_times_without_a_validation_are_failed(fake: FakeBuild) -> None:
+    words = ["--device", "cuda", "--scopes", "assign", "--time-limit", "5"]
+    fake.plan["sessions"]["x1"] = [doing("assign"), timed("assign"), doing("solve"), {"sleep": 60}]
+    (row,) = sound(fake.run(*words, status=1))["rows"]
+    assert (row["status"], row["median_ms"], row["validation"]) == ("failed", None, None)
+    assert "reported no validation" in row["reason"] and "not done after 5 s" in row["reason"]
+    fake.plan["sessions"]["x1"] = [timed("assign"), END]
+    (row,) = sound(fake.run(*words, status=1))["rows"]
+    assert (row["status"], row["reason"]) == ("failed", "the session reported no validation")
 
 
 def test_a_session_that_crashed_is_not_believed(fake: FakeBuild) -> None:
@@ -309,9 +322,7 @@ def test_another_problem_under_the_same_name_is_not_added_to(
     ],
     ids=str,
 )
-def test_rows_of_other_sources_get_into_no_record(
-    fake: FakeBuild, environment: dict[str, str], words: str
-) -> None:
+def test_rows_of_other_sources_get_into_no_record(fake: FakeBuild, environment: dict[str, str], words: str) -> None:
     same = ["--device", "cuda", "--scopes", "assign", "--workloads", "grapes", "--resume"]
     before = fake.run(*same)
     one_sentence(fake("run", *same, **environment), words, "choose another --out")

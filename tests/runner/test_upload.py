@@ -15,8 +15,8 @@ OVERLAPPED = "v34_overlapped_upload"
 FIRST_AHEAD = "v34_overlapped_upload"
 SMALL_SAMPLES = [
     *LESS,
-    ("pruning/pca.cuh", "constexpr int sampled = 4096;", "constexpr int sampled = 48;"),
-    ("certified/frame.cuh", "constexpr int looked_at = 1024;", "constexpr int looked_at = 32;"),
+    ("pruning/pca.cuh", "constexpr int sample_rows = 4096;", "constexpr int sample_rows = 48;"),
+    ("certified/frame.cuh", r"constexpr int (\w+) = 1024;", r"constexpr int \1 = 32;"),
 ]
 
 
@@ -67,7 +67,7 @@ def test_points_without_exact_sums_are_refused_by_row_and_column(ladder: Ladder,
 def test_a_fault_is_found(ladder: Ladder, tmp_path: Path) -> None:
     """Most labels outlive a unit that does not hold: tests/simt/kernels/upload.cu has that fault, and those of
     streams."""
-    same_rows = ("overlap/chunked_upload.cuh", "s.x + first, s.points + first", "s.x + first, s.points")
+    same_rows = ("overlap/chunked_upload.cuh", r"(\w+)\.x \+ first, \1\.points \+ first", r"\1.x + first, \1.points")
     planted = faulty_copy(tmp_path / "copy", [*SMALL_SAMPLES, same_rows], OVERLAPPED)
     how = ["--modules", planted, "--axis", "width=32", "--scopes", "iteration"]
     (row,) = run(ladder, near_few_directions, "faulty", *how, status=1)

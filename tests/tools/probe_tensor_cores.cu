@@ -1,8 +1,7 @@
-// What the certificate's probe (variants/common/certified/accumulator_probe.cuh) finds on this GPU: by kind of sums,
-// the worst error over what docs/certificate.md allows for. Says so, and ends with 1, where that is not enough. From
-// the root of the project:
-//     nvcc -std=c++20 --expt-relaxed-constexpr -arch=native -o /tmp/probe tests/tools/probe_tensor_cores.cu &&
-//     /tmp/probe
+// What the probe of the tensor cores' accumulators (variants/common/certified/accumulator_probe.cuh) finds on this GPU:
+// for each kind of sum, the largest error as a share of what docs/certificate.md allows. Ends with status 1 where one
+// exceeds it. From the root of the project, where build/ is configured with CUDA:
+//     cmake --build build --target probe_tensor_cores && build/probe_tensor_cores
 #include "../../variants/common/certified/accumulator_probe.cuh"
 
 int main(int count, char** words) try {

@@ -1,0 +1,122 @@
+"""The ladder in a dozen steps: the chain from the root to the fastest rung of a workload, thinned to its largest steps.
+
+Which rungs these are follows from the record alone. Libraries stand beside them: roots from which nothing was made, and
+rungs whose file links a library.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plots.lib import cards
+from plots.lib.record import Record, RecordError, Row, Rung, Workload
+
+SCOPE = "end_to_end"
+MOST_BARS = 12
+MOST_LINES = 3  # libraries beside the bars
+
+
+@dataclass(frozen=True)
+class Step:
+    rung: Rung
+    row: Row
+    rungs: int  # of the ladder since the step before, this one included
+    gain: float | None  # over the step before
+
+    @property
+    def ms(self) -> float:
+        return time_of(self.row)
+
+
+def time_of(row: Row) -> float:
+    assert row.median_ms
+    return row.median_ms
+
+
+def idea_of(record: Record, variant: str) -> str:
+    """As today's card has it; of a variant without a card the record's."""
+    known = cards.load()
+    return known[variant].idea if variant in known else record.ideas[variant]
+
+
+def timed_rows(record: Record, device: str, workload: str) -> dict[Rung, Row]:
+    """Rungs with a valid whole run there. An unstable time counts for nothing here."""
+    found = {rung: record.row(rung, workload, SCOPE) for rung in record.rungs(device)}
+    return {rung: row for rung, row in found.items() if row and row.status == "ok" and row.median_ms}
+
+
+def device_of(record: Record, workload: str) -> str:
+    """The GPU where the record has whole runs on one, else the CPU."""
+    for device in ("cuda", "cpu"):
+        if timed_rows(record, device, workload):
+            return device
+    raise RecordError(f"{record.names} has no valid {SCOPE} time on '{workload}': name another workload.")
+
+
+def fastest(record: Record, workload: str) -> tuple[Rung, Row]:
+    """Of the rungs of a ladder; a library counts only where there is nothing else."""
+    rows = timed_rows(record, device_of(record, workload), workload)
+    ladder = {rung: row for rung, row in rows.items() if not record.lone(rung.variant)} or rows
+    best = min(ladder, key=lambda rung: time_of(ladder[rung]))
+    return best, ladder[best]
+
+
+def steps(record: Record, workload: str, most: int = MOST_BARS) -> list[Step]:
+    """The root, the fastest rung, and between them the rungs that shortened the run most; slowest first."""
+    best, _ = fastest(record, workload)
+    rows = timed_rows(record, best.device, workload)
+    chain = [Rung(variant, best.device) for variant in reversed([best.variant, *record.ancestors(best.variant)])]
+    gains: dict[Rung, float] = {}
+    least = math.inf
+    for rung in chain:
+        if rung in rows and time_of(rows[rung]) < least:
+            gains[rung] = least / time_of(rows[rung])
+            least = time_of(rows[rung])
+    # The first has no gain and the last is the message: both stay.
+    ends = [next(iter(gains)), best]
+    middle = sorted((rung for rung in gains if rung not in ends), key=lambda rung: -gains[rung])
+    kept = {*ends, *middle[: max(0, most - len(set(ends)))]}
+    found: list[Step] = []
+    before = 0
+    for place, rung in enumerate(chain):
+        if rung in kept:
+            gain = found[-1].ms / time_of(rows[rung]) if found else None
+            found.append(Step(rung, rows[rung], place - before, gain))
+            before = place
+    return found
+
+
+def libraries(record: Record, workload: str, most: int = MOST_LINES) -> list[tuple[Rung, Row]]:
+    """Slowest first. Of several rungs that link the same library the first one of the ladder."""
+    device = device_of(record, workload)
+    rows = timed_rows(record, device, workload)
+    known = cards.load()
+    found: list[tuple[Rung, Row]] = []
+    for rung, row in rows.items():
+        links = known[rung.variant].links if rung.variant in known else ()
+        base = record.bases[rung.variant]
+        first = links and not (base in known and set(links) & set(known[base].links))
+        if record.lone(rung.variant) or first:
+            found.append((rung, row))
+    found.sort(key=lambda entry: time_of(entry[1]))
+    return sorted(found[:most], key=lambda entry: -time_of(entry[1]))
+
+
+def library_name(record: Record, rung: Rung) -> str:
+    """What it is known by: the head of its idea where that names it, else the id."""
+    head, colon, _ = idea_of(record, rung.variant).partition(":")
+    return f"{head} ({rung.variant})" if colon and len(head.split()) <= 2 else rung.variant
+
+
+def siblings(record: Record, workload: Workload) -> Sequence[Workload]:
+    """Workloads of the same size and stop rule on other data, with a whole run."""
+    alike = ("n", "d", "k", "type", "stop", "metric", "kernel")
+    return [
+        w
+        for w in record.workloads.values()
+        if w.data_hash != workload.data_hash
+        and all(getattr(w, name) == getattr(workload, name) for name in alike)
+        and any(timed_rows(record, device, w.name) for device in ("cuda", "cpu"))
+    ]

@@ -1,0 +1,63 @@
+"""The short ladder: which rungs it shows, its picture, and the table of the README."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sample_record
+from matplotlib.figure import Figure
+
+from plots import table
+from plots.figures import short_ladder
+from plots.lib import short
+from plots.lib.options import Options
+from plots.lib.record import TIMES, Record, from_document
+
+pytest_plugins = ("figure_fixtures",)
+
+TIMES_MS = {"a": 1000.0, "b": 1010.0, "c": 500.0, "d": 480.0, "e": 100.0, "f": 99.0, "g": 10.0}
+
+
+def chain() -> Record:
+    """Seven rungs, each the base of the next; a library that is a root of its own."""
+    w = sample_record.workload("grapes", "grapes", 1000, 4, 16)
+    other = sample_record.workload("plums", "plums", 1000, 4, 16)
+    rows = []
+    base = ""
+    for variant, ms in TIMES_MS.items():
+        rows.append(sample_record.row(variant, base, w, "cuda", short.SCOPE, ms))
+        base = variant
+    rows.append(sample_record.row("lib", "", w, "cuda", short.SCOPE, 250.0))
+    rows.append(sample_record.row("g", "f", other, "cuda", short.SCOPE, 20.0))
+    for row in rows:
+        exact = TIMES_MS.get(row["variant"], 250.0) if row["workload"] == "grapes" else 20.0
+        row["iterations"], row["prepare_ms"], row["median_ms"] = 7, 33.0, exact
+    document = {"schema_version": 2, "context": sample_record.context(), "workloads": [w, other], "rows": rows}
+    return from_document(document, Path("record.json"))
+
+
+def test_the_largest_steps_stay_and_both_ends() -> None:
+    found = short.steps(chain(), "grapes", 4)
+    assert [step.rung.variant for step in found] == ["a", "c", "e", "g"]
+    assert [step.rungs for step in found] == [0, 2, 2, 2]
+    assert found[1].gain == 2.0
+    assert [step.rung.variant for step in short.steps(chain(), "grapes")] == ["a", "c", "d", "e", "f", "g"]
+    assert [rung.variant for rung, _ in short.libraries(chain(), "grapes")] == ["lib"]
+
+
+def test_the_table_has_at_most_ten_rows_libraries_among_them() -> None:
+    text = table.short_table(chain(), "grapes").replace("\N{NO-BREAK SPACE}", " ")
+    lines = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    assert len(lines) == len(short.steps(chain(), "grapes")) + 1 <= table.SHORT_ROWS
+    assert lines[0].endswith(f"| 1,000 ms | 1{TIMES} |") and lines[-1].endswith(f"| 10.0 ms | 100{TIMES} |")
+    names = [line.split("`")[1] for line in lines]
+    assert names.index("d") < names.index("lib") < names.index("e")
+    assert "33.0 ms" in text and "20.0 ms in 7 iterations on `plums`" in text
+
+
+def test_the_picture_has_a_bar_per_step_and_a_line_per_library(figures: dict[str, Figure], tmp_path: Path) -> None:
+    drawn, left_out = short_ladder.draw(chain(), tmp_path, Options(workloads=("grapes",)))
+    assert [stem for stem, _ in drawn] == [short_ladder.STEM] and not left_out
+    (ax,) = figures[short_ladder.STEM].axes
+    assert len(ax.patches) == len(short.steps(chain(), "grapes"))
+    assert sum(line.get_linestyle() == "--" for line in ax.lines) == 1
