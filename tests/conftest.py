@@ -19,7 +19,7 @@ FIXTURES = ROOT / "tests" / "fixtures"
 BUILT_FIXTURES = BUILD / "tests" / "fixtures"  # the modules of the variants in FIXTURES
 
 # Revisions by instructions that the CPU device does not have: refused there.
-GPU_ONLY = {"v23_multicast", "v24_top2_epilogue", "v24_branch_free_argmax", "v30_filter_wgmma"}
+GPU_ONLY = {"v23_multicast", "v24_top2_epilogue", "v24_branch_free_argmax"}
 QUICK = ["--min-time", "0", "--max-time", "0.05"]
 PATIENT = ["--time-limit", "120"]  # for a machine that has other work, too: nothing is left out as too slow
 

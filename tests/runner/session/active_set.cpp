@@ -1,5 +1,5 @@
-// A contest between what has changed, against its base, phase by phase: the same labels and centroids, to the last bit,
-// and less is multiplied for them.
+// The filter of the active set against its base, phase by phase: the same labels and centroids, to the last bit, with
+// fewer products.
 #include <gtest/gtest.h>
 
 #include "../../fixtures/low_rank.hpp"
@@ -47,7 +47,7 @@ template <class T>
 struct Both {
   Rung<T> rung, base;
   Both(const std::vector<T>& points, int d)
-      : rung("v33_active_set", 32, points, k, d), base("v33_active_set", 32, points, k, d) {}
+      : rung("v33_active_set", 32, points, k, d), base("v32_segmented_sums", 32, points, k, d) {}
   template <class Act>
   void each(const Act& act) {
     for (Rung<T>* const one : {&rung, &base}) act(**one);
@@ -142,7 +142,7 @@ TEST_F(ActiveSet, GivesTiesToTheLowestIndex) {
 
 TEST_F(ActiveSet, IsTheSameInALoopOnTheDevice) {
   const auto points = dominoes(false, on_gpu ? 120 : 1);
-  Rung<float> rung("v33_active_set", 32, points, k, 4);
+  Rung<float> rung("v35_graph_loop", 32, points, k, 4);
   (*rung).restart(0);  // what is found ahead is its first restart's alone
   (*rung).restart(0);
   for (int iteration = 0; iteration < iterations; ++iteration) (*rung).step();
