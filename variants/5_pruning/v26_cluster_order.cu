@@ -47,7 +47,7 @@ template <class T>
 void update(Run<T, Workspace<T>>& s) {
   const MoveCounters* const moves = list_moved(s);
   sort_by_cluster(s, moves);
-  move_points(s, s.x, moves, {.order = s.ws.order.rows.row});
+  move_points(s, s.x, moves, FullUpdate{.order = s.ws.order.rows.row});
   divide_exact(s);
 }
 

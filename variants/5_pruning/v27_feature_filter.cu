@@ -43,7 +43,7 @@ void assign(Run<T, Workspace<T>>& s) {
   shorten_centroids(s);
   set_exact_thresholds(s);
   const auto multiply = [&](FilterCounters* counters) {
-    FilterSm80::filter(s.ws.filter.width, s.stream, filter_operands(s, counters), {});
+    FilterSm80::filter(s.ws.filter.width, s.stream, filter_operands(s, counters), FilterPart{});
   };
   filter_rows(s, counters, refine_counters, multiply, StoreLabel{s.label});
 }

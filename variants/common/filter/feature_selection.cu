@@ -1,4 +1,6 @@
 // Kernels of feature_selection.cuh.
+//
+// for cuda: 90a
 #include "feature_selection.cuh"
 
 namespace ladder {

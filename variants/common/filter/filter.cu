@@ -1,4 +1,6 @@
 // Kernels of filter.cuh.
+//
+// for cuda: 90a
 #include "../gemm/narrow_mainloop_sm80.cuh"
 #include "filter.cuh"
 

@@ -215,7 +215,7 @@ const MoveCounters* list_and_sort(Run<T, W>& s) {
 }
 template <class T, class W>
 void update_sorted(Run<T, W>& s) {
-  move_points(s, s.x, list_and_sort(s), {.order = s.ws.order.rows.row});
+  move_points(s, s.x, list_and_sort(s), FullUpdate{.order = s.ws.order.rows.row});
   divide_exact(s);
 }
 

@@ -1,4 +1,6 @@
 // Kernels of pca.cuh.
+//
+// for cuda: 90a
 #include "pca.cuh"
 
 namespace ladder {

@@ -1,4 +1,6 @@
 // Kernels of projection.cuh.
+//
+// for cuda: 90a
 #include "../gemm/narrow_mainloop_sm80.cuh"
 #include "projection.cuh"
 

@@ -104,7 +104,9 @@ void assign_filtered(Run<T, W>& s) {
   set_exact_thresholds(s);
   filter_rows(
       s, counters, refine_counters,
-      [&](FilterCounters* counters) { Form::filter(s.ws.filter.width, s.stream, filter_operands(s, counters), {}); },
+      [&](FilterCounters* counters) {
+        Form::filter(s.ws.filter.width, s.stream, filter_operands(s, counters), FilterPart{});
+      },
       StoreLabel{s.label});
 }
 

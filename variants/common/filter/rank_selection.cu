@@ -1,4 +1,6 @@
 // Kernels of rank_selection.cuh.
+//
+// for cuda: 90a
 #include "rank_selection.cuh"
 
 namespace ladder {

@@ -1,4 +1,6 @@
 // Kernels of active_set.cuh.
+//
+// for cuda: 90a
 #include "active_set.cuh"
 
 namespace ladder {

@@ -74,12 +74,13 @@ void filter_active_set(Run<T, W>& s, FilterCounters* counters) {
   FilterOperands o = filter_operands(s, counters);
   const Waves waves{DeviceFilter::rows_at_once(f.width, s.device_info.multiprocessors), short_row_tile};
   const bool single_wave = s.n <= waves.rows;  // each part would take as long
-  if (!std::exchange(active.proven, false) || single_wave) return DeviceFilter::filter(f.width, s.stream, o, {});
+  if (!std::exchange(active.proven, false) || single_wave)
+    return DeviceFilter::filter(f.width, s.stream, o, FilterPart{});
   split_active_set(f.width, DeviceFilter::layout, s.stream, o, s.ws.incremental.dirty, s.ws.incremental.count, active,
                    waves);
-  DeviceFilter::filter(f.width, s.stream, o, {active.split, active.rows, nullptr});
+  DeviceFilter::filter(f.width, s.stream, o, FilterPart{active.split, active.rows});
   o.c = active.short_rows;
-  DeviceFilter::filter(f.width, s.stream, o, {active.split, active.rows, active.dirty});
+  DeviceFilter::filter(f.width, s.stream, o, FilterPart{active.split, active.rows, active.dirty});
 }
 
 template <class T, class W>

@@ -1,4 +1,6 @@
 // Kernels of distance_bounds.cuh.
+//
+// for cuda: 90a
 #include "distance_bounds.cuh"
 
 namespace ladder {

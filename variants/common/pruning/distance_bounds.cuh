@@ -130,7 +130,7 @@ void assign_with_bounds(Run<T, W>& s, const Multiply& multiply) {
 template <class T, class W>
 void assign_with_bounds(Run<T, W>& s) {
   assign_with_bounds(s, [&](FilterCounters* counters) {
-    DeviceFilter::filter(s.ws.filter.width, s.stream, filter_operands(s, counters), {});
+    DeviceFilter::filter(s.ws.filter.width, s.stream, filter_operands(s, counters), FilterPart{});
   });
 }
 
@@ -141,7 +141,7 @@ void step_to_means(Run<T, W>& s) {
 
 template <class T, class W>
 void update_with_bounds(Run<T, W>& s) {
-  move_points(s, s.x, list_and_sort(s), {.order = s.ws.order.rows.row});
+  move_points(s, s.x, list_and_sort(s), FullUpdate{.order = s.ws.order.rows.row});
   step_to_means(s);
 }
 

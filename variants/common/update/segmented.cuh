@@ -89,7 +89,7 @@ template <class T, class W>
 void move_or_sum_segments(Run<T, W>& s, const T* rows, const MoveCounters* moves) {
   segmented_sums(s.stream, rows, s.ws.order.rows.row, s.label, s.ws.incremental, moves, s.n, s.k, s.d,
                  s.device_info.multiprocessors);
-  move_points(s, rows, moves, {.skip = true});
+  move_points(s, rows, moves, FullUpdate{.skip = true});
 }
 
 }  // namespace ladder
