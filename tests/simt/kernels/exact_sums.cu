@@ -408,11 +408,13 @@ TYPED_TEST(MovedSumsOf, AreTheSameByNeighbours) {
     // share 1: all one by one; 1000: all anew, each time.
     // Orders that never stand; that stand for one update, until the moves of two are too many, or for two.
     for (const Sorted& how :
-         {Sorted{2}, Sorted{2, SortState::not_at_all}, Sorted{2, 4}, Sorted{1, 3}, Sorted{1, 2}, Sorted{1000}}) {
+         {Sorted{2}, Sorted{2, SortState::after_any_move}, Sorted{2, 4}, Sorted{1, 3}, Sorted{1, 2}, Sorted{1000}}) {
       const auto found = updated(points.rows, points.centroids, points.labels, &how);
-      EXPECT_TRUE(same_bits(straight.centroids, found.centroids)) << how.share << ", " << how.stands;
+      EXPECT_TRUE(same_bits(straight.centroids, found.centroids)) << how.full_update_share << ", " << how.resort_share;
       const auto& anew = found.counters.at("points added anew");
-      EXPECT_EQ(std::count(anew.begin(), anew.end(), n), how.share == 1 ? 0 : how.share == 2 ? 1 : 3);
+      EXPECT_EQ(std::count(anew.begin(), anew.end(), n), how.full_update_share == 1   ? 0
+                                                         : how.full_update_share == 2 ? 1
+                                                                                      : 3);
     }
   }
 }
