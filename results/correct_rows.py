@@ -2,9 +2,9 @@
 
     python results/correct_rows.py RECORD.json ...
 
-A session that was stopped by its time limit used to leave such rows: their samples had been taken, but the session ended
-before it reported its validation. The runner now calls these rows `failed`; this script says the same in records that
-are older. Their times are removed, as in every failed row; measuring them again replaces them.
+A session that was stopped by its time limit used to leave such rows: their samples had been taken, but the session
+ended before it reported its validation. The runner now calls these rows `failed`; this script does the same to older
+records. Their times are removed, as in every failed row; measuring them again replaces them.
 """
 
 from __future__ import annotations

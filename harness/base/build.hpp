@@ -3,7 +3,6 @@
 
 namespace ladder {
 
-extern const char* const checkout;       ///< the folder of the sources
 extern const char* const host_flags;     ///< of the host compiler
 extern const char* const cuda_compiler;  ///< nvcc's version; empty in a build without it
 

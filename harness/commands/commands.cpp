@@ -1,5 +1,4 @@
 #include "commands/commands.hpp"
-#include "base/build.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,11 +21,6 @@ std::vector<fs::path> module_folders(const std::vector<std::string>& more) {
   std::vector<fs::path> folders = {program_folder() / "variants"};
   folders.insert(folders.end(), more.begin(), more.end());
   return folders;
-}
-
-fs::path source_folder() {
-  const char* other = std::getenv("LADDER_SOURCE");
-  return other && *other ? other : checkout;
 }
 
 std::vector<fs::path> with_chapters(const fs::path& folder) {

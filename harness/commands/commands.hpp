@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/folders.hpp"
 #include "workloads/variants.hpp"
 #include "workloads/workloads.hpp"
 
@@ -70,8 +71,6 @@ std::vector<Item> choose(const std::vector<Item>& all, const std::string& patter
 std::vector<Variant> choose_variants(const std::vector<Variant>& all, const std::string& patterns);
 std::vector<Workload> choose_workloads(const std::vector<Workload>& all, const std::string& patterns);
 
-/// The checkout that this program was built from; LADDER_SOURCE names another.
-std::filesystem::path source_folder();
 /// A folder of variants and its chapters (all its folders but common/), in order of their names.
 std::vector<std::filesystem::path> with_chapters(const std::filesystem::path& folder);
 /// The file of a variant (.cu, .cpp or .py) in a folder of variants or in one of its chapters; empty if there is none.

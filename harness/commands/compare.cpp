@@ -9,6 +9,7 @@
 #include "protocol/scopes.hpp"
 #include "records/comparison.hpp"
 #include "records/record.hpp"
+#include "records/renamed.hpp"
 
 namespace ladder {
 using nlohmann::json;
@@ -128,6 +129,10 @@ int compare(const CompareWords& words) {
       fmt::print("base       {}\ncandidate  {}\n\n", tell(records[0].at("context"), words.files[0]),
                  tell(records[1].at("context"), words.files[1]));
     fmt::print("{}", table(all));
+    std::set<std::string> retired;
+    for (const json& record : records)
+      for (const std::string& sentence : retired_in(record, renamed_variants())) retired.insert(sentence);
+    for (const std::string& sentence : retired) fmt::print("{}\n", sentence);
   }
   if (!warnings.empty()) {
     fmt::print(stderr,

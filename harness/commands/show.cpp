@@ -1,4 +1,4 @@
-// ladder show: a record as a table.
+// ladder show: prints a record as a table.
 #include <unistd.h>
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include "commands/commands.hpp"
 #include "protocol/scopes.hpp"
 #include "records/record.hpp"
+#include "records/renamed.hpp"
 #include "records/table.hpp"
 
 namespace ladder {
@@ -33,7 +34,9 @@ Command show_command(CLI::App& app) {
                                                                    : Over::both,
                                        .brief = o->brief,
                                        .grey = bool(isatty(STDOUT_FILENO))};
-            fmt::print("{}", table(read_record(o->file), options));
+            const nlohmann::json record = read_record(o->file);
+            fmt::print("{}", table(record, options));
+            for (const std::string& sentence : retired_in(record, renamed_variants())) fmt::print("{}\n", sentence);
             return 0;
           }};
 }

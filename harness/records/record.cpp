@@ -17,8 +17,10 @@
 
 #include "base/build.hpp"
 #include "base/files.hpp"
+#include "base/folders.hpp"
 #include "base/text.hpp"
 #include "protocol/json.hpp"
+#include "records/renamed.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -59,14 +61,13 @@ std::string environment(const char* name) {
 }  // namespace
 
 json context(const std::vector<std::string>& argv, const json& gpu) {
-  // A copy of the checkout without its history (on a borrowed machine, say) is told its state by LADDER_GIT_SHA and
-  // LADDER_GIT_DIRTY=0|1.
-  const std::string git = "git -C " + quoted(checkout) + " ";
+  // LADDER_GIT_SHA and LADDER_GIT_DIRTY=0|1 state the commit of a checkout that was copied without its history.
+  const std::string git = "git -C " + quoted(source_folder()) + " ";
   std::string sha = environment("LADDER_GIT_SHA");
   bool dirty = environment("LADDER_GIT_DIRTY") == "1";
   if (sha.empty()) {
     sha = first_line(git + "rev-parse HEAD");
-    // A file that `ladder tune` writes is no source: each row says which values it ran with.
+    // `ladder tune` writes results/tuned.json, which is not a source: each row states the values that it ran with.
     dirty = !first_line(git + "status --porcelain -- . ':(exclude)results/tuned.json'").empty();
   }
   const std::string cuda = cuda_compiler;
@@ -196,11 +197,12 @@ void write_record(const json& record, const fs::path& file) {
 json read_record(const fs::path& file) {
   std::ifstream in(file);
   if (!in) throw Error(fmt::format("{} cannot be read", file.string()));
-  const json record = json::parse(in, nullptr, false);
+  json record = json::parse(in, nullptr, false);
   const int version = record.is_object() ? record.value("schema_version", 0) : 0;
   if (version < 1 || version > record_version || !record.contains("rows") || !record.contains("context")) {
     throw Error(fmt::format("{} is not a record of schema version 1 or {}", file.string(), record_version));
   }
+  use_todays_ids(record, renamed_variants());
   return record;
 }
 

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "base/build.hpp"
 #include "base/files.hpp"
+#include "base/folders.hpp"
 #include "base/npy.hpp"
 #include "runner/devices.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 /// Beside the records that are not committed: LADDER_CEILINGS, or results/local in the checkout.
 fs::path kept_in() {
   if (const char* folder = std::getenv("LADDER_CEILINGS"); folder && *folder) return folder;
-  return fs::path(checkout) / "results" / "local";
+  return source_folder() / "results" / "local";
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "base/error.hpp"
-#include "workloads/variants.hpp"
+#include "base/folders.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;

@@ -15,7 +15,7 @@
 #include <optional>
 #include <sstream>
 
-#include "base/build.hpp"
+#include "base/folders.hpp"
 #include "protocol/json.hpp"
 
 namespace ladder {
@@ -26,7 +26,7 @@ using nlohmann::json;
 
 std::string python() {
   if (const char* chosen = std::getenv("LADDER_PYTHON"); chosen && *chosen) return chosen;
-  const fs::path of_checkout = fs::path(checkout) / ".venv" / "bin" / "python";
+  const fs::path of_checkout = source_folder() / ".venv" / "bin" / "python";
   return fs::exists(of_checkout) ? of_checkout.string() : "python3";
 }
 
@@ -38,7 +38,7 @@ class Peer {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
       throw Error(fmt::format("no socket for {} can be made: {}", name_, std::strerror(errno)));
     }
-    const std::string script = (fs::path(checkout) / "harness" / "worker" / "peer.py").string();
+    const std::string script = (source_folder() / "harness" / "worker" / "peer.py").string();
     const std::string path = file.string();
     constexpr int theirs = 3;
     const pid_t parent = getpid();

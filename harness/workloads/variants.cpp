@@ -10,8 +10,6 @@ namespace ladder {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
-
 std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
   std::map<std::string, Variant> found;
   for (const fs::path& folder : folders) {

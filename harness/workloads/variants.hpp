@@ -26,7 +26,4 @@ std::vector<Variant> find_variants(const std::vector<std::filesystem::path>& fol
 /// Reads all modules, for their hashes.
 void hash_modules(std::vector<Variant>& variants);
 
-/// The folder this program lies in: workers and variants lie beside it.
-std::filesystem::path program_folder();
-
 }  // namespace ladder

@@ -10,8 +10,8 @@
 #include <tuple>
 #include <utility>
 
-#include "base/build.hpp"
 #include "base/files.hpp"
+#include "base/folders.hpp"
 #include "base/npy.hpp"
 #include "workloads/generate.hpp"
 #include "workloads/sparse.hpp"
@@ -31,8 +31,6 @@ json read_json(const fs::path& file) {
     throw Error(fmt::format("{} is not JSON: {}", file.string(), error.what()));
   }
 }
-
-fs::path source_folder() { return checkout; }
 
 fs::path workloads_file() {
   const char* other = std::getenv("LADDER_WORKLOADS_FILE");

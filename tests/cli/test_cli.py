@@ -23,13 +23,13 @@ def ids(*patterns: str, folder: str = "variants") -> list[str]:
     return sorted(path.stem for pattern in patterns for path in (ROOT / folder).glob(pattern))
 
 
-ALL = ("*.cu", "*.cpp", "p_*.py")
+ALL = ("*/*.cu", "*/*.cpp", "*/p_*.py")  # of variants/, chapter by chapter
 
 
 def is_for_this_build(name: str) -> bool:
     """A file that links one of the GPU's libraries is built with CUDA alone."""
-    file = ROOT / "variants" / f"{name}.cu"
-    linked = file.exists() and re.search(r"^// link: *(cublas|cusparse|nccl)", file.read_text(), re.M)
+    files = list((ROOT / "variants").glob(f"*/{name}.cu"))
+    linked = files and re.search(r"^// link: *(cublas|cusparse|nccl)", files[0].read_text(), re.M)
     return not linked or (BUILD / "ladder_worker_cuda").exists()
 
 

@@ -287,7 +287,7 @@ def test_a_python_without_numpy_is_a_refusal(tmp_path: Path) -> None:
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # -S: no site-packages
     bare.chmod(0o755)
     module = tmp_path / "p_scipy.py"
-    module.write_text((ROOT / "variants" / module.name).read_text())
+    module.write_text((ROOT / "variants" / "peers" / module.name).read_text())
     assert ask(module, python=str(bare)).refused.startswith("numpy is not installed: ")
 
 
@@ -410,7 +410,7 @@ INSTALLED = {"p_sklearn_lloyd", "p_sklearn_elkan", "p_scipy"}  # by requirements
 
 
 @pytest.mark.parametrize("stop", ["exact", "fixed:4", "reassigned:0.01"])
-@pytest.mark.parametrize("module", sorted((ROOT / "variants").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("module", sorted((ROOT / "variants").glob("peers/*.py")), ids=lambda path: path.stem)
 def test_each_peer_of_the_ladder_is_right_or_refuses(module: Path, stop: str, tmp_path: Path) -> None:
     own = tmp_path / module.name
     own.write_text(module.read_text())

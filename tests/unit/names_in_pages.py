@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (".cu", ".cuh", ".hpp", ".h", ".cpp", ".py", ".json", ".toml", ".cmake", ".txt", ".sh")
 # Pages and records, and the tests of pages, which have names that do not exist.
 NOT_SOURCES = ("results/", "docs/", "tests/unit/test_glossary.py", "tests/unit/test_certificate.py")
-FILE = re.compile(r"[\w.+-]+(?:/[\w.+-]+)*\.(?:cuh?|hpp|h|cpp|py|md|json|toml|png)")
+FILE = re.compile(r"[\w.+-]+(?:/[\w.+-]+)*\.(?:cuh?|hpp|h|cpp|py|md|json|toml|png|cmake)")
 
 
 @cache
@@ -44,14 +44,20 @@ def is_file(name: str) -> bool:
 
 
 def missing(text: str) -> list[str]:
-    """Files and identifiers in `code` that the tree does not have. A path may leave out its first folders."""
+    """Files and identifiers in `code` that the tree does not have. A path may leave out its first folders.
+
+    Words before a * and files named X are placeholders, two letters or fewer are symbols.
+    """
     lost = []
     for code in in_code(text):
+        code = code.removeprefix("../")
+        if Path(code).stem == "X":
+            continue
         if FILE.fullmatch(code):
             lost += [] if is_file(code) else [code]
         elif re.fullmatch(r"[\w.-]+(?:/[\w.-]+)+/?", code):
             folder = code.strip("/") + "/"
             lost += [] if any(f"/{path}".find(f"/{folder}") >= 0 for path in files()) else [code]
         else:
-            lost += [word for word in re.findall(r"[A-Za-z_]\w{2,}", code) if word not in words()]
+            lost += [word for word in re.findall(r"\b[A-Za-z_]\w{2,}\b(?![*])", code) if word not in words()]
     return lost

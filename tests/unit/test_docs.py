@@ -1,9 +1,10 @@
-"""The pages: every relative link leads to a file, and every anchor to a heading of that file."""
+"""The pages: links lead to files and headings, and names in `code` exist."""
 
 import re
 from pathlib import Path
 
 import pytest
+from names_in_pages import missing
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -63,3 +64,8 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page.write_text("# One word: two\n\n[a](#one-word-two) [b](#none) [c](none.md) [d](https://none.example) `[e](f)`")
     assert links(page) == ["#one-word-two", "#none", "none.md"]
     assert broken(page, links(page)) == ["#none: no such heading", "none.md: no such file"]
+
+
+@pytest.mark.parametrize("page", ["docs/variants.md", "harness/simt/README.md"])
+def test_a_page_names_what_exists(page: str) -> None:
+    assert not missing((ROOT / page).read_text())

@@ -8,7 +8,7 @@ from names_in_pages import missing
 
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
-LINKING = ("docs/certificate.md", "docs/variants.md", "harness/simt/README.md")
+LINKING = ("README.md", "docs/certificate.md", "docs/variants.md", "harness/simt/README.md")
 
 
 def entries(text: str) -> dict[str, str]:

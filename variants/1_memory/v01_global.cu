@@ -1,16 +1,39 @@
-// v01: the first port to the GPU. One thread labels one point (assign_rows.cuh); points, centroids and labels lie in
-// global memory; the host still computes the new centroids, so labels and centroids cross the bus in every iteration,
-// from and to ordinary pageable memory. A root of the ladder: everything after it removes one of these costs.
-#include "../common/lloyd/assign_rows.cuh"
+// v01: the first port to the GPU. One thread labels one point; points, centroids and labels lie in global memory. The
+// host still computes the new centroids, so labels and centroids cross the bus in every iteration, from and to ordinary
+// pageable memory. Neighbouring threads read D words apart, and every thread reads every centroid. The root of the
+// ladder: each rung after it removes one of these costs.
+#include "../common/lloyd/phases.cuh"
 
 namespace {
 using namespace ladder;
 
 template <class T>
+__global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  T nearest = std::numeric_limits<T>::infinity();
+  int best = 0;
+  for (int j = 0; j < k; ++j) {
+    T distance = 0;
+    for (int f = 0; f < d; ++f) {
+      const T diff = x[size_t(i) * d + f] - c[size_t(j) * d + f];
+      distance += diff * diff;
+    }
+    if (distance < nearest) nearest = distance, best = j;  // <, not <=: on a tie the lowest index stays
+  }
+  label[i] = best;
+}
+
+template <class T>
+void assign(State<T>& s) {
+  launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+}
+
+template <class T>
 constexpr Phases<T> phases{.prepare = prepare_device<T>,
                            .upload = upload_rows<T>,
                            .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
+                           .assign = assign<T>,
                            .update = update_on_host<T>,
                            .download = download_rows<T>};
 }  // namespace

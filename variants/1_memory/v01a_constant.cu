@@ -1,5 +1,5 @@
 // v01a: centroids in constant memory. All threads of a warp read the same centroid entry at the same time, and the
-// constant cache broadcasts one word to all 32 of them; v01 sends each such read through the load/store unit and L1,
+// constant cache broadcasts one word to all 32 lanes; v01 sends each such read through the load/store unit and L1,
 // where it competes with the points. Constant memory holds 64 KB: more centroids than that are refused.
 #include "../common/lloyd/phases.cuh"
 

@@ -1,6 +1,6 @@
-// v01b: centroids pass through constant memory chunk by chunk, so that K is not limited by its 64 KB: v01a refuses what
-// does not fit at once. A launch per chunk keeps each point's least distance so far, and its label, in global memory;
-// they are read and written once per chunk. One centroid must still fit whole.
+// v01b: centroids pass through constant memory chunk by chunk, so that its 64 KB do not limit K: v01a refuses centroids
+// that do not fit at once. A launch per chunk keeps each point's lowest distance so far, and its label, in global
+// memory; both are read and written once per chunk. One centroid must still fit.
 #include "../common/lloyd/phases.cuh"
 
 namespace {
@@ -10,28 +10,28 @@ constexpr size_t constant_bytes = 64 << 10;
 __constant__ __align__(16) unsigned char constant_centroids[constant_bytes];  // k x d of T, row-major
 
 template <class T>
-struct Least {
-  T* distance = nullptr;  // n, over the chunks so far
+struct Nearest {
+  T* distance = nullptr;  // n: the lowest over the chunks so far
 };
 
 template <class T>
 struct Workspace {
-  Least<T> least;
+  Nearest<T> nearest;
 };
 
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
   prepare_device(s);
-  s.ws.least.distance = s.template device<T>(s.n);
+  s.ws.nearest.distance = s.template device<T>(s.n);
 }
 
-/// The centroids first .. first + k - 1 are in constant memory.
+/// Compares every point with the centroids first .. first + k - 1, which are in constant memory.
 template <class T>
-__global__ void assign_kernel(const T* x, T* least, int32_t* label, int first, int n, int k, int d) {
+__global__ void assign_kernel(const T* x, T* lowest, int32_t* label, int first, int n, int k, int d) {
   const T* c = reinterpret_cast<const T*>(constant_centroids);
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
-  T nearest = first == 0 ? std::numeric_limits<T>::infinity() : least[i];
+  T nearest = first == 0 ? std::numeric_limits<T>::infinity() : lowest[i];
   int best = first == 0 ? 0 : label[i];
   for (int j = 0; j < k; ++j) {
     T distance = 0;
@@ -41,21 +41,21 @@ __global__ void assign_kernel(const T* x, T* least, int32_t* label, int first, i
     }
     if (distance < nearest) nearest = distance, best = first + j;
   }
-  least[i] = nearest;
+  lowest[i] = nearest;
   label[i] = best;
 }
 
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
-  T* least = s.ws.least.distance;
+  T* lowest = s.ws.nearest.distance;
   const int chunk = int(constant_bytes / (s.d * sizeof(T)));
   for (int64_t first = 0; first < s.k; first += chunk) {
     const int k = int(std::min<int64_t>(chunk, s.k - first));
     const size_t bytes = size_t(k) * s.d * sizeof(T);
-    // In the stream's order: the copy waits for the launch before it, which still reads the chunk before.
+    // The stream orders this copy behind the launch before it, which still reads the previous chunk.
     check(cudaMemcpyToSymbolAsync(constant_centroids, s.c + first * s.d, bytes, 0, cudaMemcpyDeviceToDevice, s.stream),
           "copying the centroids to constant memory");
-    launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, least, s.label, first, s.n, k, s.d);
+    launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, lowest, s.label, first, s.n, k, s.d);
   }
 }
 
@@ -74,11 +74,12 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .download = download_rows<T>};
 }  // namespace
 
-LADDER_VARIANT(.id = "v01b_constant_chunks", .base = "v01a_constant",
-               .idea = "centroids pass through constant memory chunk by chunk",
-               .expect =
-                   "any K; as fast as v01a where one chunk is enough, and 12 bytes of global traffic per point and "
-                   "chunk more where not: little beside D coordinates per centroid",
-               .shows = "assign", .counter = "constant_hit_percent",
-               .source = "001's open limit (80 KB of centroids at D = 2000 did not compile)", .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+LADDER_VARIANT(
+        .id = "v01b_constant_chunks", .base = "v01a_constant",
+        .idea = "centroids pass through constant memory chunk by chunk",
+        .expect =
+            "any K; as fast as v01a where one chunk is enough, otherwise 12 bytes more of global traffic per point and "
+            "chunk: little beside D coordinates per centroid",
+        .shows = "assign", .counter = "constant_hit_percent",
+        .source = "001's open limit (80 KB of centroids at D = 2000 did not compile)", .refuse = refuse,
+        .f32 = phases<float>, .f64 = phases<double>)

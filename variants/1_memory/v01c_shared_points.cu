@@ -1,8 +1,8 @@
-// v01c: a block's points are copied to shared memory first, the centroids stay in constant memory: the third revision
-// on the Fermi card. In v01a each thread reads its point's D coordinates from global memory once per centroid, D words
-// away from its neighbour's. The copy is coalesced, each coordinate is fetched once, and the K x D reads that follow
-// stay inside the multiprocessor. 256 points must fit shared memory, so D is small; axis: how L1 and shared memory
-// share their 256 KB (16:48 or 48:16 then).
+// v01c: a block first copies its points to shared memory; the centroids stay in constant memory. This is source 002's
+// revision 1.2, on a Fermi card. In v01a each thread reads its point's D coordinates from global memory once per
+// centroid, D words away from its neighbour's. The copy is coalesced, each coordinate is fetched once, and the K x D
+// reads that follow stay inside the multiprocessor. 256 points must fit shared memory, so D is small. Axis: the split
+// of a multiprocessor's 256 KB between L1 and shared memory (16:48 or 48:16 KB on Fermi).
 #include "../common/lloyd/phases.cuh"
 
 namespace {
@@ -19,7 +19,7 @@ __global__ void assign_kernel(const T* x, int32_t* label, int n, int k, int d) {
   T* points = dynamic_shared<T>();  // block x d
   const int first = blockIdx.x * block, i = first + threadIdx.x;
   for (int e = threadIdx.x; e < min(block, n - first) * d; e += block) points[e] = x[size_t(first) * d + e];
-  __syncthreads();  // a thread's coordinates were copied by others
+  __syncthreads();  // other threads have copied this thread's coordinates
   if (i >= n) return;
   T nearest = std::numeric_limits<T>::infinity();
   int best = 0;
@@ -39,7 +39,7 @@ void assign(State<T>& s) {
   const size_t bytes = size_t(s.k) * s.d * sizeof(T);
   check(cudaMemcpyToSymbolAsync(constant_centroids, s.c, bytes, 0, cudaMemcpyDeviceToDevice, s.stream),
         "copying the centroids to constant memory");
-  share_out(assign_kernel<T>, s.axis("carveout"));
+  set_carveout(assign_kernel<T>, s.axis("carveout"));
   launch(assign_kernel<T>, blocks(s.n, block), block, block * s.d * sizeof(T), s.stream, s.x, s.label, s.n, s.k, s.d);
 }
 

@@ -1,16 +1,38 @@
-// v02: page-locked host buffers. The copy engine cannot touch pageable memory: v01's driver first copies each block
-// into a page-locked buffer of its own and sends it on from there. Here points, labels and centroids live in
-// page-locked memory (prepare_pinned), and every copy is one transfer at the speed of the bus.
-#include "../common/lloyd/assign_rows.cuh"
+// v02: page-locked host buffers. The copy engine cannot read pageable memory: v01's driver first copies each block into
+// a page-locked buffer and sends it on from there. Here points, labels and centroids live in page-locked memory
+// (prepare_pinned), and every copy is one transfer at the speed of the bus.
+#include "../common/lloyd/phases.cuh"
 
 namespace {
 using namespace ladder;
 
 template <class T>
+__global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  T nearest = std::numeric_limits<T>::infinity();
+  int best = 0;
+  for (int j = 0; j < k; ++j) {
+    T distance = 0;
+    for (int f = 0; f < d; ++f) {
+      const T diff = x[size_t(i) * d + f] - c[size_t(j) * d + f];
+      distance += diff * diff;
+    }
+    if (distance < nearest) nearest = distance, best = j;  // <, not <=: on a tie the lowest index stays
+  }
+  label[i] = best;
+}
+
+template <class T>
+void assign(State<T>& s) {
+  launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+}
+
+template <class T>
 constexpr Phases<T> phases{.prepare = prepare_pinned<T>,
                            .upload = upload_rows<T>,
                            .restart = restart_rows<T>,
-                           .assign = assign_points<T>,
+                           .assign = assign<T>,
                            .update = update_on_host<T>,
                            .download = download_rows<T>};
 }  // namespace

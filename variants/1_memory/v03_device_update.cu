@@ -1,11 +1,33 @@
-// v03: the new centroids are computed on the device, so nothing crosses the bus during an iteration; v02 moved all
-// labels down and all centroids up, and left the device idle while one host thread added up N x D numbers. The price:
-// every thread adds its point with D atomics to the sums of its cluster in global memory, and where K is small,
-// thousands of threads queue for the same few addresses.
-#include "../common/lloyd/assign_rows.cuh"
+// v03: the device computes the new centroids, so nothing crosses the bus during an iteration; v02 moved all labels down
+// and all centroids up, and left the device idle while one host thread added up N x D numbers. The price: every thread
+// adds its point with D atomics to the sums of its cluster in global memory, and where K is small, thousands of threads
+// queue for the same few addresses.
+#include "../common/lloyd/phases.cuh"
 
 namespace {
 using namespace ladder;
+
+template <class T>
+__global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  T nearest = std::numeric_limits<T>::infinity();
+  int best = 0;
+  for (int j = 0; j < k; ++j) {
+    T distance = 0;
+    for (int f = 0; f < d; ++f) {
+      const T diff = x[size_t(i) * d + f] - c[size_t(j) * d + f];
+      distance += diff * diff;
+    }
+    if (distance < nearest) nearest = distance, best = j;  // <, not <=: on a tie the lowest index stays
+  }
+  label[i] = best;
+}
+
+template <class T>
+void assign(State<T>& s) {
+  launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+}
 
 template <class T>
 __global__ void sum_kernel(const T* x, const int32_t* label, double* sum, int* count, int n, int d) {
@@ -33,7 +55,7 @@ template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_sums<T>,
                                          .upload = upload_rows<T>,
                                          .restart = restart_rows<T>,
-                                         .assign = assign_points<T>,
+                                         .assign = assign<T>,
                                          .update = update<T>,
                                          .download = download_rows<T>};
 }  // namespace

@@ -1,11 +1,33 @@
-// v05: points stored feature by feature, so that the 32 threads of a warp load 32 neighbouring words.
-// v04 keeps them point by point: neighbouring threads read D words apart, and one load of a warp touches up to 32
-// sectors of 32 bytes where 4 would do. The transposition, once per upload, is paid in end_to_end.
-#include "../common/lloyd/assign_features.cuh"
+// v05: points stored feature by feature (structure of arrays), so that the 32 threads of a warp load 32 neighbouring
+// words: coalesced. v04 keeps them point by point: neighbouring threads read D words apart, and one load of a warp
+// touches up to 32 sectors of 32 bytes where 4 would do. The transposition, once per upload, is paid in end_to_end.
+#include "../common/lloyd/feature_major.cuh"
 #include "../common/update/block_private.cuh"
 
 namespace {
 using namespace ladder;
+
+template <class T>
+__global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  T nearest = std::numeric_limits<T>::infinity();
+  int best = 0;
+  for (int j = 0; j < k; ++j) {
+    T distance = 0;
+    for (int f = 0; f < d; ++f) {
+      const T diff = x[size_t(f) * n + i] - c[size_t(j) * d + f];
+      distance += diff * diff;
+    }
+    if (distance < nearest) nearest = distance, best = j;  // <, not <=: on a tie the lowest index stays
+  }
+  label[i] = best;
+}
+
+template <class T>
+void assign(State<T>& s) {
+  launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+}
 
 template <class T>
 struct Workspace {
@@ -17,7 +39,7 @@ template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_features<T>,
                                          .upload = upload_features<T>,
                                          .restart = restart_rows<T>,
-                                         .assign = assign_points<T>,
+                                         .assign = assign<T>,
                                          .update = update_shared<T, Layout::features>,
                                          .download = download_rows<T>};
 }  // namespace

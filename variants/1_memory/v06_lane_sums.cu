@@ -1,12 +1,35 @@
-// v06: each lane of a warp adds up its points in sums of its own, K x 32 doubles side by side in shared memory, and
-// the 32 columns are added once at the end. In v05 all threads of a block add to the same K x D sums: where K is small
-// the lanes of a warp meet in the same words, and shared memory has no addition of doubles, so that each becomes a loop
-// of compare-and-swap. Where K is too large for 32 columns, v05's way stays; where it is too large for that, v03's.
-#include "../common/lloyd/assign_features.cuh"
+// v06: each lane of a warp has sums of its own (privatisation): K x 32 doubles side by side in shared memory, and the
+// 32 columns are added once at the end (lane_private.cuh). In v05 all threads of a block add to the same K x D sums:
+// where K is small the lanes of a warp meet in the same words, and as shared memory has no addition of doubles, each
+// becomes a loop of compare-and-swap. Where K is too large for 32 columns, v05's sums per block stay; where it is too
+// large for those, v03's atomics.
+#include "../common/lloyd/feature_major.cuh"
 #include "../common/update/lane_private.cuh"
 
 namespace {
 using namespace ladder;
+
+template <class T>
+__global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  T nearest = std::numeric_limits<T>::infinity();
+  int best = 0;
+  for (int j = 0; j < k; ++j) {
+    T distance = 0;
+    for (int f = 0; f < d; ++f) {
+      const T diff = x[size_t(f) * n + i] - c[size_t(j) * d + f];
+      distance += diff * diff;
+    }
+    if (distance < nearest) nearest = distance, best = j;  // <, not <=: on a tie the lowest index stays
+  }
+  label[i] = best;
+}
+
+template <class T>
+void assign(State<T>& s) {
+  launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+}
 
 template <class T>
 struct Workspace {
@@ -18,7 +41,7 @@ template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_features<T>,
                                          .upload = upload_features<T>,
                                          .restart = restart_rows<T>,
-                                         .assign = assign_points<T>,
+                                         .assign = assign<T>,
                                          .update = update_any<T, Layout::features>,
                                          .download = download_rows<T>};
 }  // namespace

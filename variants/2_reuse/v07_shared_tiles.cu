@@ -1,6 +1,7 @@
-// v07: centroids pass through shared memory, a tile of them at a time, for any K and D. In v05 all threads read all
-// centroids from global memory, and where K x D words are more than L1 holds, each block fetches them from L2 anew;
-// here a block fetches each once, and its threads read it from shared memory, one word for a whole warp at a time.
+// v07: centroids pass through shared memory, one tile of them at a time, for any K and D. In v06 all threads read all
+// centroids from global memory; where K x D words are more than L1 holds, each block fetches them from L2 again for
+// every warp. Here a block fetches each tile once, and its threads read it from shared memory: all lanes of a warp read
+// the same word, which shared memory broadcasts.
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"
 
@@ -9,7 +10,7 @@ using namespace ladder;
 
 template <class T, int tile>
 __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d, int width) {
-  T* part = dynamic_shared<T>();  // width x tile
+  T* centroids = dynamic_shared<T>();  // width x tile
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
   const int i = min(row, n - 1);  // threads without a point take the last one: all must reach the barriers
   T nearest = std::numeric_limits<T>::infinity();
@@ -17,11 +18,11 @@ __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int
   for (int first = 0; first < k; first += tile) {
     T distance[tile] = {};
     for (int from = 0; from < d; from += width) {
-      const int here = min(width, d - from);
-      stage_tile<tile>(part, c, first, from, here, k, d);
+      const int features = min(width, d - from);
+      stage_tile<tile>(centroids, c, first, from, features, k, d);
       for (int t = 0; t < tile; ++t) {
-        for (int f = 0; f < here; ++f) {
-          const T diff = x[size_t(from + f) * n + i] - part[f * tile_pitch<tile> + t];
+        for (int f = 0; f < features; ++f) {
+          const T diff = x[size_t(from + f) * n + i] - centroids[f * tile_pitch<tile> + t];
           distance[t] += diff * diff;
         }
       }
@@ -37,7 +38,7 @@ template <class T>
 void assign(State<T>& s) {
   dispatch<4, 8, 16>(s.axis("tile"), [&]<int tile>() {
     const int width = tile_width<tile, T>(s.d);
-    share_out(assign_kernel<T, tile>, s.axis("carveout"));
+    set_carveout(assign_kernel<T, tile>, s.axis("carveout"));
     launch(assign_kernel<T, tile>, blocks(s.n, 256), 256, tile_bytes<tile, T>(width), s.stream, s.x, s.c, s.label, s.n,
            s.k, s.d, width);
   });

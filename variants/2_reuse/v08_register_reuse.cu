@@ -1,6 +1,6 @@
-// v08: a thread loads each coordinate of its point once per tile, into a register: the loop over features moves
-// outside of that over the tile's centroids, whose distances are all under way at once. In v07 the coordinate is loaded
-// anew for each centroid, from L1 at best. (The driver shares out L1 and shared memory from here on.)
+// v08: a thread loads each coordinate of its point once per tile, into a register: the loop over features moves outside
+// the loop over the tile's centroids, and the distances to all of them grow together. v07 loads the coordinate again
+// for each centroid, from L1 at best. (L1 and shared memory are split by the driver from here on: no `carveout` axis.)
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"
 
@@ -9,7 +9,7 @@ using namespace ladder;
 
 template <class T, int tile>
 __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d, int width) {
-  T* part = dynamic_shared<T>();  // width x tile
+  T* centroids = dynamic_shared<T>();  // width x tile
   const int row = blockIdx.x * blockDim.x + threadIdx.x;
   const int i = min(row, n - 1);  // threads without a point take the last one: all must reach the barriers
   T nearest = std::numeric_limits<T>::infinity();
@@ -17,12 +17,12 @@ __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int
   for (int first = 0; first < k; first += tile) {
     T distance[tile] = {};
     for (int from = 0; from < d; from += width) {
-      const int here = min(width, d - from);
-      stage_tile<tile>(part, c, first, from, here, k, d);
-      for (int f = 0; f < here; ++f) {
-        const T own = x[size_t(from + f) * n + i];
+      const int features = min(width, d - from);
+      stage_tile<tile>(centroids, c, first, from, features, k, d);
+      for (int f = 0; f < features; ++f) {
+        const T coordinate = x[size_t(from + f) * n + i];
         for (int t = 0; t < tile; ++t) {
-          const T diff = own - part[f * tile_pitch<tile> + t];
+          const T diff = coordinate - centroids[f * tile_pitch<tile> + t];
           distance[t] += diff * diff;
         }
       }

@@ -1,6 +1,7 @@
-// v10: the loop over features is unrolled by a stated number. In v09 the compiler decides: too little, and a compare, a
-// branch and an address come with every few multiply-adds; too much, and the code no longer fits the instruction cache
-// or the loads that were moved forward no longer fit the registers. 1 forbids it, so the axis shows the whole curve.
+// v10: the loop over features is unrolled by a stated factor. In v09 the compiler decides. Too little, and a compare, a
+// branch and an address computation come with every few multiply-adds; too much, and the code no longer fits the
+// instruction cache, or the loads moved forward no longer fit the registers. 1 forbids unrolling, so the axis shows the
+// whole curve.
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"
 
@@ -9,25 +10,25 @@ using namespace ladder;
 
 template <class T, int tile, int points, int unroll>
 __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int k, int d, int width) {
-  T* part = dynamic_shared<T>();                                   // width x tile
+  T* centroids = dynamic_shared<T>();                              // width x tile
   const int row = blockIdx.x * blockDim.x * points + threadIdx.x;  // its points: row, row + blockDim.x, ...
   int i[points], best[points] = {};
   T nearest[points];
-  // Without a point, the last one: all threads must reach the barriers.
+  // A thread without a point takes the last one: all threads must reach the barriers.
   for (int p = 0; p < points; ++p) i[p] = min(row + p * int(blockDim.x), n - 1);
   for (int p = 0; p < points; ++p) nearest[p] = std::numeric_limits<T>::infinity();
   for (int first = 0; first < k; first += tile) {
     T distance[points][tile] = {};
     for (int from = 0; from < d; from += width) {
-      const int here = min(width, d - from);
-      stage_tile<tile>(part, c, first, from, here, k, d);
+      const int features = min(width, d - from);
+      stage_tile<tile>(centroids, c, first, from, features, k, d);
 #pragma unroll unroll
-      for (int f = 0; f < here; ++f) {
-        T own[points];
-        for (int p = 0; p < points; ++p) own[p] = x[size_t(from + f) * n + i[p]];
+      for (int f = 0; f < features; ++f) {
+        T frag[points];
+        for (int p = 0; p < points; ++p) frag[p] = x[size_t(from + f) * n + i[p]];
         for (int t = 0; t < tile; ++t) {
           for (int p = 0; p < points; ++p) {
-            const T diff = own[p] - part[f * tile_pitch<tile> + t];
+            const T diff = frag[p] - centroids[f * tile_pitch<tile> + t];
             distance[p][t] += diff * diff;
           }
         }
@@ -46,7 +47,7 @@ __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int
 
 template <class T>
 void assign(State<T>& s) {
-  constexpr int tile = 128 / sizeof(T);  // with 4 points, 128 of a thread's 255 registers hold distances
+  constexpr int tile = 128 / sizeof(T);  // 2 points: 64 of a thread's registers hold distances
   int points = s.axis("points");
   // Several points per thread are worth it only where every multiprocessor still has a block.
   while (points > 1 && s.n < 256 * points * s.device_info.multiprocessors) points /= 2;
@@ -80,5 +81,5 @@ LADDER_VARIANT(.id = "v10_unroll", .base = "v09_points_per_thread",
                    "Titan X: 20 -> 17 minutes, 4 was best; here a step already holds up to 128 multiply-adds "
                    "(points x tile), so little is left to save, and 16 may overflow the instruction cache",
                .shows = "assign", .counter = "instructions_per_cycle", .source = "000",
-               .axes = {{"points", {1, 2, 4}, 4}, {"unroll", {1, 2, 4, 8, 16}, 4, {4}}}, .f32 = phases<float>,
+               .axes = {{"points", {1, 2, 4}, 2}, {"unroll", {1, 2, 4, 8, 16}, 8, {4}}}, .f32 = phases<float>,
                .f64 = phases<double>)

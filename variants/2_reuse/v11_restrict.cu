@@ -1,6 +1,6 @@
 // v11: pointers are declared const __restrict__: nothing that is written overlaps what is read. In v10 the compiler
-// must assume that writing a label, or the tile, could change a coordinate: it may neither load ahead of a write nor
-// use the read-only path of the cache. (unroll: 4 from here on.)
+// must assume that writing a label, or the tile, could change a coordinate: it may neither move a load above a write
+// nor use the read-only path of the cache (ld.global.nc). (unroll: 8 from here on.)
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"
 
@@ -10,25 +10,25 @@ using namespace ladder;
 template <class T, int tile, int points>
 __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, int32_t* __restrict__ label, int n,
                               int k, int d, int width) {
-  T* part = dynamic_shared<T>();                                   // width x tile
+  T* centroids = dynamic_shared<T>();                              // width x tile
   const int row = blockIdx.x * blockDim.x * points + threadIdx.x;  // its points: row, row + blockDim.x, ...
   int i[points], best[points] = {};
   T nearest[points];
-  // Without a point, the last one: all threads must reach the barriers.
+  // A thread without a point takes the last one: all threads must reach the barriers.
   for (int p = 0; p < points; ++p) i[p] = min(row + p * int(blockDim.x), n - 1);
   for (int p = 0; p < points; ++p) nearest[p] = std::numeric_limits<T>::infinity();
   for (int first = 0; first < k; first += tile) {
     T distance[points][tile] = {};
     for (int from = 0; from < d; from += width) {
-      const int here = min(width, d - from);
-      stage_tile<tile>(part, c, first, from, here, k, d);
-#pragma unroll 4
-      for (int f = 0; f < here; ++f) {
-        T own[points];
-        for (int p = 0; p < points; ++p) own[p] = x[size_t(from + f) * n + i[p]];
+      const int features = min(width, d - from);
+      stage_tile<tile>(centroids, c, first, from, features, k, d);
+#pragma unroll 8
+      for (int f = 0; f < features; ++f) {
+        T frag[points];
+        for (int p = 0; p < points; ++p) frag[p] = x[size_t(from + f) * n + i[p]];
         for (int t = 0; t < tile; ++t) {
           for (int p = 0; p < points; ++p) {
-            const T diff = own[p] - part[f * tile_pitch<tile> + t];
+            const T diff = frag[p] - centroids[f * tile_pitch<tile> + t];
             distance[p][t] += diff * diff;
           }
         }
@@ -47,7 +47,7 @@ __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, 
 
 template <class T>
 void assign(State<T>& s) {
-  constexpr int tile = 128 / sizeof(T);  // with 4 points, 128 of a thread's 255 registers hold distances
+  constexpr int tile = 128 / sizeof(T);  // 2 points: 64 of a thread's registers hold distances
   int points = s.axis("points");
   // Several points per thread are worth it only where every multiprocessor still has a block.
   while (points > 1 && s.n < 256 * points * s.device_info.multiprocessors) points /= 2;
@@ -77,5 +77,5 @@ LADDER_VARIANT(.id = "v11_restrict", .base = "v10_unroll", .idea = "const __rest
                .expect =
                    "Titan X: 17 -> 13 minutes, through the texture cache; since Volta all global loads share one L1, "
                    "so nothing but earlier loads is left to gain: equal within the noise",
-               .shows = "assign", .counter = "registers", .source = "000", .axes = {{"points", {1, 2, 4}, 4}},
+               .shows = "assign", .counter = "registers", .source = "000", .axes = {{"points", {1, 2, 4}, 2}},
                .f32 = phases<float>, .f64 = phases<double>)

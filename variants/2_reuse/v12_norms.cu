@@ -1,6 +1,6 @@
-// v12: |x - c|^2 = |x|^2 + |c|^2 - 2 x.c. |x|^2 is the same for all centroids, so the nearest one has the least
-// |c|^2 - 2 x.c; with |c|^2 computed once per iteration, one fused multiply-add per feature is left. v11 needs a
-// subtraction first. The price is cancellation: the error is relative to (|x| + |c|)^2, no longer to the distance.
+// v12: |x - c|^2 = |x|^2 + |c|^2 - 2 x.c. |x|^2 is the same for all centroids, so the nearest one has the lowest
+// |c|^2 - 2 x.c; with |c|^2 computed once per iteration, one fused multiply-add per feature remains, where v11 also
+// subtracts. The price is cancellation: the error is relative to (|x| + |c|)^2, no longer to the distance.
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"
@@ -11,25 +11,25 @@ using namespace ladder;
 template <class T, int tile, int points>
 __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, const T* __restrict__ norm,
                               int32_t* __restrict__ label, int n, int k, int d, int width) {
-  T* part = dynamic_shared<T>();                                   // width x tile
+  T* centroids = dynamic_shared<T>();                              // width x tile
   const int row = blockIdx.x * blockDim.x * points + threadIdx.x;  // its points: row, row + blockDim.x, ...
   int i[points], best[points] = {};
   T nearest[points];
-  // Without a point, the last one: all threads must reach the barriers.
+  // A thread without a point takes the last one: all threads must reach the barriers.
   for (int p = 0; p < points; ++p) i[p] = min(row + p * int(blockDim.x), n - 1);
   for (int p = 0; p < points; ++p) nearest[p] = std::numeric_limits<T>::infinity();
   for (int first = 0; first < k; first += tile) {
     T product[points][tile] = {};
     for (int from = 0; from < d; from += width) {
-      const int here = min(width, d - from);
-      stage_tile<tile>(part, c, first, from, here, k, d);
-#pragma unroll 4
-      for (int f = 0; f < here; ++f) {
-        T own[points];
-        for (int p = 0; p < points; ++p) own[p] = x[size_t(from + f) * n + i[p]];
+      const int features = min(width, d - from);
+      stage_tile<tile>(centroids, c, first, from, features, k, d);
+#pragma unroll 8
+      for (int f = 0; f < features; ++f) {
+        T frag[points];
+        for (int p = 0; p < points; ++p) frag[p] = x[size_t(from + f) * n + i[p]];
         for (int t = 0; t < tile; ++t) {
           for (int p = 0; p < points; ++p) {
-            product[p][t] += own[p] * part[f * tile_pitch<tile> + t];
+            product[p][t] += frag[p] * centroids[f * tile_pitch<tile> + t];
           }
         }
       }
@@ -37,7 +37,7 @@ __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, 
     for (int p = 0; p < points; ++p) {
       for (int t = 0; t < tile; ++t) {
         if (first + t >= k) break;
-        const T distance = norm[first + t] - 2 * product[p][t];  // less |x|^2: it may be below 0
+        const T distance = norm[first + t] - 2 * product[p][t];  // without |x|^2: may be negative
         if (distance < nearest[p]) nearest[p] = distance, best[p] = first + t;
       }
     }
@@ -56,7 +56,7 @@ struct Workspace {
 
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
-  constexpr int tile = 128 / sizeof(T);  // with 4 points, 128 of a thread's 255 registers hold distances
+  constexpr int tile = 128 / sizeof(T);  // 2 points: 64 of a thread's registers hold distances
   compute_norms(s);
   int points = s.axis("points");
   // Several points per thread are worth it only where every multiprocessor still has a block.
@@ -82,5 +82,5 @@ LADDER_VARIANT(.id = "v12_norms", .base = "v11_restrict", .idea = "norms once, o
                    "Titan X: 13 -> 12 minutes, bound by memory; with coordinates in registers arithmetic is the "
                    "limit, and half of it goes: up to twice as fast where D is large",
                .shows = "assign", .counter = "fadd", .source = "000, 001",
-               .arithmetic = {.form = Arithmetic::Form::expanded}, .axes = {{"points", {1, 2, 4}, 4}},
+               .arithmetic = {.form = Arithmetic::Form::expanded}, .axes = {{"points", {1, 2, 4}, 2}},
                .f32 = phases<float>, .f64 = phases<double>)

@@ -1,8 +1,8 @@
-// v12a: a warp labels a point, its lanes share out the features: they read 32 neighbouring coordinates of one point and
-// one centroid, and add up their partial products by shuffles. In v12 a thread does all features of its points alone,
-// and needs points stored feature by feature for its loads to be coalesced; here rows are as good, D may be anything,
-// and neighbouring points may take different ways. The price: 5 shuffles and additions per distance, and no reuse of a
-// centroid's coordinate by several points.
+// v12a: a warp labels a point, its lanes share the features: they read 32 neighbouring coordinates of one point and one
+// centroid, and reduce their partial products by shuffles. In v12 a thread does all features of its points alone, and
+// needs points stored feature by feature for coalesced loads; here rows are coalesced too, D may be anything, and
+// neighbouring points may branch differently at no cost. The price: 5 shuffles and additions per distance, and a
+// centroid's coordinate serves one point only.
 #include "../common/lloyd/norms.cuh"
 #include "../common/update/lane_private.cuh"
 
@@ -31,9 +31,7 @@ __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, 
   for (int j = 0; j < k; ++j) {
     T product = 0;
     for (int f = lane; f < d; f += 32) product += x[size_t(i) * d + f] * c[size_t(j) * d + f];
-    // By exclusive or, so that all lanes have the sum, bit by bit the same.
-    for (int half = 16; half > 0; half /= 2) product += __shfl_xor_sync(0xffffffff, product, half);
-    const T distance = norm[j] - 2 * product;
+    const T distance = norm[j] - 2 * warp_sum(product);  // all lanes have the sum, bit by bit the same
     if (distance < nearest) nearest = distance, best = j;
   }
   if (lane == 0) label[i] = best;

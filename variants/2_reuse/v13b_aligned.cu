@@ -1,6 +1,6 @@
 // v13b: D is padded with zeros to a multiple of 32, so that every tile has the same 32 features: no remainder, and a
-// loop of known length. v13 has a last tile of another width and computes its bounds. Zeros change no product; they
-// cost memory (see peak_device_bytes) and time, at D = 2 sixteenfold.
+// loop of known length. v13's last tile has another width, whose bounds it computes. Zeros change no product; they cost
+// memory (see peak_device_bytes) and time, at D = 2 sixteenfold.
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/lane_private.cuh"
@@ -8,8 +8,12 @@
 namespace {
 using namespace ladder;
 
-constexpr int width = 32;           // features per tile, and what D is padded to a multiple of
-constexpr int most_threads = 1024;  // 64 registers each, enough for the distances of one point
+constexpr int max_threads = 1024;  // of a block, times the points of a thread
+
+/// The block size that a kernel is compiled for: the lowest of four limits that a block of `block` threads fits.
+constexpr int thread_limit(int block) { return block <= 256 ? 256 : block <= 384 ? 384 : block <= 512 ? 512 : 1024; }
+
+constexpr int width = 32;  // features per tile, and what D is padded to a multiple of
 
 size_t padded(int d) { return size_t(blocks(d, width)) * width; }
 
@@ -35,28 +39,29 @@ void upload_padded(Run<T, Workspace<T>>& s) {
         "padding the points");
 }
 
-template <class T, int tile, int points>
-__global__ void __launch_bounds__(most_threads / points)
+// 1,024 threads have 64 registers each: too few to load many features ahead.
+template <class T, int tile, int points, int limit, int unroll = (limit > 512 ? 1 : 8)>
+__global__ void __launch_bounds__(limit)
     assign_kernel(const T* __restrict__ x, const T* __restrict__ c, const T* __restrict__ norm,
                   int32_t* __restrict__ label, int n, int k, int d) {
-  T* part = dynamic_shared<T>();                                   // width x tile
+  T* centroids = dynamic_shared<T>();                              // width x tile
   const int row = blockIdx.x * blockDim.x * points + threadIdx.x;  // its points: row, row + blockDim.x, ...
   int i[points], best[points] = {};
   T nearest[points];
-  // Without a point, the last one: all threads must reach the barriers.
+  // A thread without a point takes the last one: all threads must reach the barriers.
   for (int p = 0; p < points; ++p) i[p] = min(row + p * int(blockDim.x), n - 1);
   for (int p = 0; p < points; ++p) nearest[p] = std::numeric_limits<T>::infinity();
   for (int first = 0; first < k; first += tile) {
     T product[points][tile] = {};
     for (int from = 0; from < d; from += width) {
-      stage_tile<tile>(part, c, first, from, width, k, d);
-#pragma unroll 4
+      stage_tile<tile>(centroids, c, first, from, width, k, d);
+#pragma unroll unroll
       for (int f = 0; f < width; ++f) {
-        T own[points];
-        for (int p = 0; p < points; ++p) own[p] = x[size_t(from + f) * n + i[p]];
+        T frag[points];
+        for (int p = 0; p < points; ++p) frag[p] = x[size_t(from + f) * n + i[p]];
         for (int t = 0; t < tile; ++t) {
           for (int p = 0; p < points; ++p) {
-            product[p][t] += own[p] * part[f * tile_pitch<tile> + t];
+            product[p][t] += frag[p] * centroids[f * tile_pitch<tile> + t];
           }
         }
       }
@@ -64,7 +69,7 @@ __global__ void __launch_bounds__(most_threads / points)
     for (int p = 0; p < points; ++p) {
       for (int t = 0; t < tile; ++t) {
         if (first + t >= k) break;
-        const T distance = norm[first + t] - 2 * product[p][t];  // less |x|^2: it may be below 0
+        const T distance = norm[first + t] - 2 * product[p][t];  // without |x|^2: may be negative
         if (distance < nearest[p]) nearest[p] = distance, best[p] = first + t;
       }
     }
@@ -76,16 +81,20 @@ __global__ void __launch_bounds__(most_threads / points)
 
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
-  constexpr int tile = 128 / sizeof(T);  // with 4 points, 128 of a thread's 255 registers hold distances
+  constexpr int tile = 128 / sizeof(T);  // 2 points: 64 of a thread's registers hold distances
   compute_norms(s);
   const int block = s.axis("block");
   int points = s.axis("points");
-  while (block * points > most_threads) points /= 2;
+  while (block * points > max_threads) points /= 2;
   // Several points per thread are worth it only where every multiprocessor still has a block.
   while (points > 1 && s.n < block * points * s.device_info.multiprocessors) points /= 2;
   dispatch<1, 2, 4>(points, [&]<int points>() {
-    launch(assign_kernel<T, tile, points>, blocks(s.n, block * points), block, tile_bytes<tile, T>(width), s.stream,
-           s.x, s.c, norms(s), s.label, s.n, s.k, s.d);
+    dispatch<256, 384, 512, 1024>(thread_limit(block), [&]<int limit>() {
+      if constexpr (points * limit <= max_threads) {
+        launch(assign_kernel<T, tile, points, limit>, blocks(s.n, block * points), block, tile_bytes<tile, T>(width),
+               s.stream, s.x, s.c, norms(s), s.label, s.n, s.k, s.d);
+      }
+    });
   });
 }
 
@@ -104,5 +113,5 @@ LADDER_VARIANT(.id = "v13b_aligned", .base = "v13_block_size", .idea = "D padded
                    "points stored by features are aligned anyway, so only the remainder's bounds are saved",
                .shows = "assign", .counter = "sectors_per_load", .source = "000 (named, not done)",
                .arithmetic = {.form = Arithmetic::Form::expanded},
-               .axes = {{"points", {1, 2, 4}, 4}, {"block", range(32, 1024, 32), 128}}, .f32 = phases<float>,
+               .axes = {{"points", {1, 2, 4}, 2}, {"block", range(32, 1024, 32), 384}}, .f32 = phases<float>,
                .f64 = phases<double>)

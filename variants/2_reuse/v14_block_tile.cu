@@ -1,8 +1,9 @@
-// v14: a tile of points in shared memory beside the tile of centroids. In v13 a thread waits for its coordinates from
-// global memory, and reads them once for every 32 centroids. Here a block computes 128 x 128 products and each thread
-// 8 x 8 of them: 16 numbers from shared memory serve 64 multiply-adds, and a coordinate is read once for every 128
-// centroids. While 8 features are multiplied, the next 8 are on their way: loaded to registers before the
-// multiplications, stored to the other of two buffers after them.
+// v14: a tile of points in shared memory beside the tile of centroids, as block-tiled matrix products (GEMM) are
+// written. In v13 a thread waits for its coordinates from global memory, and reads them once for every 32 centroids.
+// Here a block computes a 128 x 128 block tile of products, and each thread a register tile of 8 x 8: 16 numbers from
+// shared memory serve 64 multiply-adds, and a coordinate is read once for every 128 centroids. Shared memory is double
+// buffered: while 8 features are multiplied, the next 8 are loaded to registers, and stored to the other buffer
+// afterwards.
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/update/lane_private.cuh"
@@ -10,15 +11,16 @@
 namespace {
 using namespace ladder;
 
-constexpr int tile = 128;   // points, and centroids, of a block
-constexpr int width = 8;    // features per step
-constexpr int block = 256;  // 16 x 16 threads
+constexpr int tile = 128;           // points, and centroids, of a block
+constexpr int width = 8;            // features per step
+constexpr int thread_columns = 16;  // 16 x 16 threads: those of a row share points, those of a column centroids
+constexpr int block = 256;
 constexpr int each = 8;     // points, and centroids, of a thread: 4 and, half a tile further, 4
-constexpr int spread = 4;   // words between rows of centroids, as in tile_pitch
+constexpr int padding = 4;  // words between rows of centroids, as in tile_pitch
 
-/// The place within the tile of the `e`-th point of row `lane` of threads, or centroid of column `lane`. Fours, so that
-/// a thread reads 16 bytes at once; two of them apart, so that the 16 bytes of neighbours lie in different banks.
-__device__ int place(int lane, int e) { return e / 4 * (tile / 2) + lane * 4 + e % 4; }
+/// The position in the tile of the `e`-th point of thread row `line`, or centroid of thread column `line`. Groups of 4,
+/// so that a thread reads 16 bytes at once; two groups half a tile apart, so that neighbours read from different banks.
+__device__ int position(int line, int e) { return e / 4 * (tile / 2) + line * 4 + e % 4; }
 
 // A float's 64 products leave room for two blocks on a multiprocessor, one computing while the other waits.
 template <class T>
@@ -26,12 +28,13 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 2 : 1)
     assign_kernel(const T* __restrict__ x, const T* __restrict__ c, const T* __restrict__ norm,
                   int32_t* __restrict__ label, int n, int k, int d) {
   __shared__ __align__(16) T points[2][width][tile];
-  __shared__ __align__(16) T centroids[2][width][tile + spread];
-  const int row = threadIdx.x / 16, column = threadIdx.x % 16, begin = blockIdx.x * tile;
-  // What this thread copies in a step: of one feature 4 points, 32 apart; of one centroid 4 neighbouring features.
+  __shared__ __align__(16) T centroids[2][width][tile + padding];
+  const int row = threadIdx.x / thread_columns, column = threadIdx.x % thread_columns, begin = blockIdx.x * tile;
+  // Each step this thread copies 4 points of feature point_f, 32 apart, and 4 neighbouring features of one centroid.
   constexpr int copies = tile * width / block;
-  const int f = threadIdx.x / 32, p = threadIdx.x % 32, t = threadIdx.x / 2, g = threadIdx.x % 2 * copies;
-  T point[copies], centroid[copies];
+  const int point_f = threadIdx.x / 32, point = threadIdx.x % 32;
+  const int centroid = threadIdx.x / 2, centroid_f = threadIdx.x % 2 * copies;
+  T next_point[copies], next_centroid[copies];
 
   T nearest[each];
   int best[each] = {};
@@ -39,49 +42,49 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 2 : 1)
   for (int first = 0; first < k; first += tile) {
     const auto load = [&](int from) {  // 0 beyond the last feature or centroid; beyond the last point, that one again
       for (int q = 0; q < copies; ++q) {
-        point[q] = from + f < d ? x[size_t(from + f) * n + min(begin + p + 32 * q, n - 1)] : T(0);
-        centroid[q] = first + t < k && from + g + q < d ? c[size_t(first + t) * d + from + g + q] : T(0);
+        const int f = from + point_f, j = first + centroid, g = from + centroid_f + q;
+        next_point[q] = f < d ? x[size_t(f) * n + min(begin + point + 32 * q, n - 1)] : T(0);
+        next_centroid[q] = j < k && g < d ? c[size_t(j) * d + g] : T(0);
       }
     };
-    const auto store = [&](int to) {
-      for (int q = 0; q < copies; ++q) points[to][f][p + 32 * q] = point[q], centroids[to][g + q][t] = centroid[q];
+    const auto store = [&](int buffer) {
+      for (int q = 0; q < copies; ++q) {
+        points[buffer][point_f][point + 32 * q] = next_point[q];
+        centroids[buffer][centroid_f + q][centroid] = next_centroid[q];
+      }
     };
     T product[each][each] = {};
     load(0);
     store(0);
     __syncthreads();  // the first step's features are there
-    for (int from = 0, now = 0; from < d; from += width, now ^= 1) {
+    for (int from = 0, buffer = 0; from < d; from += width, buffer ^= 1) {
       const bool more = from + width < d;
       if (more) load(from + width);
 #pragma unroll
       for (int u = 0; u < width; ++u) {
-        T own[each], other[each];
-        for (int e = 0; e < each; ++e) own[e] = points[now][u][place(row, e)];
-        for (int e = 0; e < each; ++e) other[e] = centroids[now][u][place(column, e)];
+        T frag_x[each], frag_c[each];
+        for (int e = 0; e < each; ++e) frag_x[e] = points[buffer][u][position(row, e)];
+        for (int e = 0; e < each; ++e) frag_c[e] = centroids[buffer][u][position(column, e)];
         for (int a = 0; a < each; ++a) {
-          for (int b = 0; b < each; ++b) product[a][b] += own[a] * other[b];
+          for (int b = 0; b < each; ++b) product[a][b] += frag_x[a] * frag_c[b];
         }
       }
-      if (more) store(now ^ 1);
-      __syncthreads();  // one buffer is full, and nobody reads the other any more
+      if (more) store(buffer ^ 1);
+      __syncthreads();  // one buffer is full, and no thread reads the other any more
     }
     for (int b = 0; b < each; ++b) {
-      const int j = first + place(column, b);
-      if (j >= k) break;  // places grow with b
+      const int j = first + position(column, b);
+      if (j >= k) break;  // positions grow with b
       for (int a = 0; a < each; ++a) {
-        const T distance = norm[j] - 2 * product[a][b];  // less |x|^2: it may be below 0
+        const T distance = norm[j] - 2 * product[a][b];  // without |x|^2: may be negative
         if (distance < nearest[a]) nearest[a] = distance, best[a] = j;
       }
     }
   }
-  // The 16 threads of a row hold the same points: the least of their distances, at equal ones the lower centroid.
+  // The 16 threads of a row hold the same points: argmin over them.
   for (int a = 0; a < each; ++a) {
-    for (int step = 1; step < 16; step *= 2) {
-      const T distance = __shfl_xor_sync(0xffffffffu, nearest[a], step);
-      const int j = __shfl_xor_sync(0xffffffffu, best[a], step);
-      if (distance < nearest[a] || (distance == nearest[a] && j < best[a])) nearest[a] = distance, best[a] = j;
-    }
-    const int i = begin + place(row, a);
+    warp_argmin<thread_columns>(nearest[a], best[a]);
+    const int i = begin + position(row, a);
     if (column == 0 && i < n) label[i] = best[a];
   }
 }

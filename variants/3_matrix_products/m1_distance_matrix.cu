@@ -1,7 +1,7 @@
-// m1: a matrix of all K x N distances in global memory, one thread per (point, centroid) pair, and four kernels per
-// iteration: clear the sums, fill the matrix, find each point's least distance and add the point up, divide. A root of
-// the ladder, of another family than v01: N x K threads instead of N, no loop over centroids in any of them; the price
-// is K x N numbers written and read once per iteration, and memory for them.
+// m1: a K x N matrix of all distances in global memory, one thread per (point, centroid) pair, and four kernels per
+// iteration: clear the sums, fill the matrix, argmin of each point's distances and add the point up, divide. A root of
+// the ladder, of another family than v01: N x K threads instead of N, and no loop over centroids in the distance
+// kernel. The price is K x N numbers written and read once per iteration, and memory for them.
 #include "../common/lloyd/distance_matrix.cuh"
 
 namespace {

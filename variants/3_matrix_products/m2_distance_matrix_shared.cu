@@ -1,6 +1,6 @@
 // m2: a block first copies the coordinates of its 16 points and its 16 centroids to shared memory, and its 256 threads
-// read them there. In m1 each coordinate of a block is fetched from global memory by 16 threads, one after the other.
-// A block needs 32 x D numbers of shared memory; where that is more than it can have, the problem is refused.
+// read them there. In m1, 16 threads of a block fetch each coordinate from global memory. A block needs 32 x D numbers
+// of shared memory; a problem where that is more than it can have is refused.
 #include "../common/lloyd/distance_matrix.cuh"
 
 namespace {
@@ -19,7 +19,7 @@ __global__ void distance_kernel(const T* x, const T* c, T* distance, int n, int 
     if (first_i + t < n) points[f * side + t] = x[size_t(first_i + t) * d + f];
     if (first_j + t < k) centroids[f * side + t] = c[size_t(first_j + t) * d + f];
   }
-  __syncthreads();  // the coordinates a thread needs were copied by others
+  __syncthreads();  // other threads have copied the coordinates that a thread needs
   const int i = first_i + threadIdx.x, j = first_j + threadIdx.y;
   if (i >= n || j >= k) return;
   T sum = 0;

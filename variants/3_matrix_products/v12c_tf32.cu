@@ -1,9 +1,10 @@
-// v12c: the same products on the tensor cores. v12b's run on the fp32 units, a tenth as fast; tensor cores take fp32
-// operands too, but cut each to 10 bits behind the point (TF32) before they multiply. The error is one of the inputs,
-// and no accumulation repairs it: the share of labels that differ from the fp64 reference is this rung's lesson.
+// v12c: the same products on the tensor cores. v12b's run on the fp32 units, at a tenth of the rate; tensor cores
+// accept fp32 operands too, but cut each to 10 bits of mantissa (TF32) before they multiply. That is an error of the
+// inputs, which no accumulation repairs: the share of labels that differ from the fp64 reference is this rung's lesson.
 // link: cublas
 #include <cublas_v2.h>
 
+#include "../common/device/warp.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/update/lane_private.cuh"
 
@@ -14,8 +15,8 @@ constexpr size_t chunk_bytes = 256 << 20;
 
 template <class T>
 struct Products {
-  T* product = nullptr;  // rows x k
-  int rows = 0;          // points per chunk
+  T* value = nullptr;  // rows x k
+  int rows = 0;        // points per chunk
   cublasHandle_t handle = nullptr;
   ~Products() { cublasDestroy(handle); }
 };
@@ -35,54 +36,49 @@ struct Workspace {
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
   prepare_norms(s);
-  auto& own = s.ws.products;
-  own.rows = int(std::clamp<size_t>(chunk_bytes / (s.k * sizeof(T)), 1, s.n));
-  own.product = s.template device<T>(size_t(own.rows) * s.k);
-  check_blas(cublasCreate(&own.handle), "making a cuBLAS handle");
-  check_blas(cublasSetStream(own.handle, s.stream), "giving cuBLAS the stream");
-  check_blas(cublasSetMathMode(own.handle, CUBLAS_TF32_TENSOR_OP_MATH), "allowing TF32");
+  auto& products = s.ws.products;
+  products.rows = int(std::clamp<size_t>(chunk_bytes / (s.k * sizeof(T)), 1, s.n));
+  products.value = s.template device<T>(size_t(products.rows) * s.k);
+  check_blas(cublasCreate(&products.handle), "creating a cuBLAS handle");
+  check_blas(cublasSetStream(products.handle, s.stream), "setting the stream of cuBLAS");
+  check_blas(cublasSetMathMode(products.handle, CUBLAS_TF32_TENSOR_OP_MATH), "allowing TF32");
 }
 
-/// product (m x k, row-major) = points [first, first + m) times all centroids. cuBLAS counts by columns: to it product
-/// is k x m, the centroids are d x k, and the points, which lie feature by feature, are n x d.
+/// product (m x k, row-major) = points [first, first + m) times all centroids. cuBLAS is
+/// column-major: there product is k x m, the centroids are d x k, and the points, stored feature by feature, n x d.
 void multiply(Run<float, Workspace<float>>& s, int first, int m) {
-  const auto& own = s.ws.products;
+  const auto& products = s.ws.products;
   const float one = 1, zero = 0;
-  check_blas(cublasSgemm(own.handle, CUBLAS_OP_T, CUBLAS_OP_T, s.k, m, s.d, &one, s.c, s.d, s.x + first, s.n, &zero,
-                         own.product, s.k),
+  check_blas(cublasSgemm(products.handle, CUBLAS_OP_T, CUBLAS_OP_T, s.k, m, s.d, &one, s.c, s.d, s.x + first, s.n,
+                         &zero, products.value, s.k),
              "multiplying points and centroids");
 }
 
-/// One warp per point: its products lie side by side.
+/// Argmin of a row by one warp per point: the products of a point lie side by side.
 template <class T>
 __global__ void nearest_kernel(const T* __restrict__ product, const T* __restrict__ norm, int32_t* label, int m,
                                int k) {
-  const int i = int((blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32), lane = threadIdx.x % 32;
+  const int i = int((blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / warp_lanes), lane = threadIdx.x % warp_lanes;
   if (i >= m) return;  // a whole warp at a time
   T nearest = std::numeric_limits<T>::infinity();
   int best = lane < k ? lane : 0;
-  for (int j = lane; j < k; j += 32) {
+  for (int j = lane; j < k; j += warp_lanes) {
     const T distance = norm[j] - 2 * product[size_t(i) * k + j];
     if (distance < nearest) nearest = distance, best = j;
   }
-  for (int half = 16; half > 0; half /= 2) {
-    const T distance = __shfl_xor_sync(0xffffffff, nearest, half);
-    const int other = __shfl_xor_sync(0xffffffff, best, half);
-    // Lanes hold every 32nd centroid: on a tie the lower index must be asked for.
-    if (distance < nearest || (distance == nearest && other < best)) nearest = distance, best = other;
-  }
+  warp_argmin(nearest, best);
   if (lane == 0) label[i] = best;
 }
 
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
-  const auto& own = s.ws.products;
+  const auto& products = s.ws.products;
   compute_norms(s);
-  for (int first = 0; first < s.n; first += own.rows) {
-    const int m = std::min(own.rows, s.n - first);
+  for (int first = 0; first < s.n; first += products.rows) {
+    const int m = std::min(products.rows, s.n - first);
     multiply(s, first, m);
-    launch(nearest_kernel<T>, blocks(int64_t(m) * 32, 256), 256, 0, s.stream, own.product, norms(s), s.label + first, m,
-           s.k);
+    launch(nearest_kernel<T>, blocks(int64_t(m) * 32, 256), 256, 0, s.stream, products.value, norms(s), s.label + first,
+           m, s.k);
   }
 }
 
@@ -95,11 +91,12 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .download = download_rows<T>};
 }  // namespace
 
-// Operands may be cut instead of rounded: 2^-10. Tensor cores cut sums as well: 2^-22 a step is on the safe side.
+// Operands may be truncated instead of rounded: 2^-10. Tensor cores truncate sums as well: 2^-22 a step is an upper
+// bound.
 LADDER_VARIANT(.id = "v12c_tf32", .base = "v12b_cublas", .idea = "products on the tensor cores, in TF32",
                .expect =
-                   "295 TFLOP/s instead of 49.5: products 5 times faster, the whole 3 times, for the way of the "
-                   "products through memory stays; labels wrong wherever two centroids are 0.1 % apart",
+                   "295 TFLOP/s instead of 49.5: products 5 times faster, the whole 3 times, as the products are still "
+                   "written and read; labels wrong wherever two centroids are 0.1 % apart",
                .shows = "assign", .counter = "tensor_percent", .source = "what PyTorch does when allowed to",
                .arithmetic = {.form = Arithmetic::Form::expanded,
                               .distance_roundoff = 0x1p-22,

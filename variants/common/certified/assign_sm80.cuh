@@ -2,7 +2,7 @@
 // v19_refine introduces it; v25_incremental_update and v29_rank_selection keep it.
 #pragma once
 #include "../gemm/mainloop_sm80.cuh"
-#include "../lloyd/row_range.cuh"
+#include "../lloyd/phases.cuh"
 #include "accumulator_probe.cuh"
 #include "frame.cuh"
 #include "refine.cuh"

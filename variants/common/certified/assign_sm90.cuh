@@ -2,7 +2,7 @@
 // they prove, and a list of the others. v23_multicast introduces it.
 #pragma once
 #include "../gemm/mainloop_sm90.cuh"
-#include "../lloyd/row_range.cuh"
+#include "../lloyd/phases.cuh"
 #include "accumulator_probe_sm90.cuh"
 #include "frame.cuh"
 #include "refine.cuh"

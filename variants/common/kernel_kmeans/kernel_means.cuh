@@ -1,5 +1,5 @@
-// Kernel k-means: its arrays, and its two products of matrices, by cuBLAS and cuSPARSE. The CPU device has neither:
-// there two plain kernels do the same. k1_kernel_kmeans introduces it.
+// Kernel k-means: its arrays and its two matrix products, by cuBLAS and cuSPARSE. The CPU device has neither library:
+// two plain kernels stand in there. Used by k1_kernel_kmeans.
 #pragma once
 #ifdef __CUDACC__
 #include <cublas_v2.h>
@@ -10,14 +10,14 @@
 
 namespace ladder {
 
-/// Means that have no coordinates, by their scalar products.
+/// Means without coordinates, represented by their scalar products.
 template <class T>
 struct KernelMeans {
   T* kernel = nullptr;                                    // n x n
   T* distance = nullptr;                                  // k x n: -2 times the scalar products of means and points
   T* norm = nullptr;                                      // k: of the means
   T *point_square = nullptr, *centroid_square = nullptr;  // n, k: |x|^2, |c|^2
-  // V as compressed sparse rows: row j owns entries [first[j], first[j + 1]).
+  // V as compressed sparse rows: row j has the entries [first[j], first[j + 1]).
   int *first = nullptr, *member = nullptr;  // k + 1, n
   T* weight = nullptr;                      // n
   bool from_centroids = false;              // the means are the images of the initial centroids
@@ -49,34 +49,35 @@ inline void check_sparse(cusparseStatus_t status, const char* what) {
   if (status != CUSPARSE_STATUS_SUCCESS) throw Error(std::string(what) + ": " + cusparseGetErrorString(status));
 }
 
-// The one for row-major matrices, which keeps nothing of the pattern of V from call to call.
+// For row-major matrices; it keeps nothing of the pattern of V between calls.
 constexpr cusparseSpMMAlg_t algorithm = CUSPARSE_SPMM_CSR_ALG2;
-constexpr cusparseOperation_t as_it_is = CUSPARSE_OPERATION_NON_TRANSPOSE;
+constexpr cusparseOperation_t not_transposed = CUSPARSE_OPERATION_NON_TRANSPOSE;
 
 template <class T, class W>
 void prepare_libraries(Run<T, W>& s) {
-  const auto& own = s.ws.kernel;
+  const auto& means = s.ws.kernel;
   auto& libraries = s.ws.libraries;
-  check_blas(cublasCreate(&libraries.blas), "making a cuBLAS handle");
-  check_blas(cublasSetStream(libraries.blas, s.stream), "giving cuBLAS the stream");
-  check_sparse(cusparseCreate(&libraries.sparse), "making a cuSPARSE handle");
-  check_sparse(cusparseSetStream(libraries.sparse, s.stream), "giving cuSPARSE the stream");
-  check_sparse(cusparseCreateCsr(&libraries.v, s.k, s.n, s.n, own.first, own.member, own.weight, CUSPARSE_INDEX_32I,
-                                 CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type<T>),
+  check_blas(cublasCreate(&libraries.blas), "creating a cuBLAS handle");
+  check_blas(cublasSetStream(libraries.blas, s.stream), "setting the stream of cuBLAS");
+  check_sparse(cusparseCreate(&libraries.sparse), "creating a cuSPARSE handle");
+  check_sparse(cusparseSetStream(libraries.sparse, s.stream), "setting the stream of cuSPARSE");
+  check_sparse(cusparseCreateCsr(&libraries.v, s.k, s.n, s.n, means.first, means.member, means.weight,
+                                 CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type<T>),
                "describing V");
-  check_sparse(cusparseCreateDnMat(&libraries.kernel, s.n, s.n, s.n, own.kernel, type<T>, CUSPARSE_ORDER_ROW),
+  check_sparse(cusparseCreateDnMat(&libraries.kernel, s.n, s.n, s.n, means.kernel, type<T>, CUSPARSE_ORDER_ROW),
                "describing the kernel matrix");
-  check_sparse(cusparseCreateDnMat(&libraries.distance, s.k, s.n, s.n, own.distance, type<T>, CUSPARSE_ORDER_ROW),
+  check_sparse(cusparseCreateDnMat(&libraries.distance, s.k, s.n, s.n, means.distance, type<T>, CUSPARSE_ORDER_ROW),
                "describing the distances");
   const T factor = -2, zero = 0;
   size_t bytes = 0;
-  check_sparse(cusparseSpMM_bufferSize(libraries.sparse, as_it_is, as_it_is, &factor, libraries.v, libraries.kernel,
-                                       &zero, libraries.distance, type<T>, algorithm, &bytes),
-               "asking for the size of cuSPARSE's buffer");
+  check_sparse(cusparseSpMM_bufferSize(libraries.sparse, not_transposed, not_transposed, &factor, libraries.v,
+                                       libraries.kernel, &zero, libraries.distance, type<T>, algorithm, &bytes),
+               "querying the size of cuSPARSE's buffer");
   libraries.buffer = s.template device<char>(bytes);
 }
 
-/// out (m x n) = rows (m x d) times points. cuBLAS counts by columns: to it out is n x m, rows and points d x m, d x n.
+/// out (m x n) = rows (m x d) times points. cuBLAS is column-major: there out is n x m, rows d x m,
+/// points d x n.
 template <class T, class W>
 void multiply(Run<T, W>& s, const T* rows, int m, T* out) {
   const T one = 1, zero = 0;
@@ -86,14 +87,14 @@ void multiply(Run<T, W>& s, const T* rows, int m, T* out) {
              "multiplying points");
 }
 
-/// distance = -2 V kernel.
+/// distance (k x n) = -2 V kernel.
 template <class T, class W>
-void add_up(Run<T, W>& s) {
+void multiply_sparse(Run<T, W>& s) {
   const auto& libraries = s.ws.libraries;
   const T factor = -2, zero = 0;
-  check_sparse(cusparseSpMM(libraries.sparse, as_it_is, as_it_is, &factor, libraries.v, libraries.kernel, &zero,
-                            libraries.distance, type<T>, algorithm, libraries.buffer),
-               "adding up the kernel's rows");
+  check_sparse(cusparseSpMM(libraries.sparse, not_transposed, not_transposed, &factor, libraries.v, libraries.kernel,
+                            &zero, libraries.distance, type<T>, algorithm, libraries.buffer),
+               "multiplying V and the kernel matrix");
 }
 #else
 template <class T, class W>
@@ -115,19 +116,19 @@ void multiply(Run<T, W>& s, const T* rows, int m, T* out) {
 
 /// One thread per cluster and point.
 template <class T>
-__global__ void add_up_kernel(const T* kernel, const int* first, const int* member, const T* weight, T* distance, int n,
-                              int k) {
+__global__ void multiply_sparse_kernel(const T* kernel, const int* first, const int* member, const T* weight,
+                                       T* distance, int n, int k) {
   const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (e >= int64_t(k) * n) return;
   T sum = 0;
-  for (int at = first[e / n]; at < first[e / n + 1]; ++at) sum += weight[at] * kernel[int64_t(member[at]) * n + e % n];
+  for (int i = first[e / n]; i < first[e / n + 1]; ++i) sum += weight[i] * kernel[int64_t(member[i]) * n + e % n];
   distance[e] = -2 * sum;
 }
 template <class T, class W>
-void add_up(Run<T, W>& s) {
-  const auto& own = s.ws.kernel;
-  launch(add_up_kernel<T>, blocks(int64_t(s.k) * s.n, 256), 256, 0, s.stream, own.kernel, own.first, own.member,
-         own.weight, own.distance, s.n, s.k);
+void multiply_sparse(Run<T, W>& s) {
+  const auto& means = s.ws.kernel;
+  launch(multiply_sparse_kernel<T>, blocks(int64_t(s.k) * s.n, 256), 256, 0, s.stream, means.kernel, means.first,
+         means.member, means.weight, means.distance, s.n, s.k);
 }
 #endif
 

@@ -1,5 +1,5 @@
-// What the two revisions with a matrix of distances share: the matrix, and the three of their four kernels that are not
-// about distances. m1_distance_matrix introduces them; m2_distance_matrix_shared keeps them.
+// The distance matrix of m1 and m2, and three of their four kernels: clear, argmin and sum, divide. Each rung has its
+// own distance kernel.
 #pragma once
 #include <cstdio>
 
@@ -28,7 +28,7 @@ inline std::string refuse_matrix(const Shape& p, const Device& device) {
   return text;
 }
 
-/// One thread clears one cluster.
+/// Clears the sums: one thread per cluster.
 __global__ void clear_clusters_kernel(double* sum, int* count, int k, int d) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
   if (j >= k) return;
@@ -36,7 +36,7 @@ __global__ void clear_clusters_kernel(double* sum, int* count, int k, int d) {
   count[j] = 0;
 }
 
-/// One thread finds the least entry of one column, and adds its point to that cluster.
+/// Argmin of a column of the matrix and sum of its point: one thread per point.
 template <class T>
 __global__ void sum_nearest_kernel(const T* x, const T* distance, int32_t* label, double* sum, int* count, int n, int k,
                                    int d) {
@@ -52,7 +52,7 @@ __global__ void sum_nearest_kernel(const T* x, const T* distance, int32_t* label
   atomicAdd(&count[best], 1);
 }
 
-/// One thread divides one cluster.
+/// Sums become means: one thread per cluster.
 template <class T>
 __global__ void mean_kernel(const double* sum, const int* count, T* c, int k, int d) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,5 @@
-// Points stored feature by feature: D x N on the device, transposed there once per upload. v05_soa introduces it; later
-// revisions keep it.
+// Points stored feature by feature (structure of arrays): D x N on the device, transposed there once per upload. First
+// used by v05_soa.
 #pragma once
 #include "phases.cuh"
 
@@ -7,7 +7,7 @@ namespace ladder {
 
 template <class T>
 struct Rows {
-  T* points = nullptr;  // n x d, as they arrive
+  T* points = nullptr;  // n x d: the points as uploaded
 };
 
 template <class T, class W>

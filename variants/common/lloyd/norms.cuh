@@ -1,5 +1,6 @@
-// |c|^2 of every centroid, once per iteration. v12_norms introduces it; later revisions keep it.
+// |c|^2 of every centroid, once per iteration. First used by v12_norms.
 #pragma once
+#include "../device/warp.cuh"
 #include "feature_major.cuh"
 
 namespace ladder {
@@ -15,14 +16,14 @@ void prepare_norms(Run<T, W>& s) {
   s.ws.norms.c = s.template device<T>(s.k);
 }
 
-/// One warp per centroid: its lanes take every 32nd feature.
+/// One warp per centroid: each lane adds every 32nd feature.
 template <class T>
 __global__ void norms_kernel(const T* c, T* norm, int k, int d) {
   const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (j >= k) return;  // a whole warp at a time
   T sum = 0;
   for (int f = lane; f < d; f += 32) sum += c[size_t(j) * d + f] * c[size_t(j) * d + f];
-  for (int half = 16; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffff, sum, half);
+  sum = warp_sum(sum);
   if (lane == 0) norm[j] = sum;
 }
 

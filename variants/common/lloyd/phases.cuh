@@ -1,4 +1,5 @@
-// Stock phases: what most revisions leave as it is. Points and centroids are row-major here (N x D, K x D).
+// Stock phases: upload, restart, download and the host's update, which most rungs keep as they are. Points and
+// centroids are row-major here (N x D, K x D).
 #pragma once
 #include <cstring>
 
@@ -7,8 +8,8 @@
 
 namespace ladder {
 
-/// Iterations, more than anybody counts one by one. So many are done, as a loop on the device tells those who count:
-/// they count at their last places, which it has cleared (device_loop.cuh).
+/// Sentinel iteration count while the loop runs on the device: per-iteration counters then go to their last slot, which
+/// the loop has cleared (overlap/graph_loop.cuh).
 constexpr int loop_on_device = 1 << 30;
 
 template <class T, class E>
@@ -16,12 +17,27 @@ void to_device(State<T>& s, E* to, const E* from, size_t count, const char* what
   check(cudaMemcpyAsync(to, from, count * sizeof(E), cudaMemcpyHostToDevice, s.stream), what);
 }
 
-/// How many percent of the memory that a multiprocessor has for both shall be shared memory for this kernel, the rest
-/// L1; -1: as the driver likes.
+/// Sets which percentage of a multiprocessor's on-chip memory is shared memory for this kernel; the rest is L1. -1: the
+/// driver chooses.
 template <class Kernel>
-void share_out(Kernel kernel, int percent) {
+void set_carveout(Kernel kernel, int percent) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, percent),
-        "sharing out L1 and shared memory");
+        "splitting L1 and shared memory");
+}
+
+/// Consecutive rows first .. first + count - 1 of the points: a chunk of an upload, or all. `first` is a multiple of
+/// `alignment`, so that a warpgroup's rows begin there.
+struct RowRange {
+  static constexpr int alignment = 64;
+  int first = 0, count = 0;
+  /// The rows of a kernel that fills whole tiles, `padded_rows` of them for all n points: the last range includes those
+  /// behind the last point.
+  int64_t padded(int64_t padded_rows, int n) const { return first + count == n ? padded_rows - first : count; }
+};
+
+template <class T>
+RowRange all_rows(const State<T>& s) {
+  return {0, s.n};
 }
 
 // ---- prepare
@@ -34,7 +50,7 @@ void prepare_device(State<T>& s) {
   s.label = s.template device<int32_t>(s.n);
 }
 
-/// The same, and the host's points, labels and centroids live in page-locked memory from the start.
+/// prepare_device, and the host's points, labels and centroids live in page-locked memory from the start.
 template <class T>
 void prepare_pinned(State<T>& s) {
   prepare_device(s);
@@ -44,13 +60,13 @@ void prepare_pinned(State<T>& s) {
   s.result = {s.template pinned<int32_t>(s.n), s.template pinned<T>(size_t(s.k) * s.d)};
 }
 
-/// What an update on the device adds up. In double, whatever T is: a float sum of a million points has lost digits.
+/// Sums and counts of an update on the device. Always double: a float sum of a million points loses digits.
 struct Sums {
   double* sum = nullptr;  ///< k x d
   int* count = nullptr;   ///< k
 };
 
-/// prepare_pinned, and room for the sums on the device.
+/// prepare_pinned, and device memory for the sums.
 template <class T, class W>
 void prepare_sums(Run<T, W>& s) {
   prepare_pinned(s);

@@ -1,25 +1,26 @@
-// A tile of centroids in shared memory: `width` features of `tile` centroids, feature by feature. v07_shared_tiles
-// introduces it; later revisions keep it.
+// A tile of centroids in shared memory: `width` features of `tile` centroids, feature by feature. First used by
+// v07_shared_tiles.
 #pragma once
 #include "feature_major.cuh"
 
 namespace ladder {
 
 /// Words from one feature of a tile to the next. Four more than the tile is wide: neighbouring threads write
-/// neighbouring features, which would all lie in one bank; and the rows stay 16-byte aligned, for loads of 16 bytes.
+/// neighbouring features, which would otherwise all fall into one bank. Rows stay 16-byte aligned, for loads of 16
+/// bytes.
 template <int tile>
 constexpr int tile_pitch = tile + 4;
 
-/// Copies the features [from, from + width) of the centroids [first, first + tile) to `part`; 0 beyond the last of
-/// either. All threads of the block call it. The barriers are for all that the tile is read by others than its writers:
-/// nobody may still read the tile before, and nobody may read this one too early.
+/// Copies the features [from, from + width) of the centroids [first, first + tile) to `shared`; 0 beyond the last of
+/// either. All threads of the block must call it. Threads read what others have written, hence two barriers: the first
+/// ends the reads of the tile before, the second the writes of this one.
 template <int tile, class T>
-__device__ void stage_tile(T* part, const T* c, int first, int from, int width, int k, int d) {
+__device__ void stage_tile(T* shared, const T* c, int first, int from, int width, int k, int d) {
   __syncthreads();
   for (int e = threadIdx.x; e < tile * width; e += blockDim.x) {
     const int t = e / width, f = e % width;  // neighbouring threads read neighbouring words
     const bool exists = first + t < k && from + f < d;
-    part[f * tile_pitch<tile> + t] = exists ? c[size_t(first + t) * d + from + f] : T(0);
+    shared[f * tile_pitch<tile> + t] = exists ? c[size_t(first + t) * d + from + f] : T(0);
   }
   __syncthreads();
 }

@@ -1,4 +1,4 @@
-// Rows read 16 bytes at a time: the most that one load brings. v13d_yinyang and v04a_csr read scattered rows so.
+// Rows read 16 bytes at a time, the widest load of a thread. v04a_csr and v13d_yinyang read scattered rows so.
 #pragma once
 #include "phases.cuh"
 
@@ -17,19 +17,19 @@ __device__ bool aligned_rows(int d) {
   return d % Vec16<T>::size == 0;
 }
 
-/// The features from `from` on, of a row that has `left` of them left, at least one; 0 beyond the last. One load where
-/// rows are aligned.
+/// Loads the features from `from` on, where the row has `remaining` of them, at least one; 0 beyond the last. One load
+/// if rows are aligned.
 template <class T>
-__device__ Vec16<T> load_vec16(const T* from, int left, bool aligned) {
+__device__ Vec16<T> load_vec16(const T* from, int remaining, bool aligned) {
   if (aligned) return *reinterpret_cast<const Vec16<T>*>(from);
-  Vec16<T> piece{};
+  Vec16<T> vector{};
   for (int v = 0; v < Vec16<T>::size; ++v) {
-    if (v < left) piece.feature[v] = from[v];
+    if (v < remaining) vector.feature[v] = from[v];
   }
-  return piece;
+  return vector;
 }
 
-/// Adds the squares of the differences of two pieces to `sum`, in the order of the features.
+/// Adds the squares of the differences of two vectors to `sum`, in the order of the features.
 template <class T>
 __device__ void add_squares(T& sum, const Vec16<T>& a, const Vec16<T>& b) {
   for (int v = 0; v < Vec16<T>::size; ++v) {

@@ -1,7 +1,7 @@
 // What Yinyang keeps between iterations, and the kernels around its distances: centroids in groups, how far each moved,
 // and each point's bounds. v13d_yinyang tells the algorithm.
 #pragma once
-#include "../lloyd/assign_rows.cuh"
+#include "../lloyd/assign_naive.cuh"
 #include "../update/lane_private.cuh"
 #include "yinyang_margin.hpp"
 

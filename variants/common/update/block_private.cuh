@@ -1,5 +1,5 @@
-// New centroids by way of shared memory: a block first adds up its own points there, then sends one atomic per cluster
-// and feature to global memory. v04_shared_update introduces it; later revisions keep it.
+// Update with sums per block (privatisation): a block adds up its points in shared memory, then issues one atomic per
+// cluster and feature to global memory. First used by v04_shared_update.
 #pragma once
 #include "../lloyd/phases.cuh"
 
@@ -13,37 +13,38 @@ __device__ size_t element(int i, int f, int n, int d) {
   return layout == Layout::rows ? size_t(i) * d + f : size_t(f) * n + i;
 }
 
-/// Block (bx, by) adds up `points` points from bx * points on, in the features [by * width, by * width + width).
+/// Block (bx, by) adds up `points` points from bx * points on, for the features [by * width, by * width + width).
 template <class T, Layout layout>
 __global__ void sum_shared_kernel(const T* x, const int32_t* label, double* sum, int* count, int n, int k, int d,
                                   int points, int width) {
-  double* part = dynamic_shared<double>();                          // k x width
-  int* members = reinterpret_cast<int*>(part + size_t(k) * width);  // k
-  const int first = blockIdx.y * width, here = min(width, d - first);
-  for (int e = threadIdx.x; e < k * width; e += blockDim.x) part[e] = 0;
-  for (int j = threadIdx.x; j < k; j += blockDim.x) members[j] = 0;
+  double* block_sum = dynamic_shared<double>();                              // k x width
+  int* block_count = reinterpret_cast<int*>(block_sum + size_t(k) * width);  // k
+  const int first = blockIdx.y * width, features = min(width, d - first);
+  for (int e = threadIdx.x; e < k * width; e += blockDim.x) block_sum[e] = 0;
+  for (int j = threadIdx.x; j < k; j += blockDim.x) block_count[j] = 0;
   __syncthreads();
   const int64_t end = min(int64_t(n), (int64_t(blockIdx.x) + 1) * points);
   for (int64_t i = int64_t(blockIdx.x) * points + threadIdx.x; i < end; i += blockDim.x) {
     const int j = label[i];
-    for (int f = 0; f < here; ++f) atomicAdd(&part[j * width + f], double(x[element<layout>(i, first + f, n, d)]));
-    if (blockIdx.y == 0) atomicAdd(&members[j], 1);
+    for (int f = 0; f < features; ++f)
+      atomicAdd(&block_sum[j * width + f], double(x[element<layout>(i, first + f, n, d)]));
+    if (blockIdx.y == 0) atomicAdd(&block_count[j], 1);
   }
   __syncthreads();
   for (int e = threadIdx.x; e < k * width; e += blockDim.x) {
-    if (part[e] != 0) atomicAdd(&sum[size_t(e / width) * d + first + e % width], part[e]);
+    if (block_sum[e] != 0) atomicAdd(&sum[size_t(e / width) * d + first + e % width], block_sum[e]);
   }
   if (blockIdx.y > 0) return;
   for (int j = threadIdx.x; j < k; j += blockDim.x) {
-    if (members[j] != 0) atomicAdd(&count[j], members[j]);
+    if (block_count[j] != 0) atomicAdd(&count[j], block_count[j]);
   }
 }
 
-/// Shared bytes that a cluster needs for `width` features: their sums and its count.
+/// Bytes of shared memory per cluster for `width` features: their sums and the count.
 inline size_t shared_bytes_per_cluster(int width) { return width * sizeof(double) + sizeof(int); }
 
-/// How many features a block sums at a time: as many as fit the shared memory a block gets without asking, or, where
-/// not even one does, the most that it can ask for. 0: K is too large for either.
+/// Features that a block sums at a time: as many as fit the shared memory that a block has by default or, if not even
+/// one does, the opt-in maximum. 0: K is too large for either.
 inline int features_per_block(int k, int d, const Device& device) {
   const size_t bytes =
       k * shared_bytes_per_cluster(1) <= device.shared_bytes ? device.shared_bytes : device.shared_bytes_optin;

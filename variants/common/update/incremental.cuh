@@ -3,7 +3,7 @@
 // the centroids have the same bits in whatever order the atomics arrive. v25_incremental_update introduces it.
 #pragma once
 #include "../lloyd/feature_major.cuh"
-#include "../lloyd/row_range.cuh"
+#include "../lloyd/phases.cuh"
 #include "dirty_clusters.cuh"
 #include "reproducible_sum.cuh"
 

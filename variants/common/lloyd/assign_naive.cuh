@@ -1,7 +1,8 @@
-// The textbook assignment on points stored feature by feature: 32 neighbouring threads load 32 neighbouring words.
-// v05_soa introduces it; v06_lane_sums keeps it.
+// v01's kernel and its launch, for code that needs a plain assignment beside its own: one thread per point, points
+// row-major, everything read from global memory. v04a_csr is the first to use it; v01 to v06 hold the kernel
+// themselves.
 #pragma once
-#include "feature_major.cuh"
+#include "phases.cuh"
 
 namespace ladder {
 
@@ -14,10 +15,10 @@ __global__ void assign_points_kernel(const T* x, const T* c, int32_t* label, int
   for (int j = 0; j < k; ++j) {
     T distance = 0;
     for (int f = 0; f < d; ++f) {
-      const T diff = x[size_t(f) * n + i] - c[size_t(j) * d + f];
+      const T diff = x[size_t(i) * d + f] - c[size_t(j) * d + f];
       distance += diff * diff;
     }
-    if (distance < nearest) nearest = distance, best = j;
+    if (distance < nearest) nearest = distance, best = j;  // <, not <=: on a tie the lowest index stays
   }
   label[i] = best;
 }
