@@ -9,7 +9,7 @@ namespace ladder {
 namespace {
 
 /// A bitwise function of three words, by its truth table: its value of 0xf0, 0xcc and 0xaa. Written out because nvcc
-/// (seen with 12.8) compiles the expression to two LOP3 where one will do.
+/// has been seen to compile the expression to two LOP3 where one will do.
 template <unsigned table>
 __device__ unsigned lop3(unsigned a, unsigned b, unsigned c) {
   unsigned d;
