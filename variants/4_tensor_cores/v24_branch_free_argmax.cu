@@ -55,6 +55,6 @@ LADDER_VARIANT(
             "tenths of the time, 1.6 ms; over many iterations less is gained, for power is a limit then. Rows "
             "that are shorter than others by 2^20 and more are left to the recheck. A new algorithm: another "
             "certificate, which is part of the product and needs all rows in one unit",
-        .shows = "assign", .source = "this project; columns that are bounds are those of v29_rank_selection",
+        .shows = "assign", .source = "this project; columns that are bounds are those of v27_feature_filter",
         .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
         .f32 = phases<float>, .f64 = phases<double>)

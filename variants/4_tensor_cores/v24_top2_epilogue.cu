@@ -56,6 +56,6 @@ LADDER_VARIANT(.id = "v24_top2_epilogue", .base = "v23_multicast",
                    "features both take as long, and below that little is gained. A larger step: rows that it does not "
                    "prove have up to eight candidates, and are compared with those",
                .shows = "assign",
-               .source = "this project; numbers in the last bits are those of v29_rank_selection's guess",
+               .source = "this project; numbers in the last bits are those of v28_pca_projection's guess",
                .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
                .f32 = phases<float>, .f64 = phases<double>)

@@ -26,7 +26,7 @@ struct NarrowMainloopSm80 {
   static constexpr int row_fragments = warp_rows / mma_rows, column_fragments = group / mma_columns;
   static constexpr int own_rows = 2 * row_fragments;  // rows of the tile in which a lane has products
 
-  /// A lane's products: element 2 h + e of [m][f] is that of own row 2 m + h and of the column (f, e).
+  /// A lane's products: element 2 h + e of [m][f] is that of row 2 m + h of its own_rows and of the column (f, e).
   using Products = float[row_fragments][column_fragments][4];
 
   static int64_t padded_rows(int n) { return int64_t(blocks(n, rows)) * rows; }
@@ -34,7 +34,7 @@ struct NarrowMainloopSm80 {
 
   int first_row, lane;  // of the warp
   __device__ NarrowMainloopSm80() : first_row(threadIdx.x / 32 * warp_rows), lane(threadIdx.x % 32) {}
-  __device__ int row(int own) const { return first_row + own * 8 + lane / 4; }
+  __device__ int row(int r) const { return first_row + r * 8 + lane / 4; }
   __device__ int column(int f, int e) const { return f * mma_columns + lane % 4 * 2 + e; }
 
   /// Calls epilogue(first, products) for each group of centroids first .. first + group - 1, 0 first. x and c have
@@ -42,7 +42,7 @@ struct NarrowMainloopSm80 {
   template <class Epilogue>
   __device__ void multiply(const uint4* __restrict__ x, const uint4* __restrict__ c, int k,
                            const Epilogue& epilogue) const {
-    multiply([](int own) { return int64_t(blockIdx.x) * rows + own; }, x, nullptr, c, k, epilogue);
+    multiply([](int r) { return int64_t(blockIdx.x) * rows + r; }, x, nullptr, c, k, epilogue);
   }
   /// The same for rows in any order: row r of the tile is row_at(r) of x. last_words: of each row of x, two halves that
   /// take the place of its last two; null: these stay.

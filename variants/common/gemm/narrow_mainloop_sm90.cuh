@@ -32,11 +32,11 @@ struct NarrowMainloopSm90 {
   __host__ __device__ static constexpr int64_t place(int64_t j, int f) {
     return j / columns * (tile_bytes / 2) + b_smem_offset<columns>(int(j % columns), f / 2) * 2 + f % 2;
   }
-  /// Of a thread's products, that of its first row with its own column `own`; that of its second row is 2 behind.
-  __host__ __device__ static constexpr int element(int own) { return own / 2 * 4 + own % 2; }
-  /// Which column of the part that is: accumulator_column(thread, element(own)).
-  __host__ __device__ static constexpr int column(int thread, unsigned own) {
-    return int(own / 2 * 8 + own % 2) + thread % 4 * 2;
+  /// The index of a thread's product of its first row and its column `c`; that of its second row is 2 behind.
+  __host__ __device__ static constexpr int element(int c) { return c / 2 * 4 + c % 2; }
+  /// Which column of the part that is: accumulator_column(thread, element(c)).
+  __host__ __device__ static constexpr int column(int thread, unsigned c) {
+    return int(c / 2 * 8 + c % 2) + thread % 4 * 2;
   }
 
 #ifdef __CUDACC__
