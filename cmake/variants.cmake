@@ -1,16 +1,15 @@
-# add_variants(FOLDER OUT [LINE]): every *.cu and *.cpp in FOLDER and in its chapters (FOLDER/*/, but FOLDER/common) becomes a loadable module of its own, with its card
-# beside it as JSON: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is there), OUT/cpu/ID.so. A new file needs no edit
-# anywhere; one that does not compile takes nothing else with it (build with --keep-going). A line `// link: NAME` in a
-# file links it; `// link on HOME: NAME` does so in the module for that home alone, which other homes do without. A line
-# `// for cuda: 90a` compiles the file's GPU code for that architecture alone, whatever the build's are: for
+# add_variants(FOLDER OUT [LINE]): every *.cu and *.cpp in FOLDER and in its chapters (FOLDER/*/, but FOLDER/common)
+# becomes a loadable module of its own, with its card beside it as JSON: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is
+# found), OUT/cpu/ID.so. A new file needs no edit anywhere; one that does not compile leaves the others as they are (build
+# with --keep-going). A line `// link: NAME` in a file links that library; `// link on HOME: NAME` does so in the module
+# for that home alone. A line `// for cuda: 90a` compiles the file's GPU code for that architecture alone, for
 # instructions that no other one has.
 # Parts: what several variants share is a header in FOLDER/common/. Where a NAME.cu stands beside a NAME.cuh, the header
 # declares and the .cu file defines (kernels and the functions that launch them): it is compiled once per home, and
 # linked into every module that includes the header, directly or through other parts.
 # LINE is a regular expression: a file without a line like it is built by its target's name alone.
 # precompile_contract(NAME) before it: what is compiled for the CPU reads the contract's header in the form that the
-# compiler made of it once. The ladder's own modules do so where another compiler shows that each file includes what it
-# uses: in the sanitized build, and where nvcc reads the same files.
+# compiler made of it once. nvcc reads the same files without it, so that CI finds a missing include.
 # Every FOLDER/*.py is a peer: its module is the file itself, OUT/cpu/ID.py or OUT/cuda/ID.py or both, as its card says.
 set(link_openmp OpenMP::OpenMP_CXX)
 find_package(PkgConfig QUIET)

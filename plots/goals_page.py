@@ -354,15 +354,15 @@ def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequen
         "",
         f"<!-- Generated: python -m plots.goals_page{files} --update docs/goals.md. Do not edit by hand. -->",
         "",
-        f"What the top of the ladder was to reach, as times on {machines}. Of {len(results)} goals {reached} reached, "
+        f"Goals for the top of the ladder, as times on {machines}. Of {len(results)} goals {reached} are reached, "
         f"{verdicts.count('missed')} missed, {verdicts.count('not measured')} not measured.",
         "",
-        "A time is the median of its samples, of a solve by iteration. The best rung counts, no library does. No row "
-        "has a time unless its labels were held against fp64: the table says how many were, and how many of those are "
-        "wrong. *Sustained*: timed after a second and more of the same work, so that a power limit has its effect. The "
-        "clock is where the GPU settled under this load; beside it stands what it drew, of what it may draw, which "
-        "older records do not have ([reading a record](records.md)). `docs/goals.json` has the goals, and what is said "
-        "of each below.",
+        "A time is the median of the samples; of a solve, per iteration. The fastest rung counts; libraries do not. A "
+        "row has a time only if its labels were compared with fp64: the table says how many were, and how many of them "
+        "are wrong. *Sustained*: timed after at least a second of the same work, so that the power limit acts. The "
+        "clock is the one that the GPU settled at under this load; beside it stands the power drawn and its limit "
+        "(older records have neither; [reading a record](records.md)). A rung that was merged into another since it "
+        "was measured keeps its earlier name. `docs/goals.json` holds the goals and the texts below.",
         "",
     ]
     if picture:
@@ -375,8 +375,8 @@ def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequen
         lines += ["", "## Missed, or not measured", ""]
         if profile:
             lines += [
-                f"Kernels and their counters are from `{profile.shown}` ([profiling](profiling.md) says what each "
-                "tells). Times under the profiler set kernels of one sample beside each other, and nothing else.",
+                f"Kernels and their counters are from `{profile.shown}` ([profiling](profiling.md) explains each "
+                "counter). Times under the profiler compare the kernels of one sample and nothing else.",
                 "",
             ]
     told: dict[tuple[str, str], str] = {}

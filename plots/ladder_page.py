@@ -1,5 +1,5 @@
 """docs/ladder.md: rung by rung the idea, what its source claimed, what was measured, the counter that shows it, and
-when it hurts; and what is left of each claim.
+where it is slower; and the verdict on each claim.
 
 `python -m plots.ladder_page [RECORD...] --update docs/ladder.md` writes it with its pictures; `--check docs/ladder.md`
 exits 1 where the file says anything but what the records say. Without a record: the committed ones of a GPU.
@@ -16,10 +16,11 @@ from plots.figures import counters, overview, roofline, waterfall
 from plots.figures.tree import usual_workload
 from plots.lib import cards, schema, sources
 from plots.lib.cards import Card
-from plots.lib.claims import HEAD, MOST_NAMED, RULE, Verdict, cells, judged, named
+from plots.lib.claims import HEAD, MOST_NAMED, RULE, Verdict, at, cells, judged, named, swept
 from plots.lib.options import Options
 from plots.lib.pages import cell_text, keep_page, page_arguments
 from plots.lib.record import (
+    ROOT,
     SCOPE_TITLES,
     TIMES,
     Gap,
@@ -32,6 +33,7 @@ from plots.lib.record import (
 from plots.lib.sources import ARROW
 from plots.lib.speedup import APART, INTERLEAVED, Gain, between, device_of, together
 
+SAID = {"holds": "holds", "weaker": "is weaker here", "gone": "is gone", "not measured": "is not measured"}
 PICTURES = "ladder"  # the folder of the page's pictures, beside it
 
 
@@ -106,17 +108,36 @@ def counter_text(profile: counters.Profile | None, card: Card) -> str:
     return f"`{name}` on `{mine[1]}`: {values} ({profile.meanings[name]})."
 
 
+def tuned_texts(record: Record, rung: Rung, scope: str) -> list[str]:
+    """Of each sweep of the rung's axes: the fastest point beside the standard values."""
+    found = []
+    for sweep in swept(record):
+        for t in sweep.tuning:
+            if (t.variant, t.device, t.scope) == (rung.variant, rung.device, scope) and t.best and t.best_ms:
+                text = f"`{t.workload}`: {number(t.best_ms)} ms at {at(t.best)}"
+                if t.standard_ms and t.standard != t.best:
+                    text += f"; {number(t.standard_ms)} ms at {at(t.standard)}, standard when this was measured"
+                found.append(f"{text}.")
+    return found
+
+
 def rung_lines(record: Record, card: Card, claims: Sequence[tuple[str, Verdict]], counter: str) -> list[str]:
     lines = [f"### `{card.id}`", ""]
     base = f" Its base is `{card.base}`." if card.base else " A root."
     shows = f" The change should show in {SCOPE_TITLES.get(card.shows, card.shows)}." if card.shows else ""
     origin = f" From {card.source}." if card.source else ""
     lines.append(f"- **Idea**: {card.idea}.{base}{shows}{origin}")
+    if card.id in cards.load():
+        shown = cards.path_of(card.id).relative_to(ROOT).as_posix()
+        lines.append(f"- **File**: [`{shown}`](../{shown})")
     if card.expect:
-        lines.append(f"- **Expected, before anybody measured**: {card.expect}.")
+        lines.append(f"- **Expected, before it was measured**: {card.expect}.")
     for seed, v in claims:
         ratio = f" ({number(v.claim.ratio)}{TIMES})" if v.claim.ratio and ARROW in v.claim.stated else ""
-        lines.append(f"- **Source {seed}**: {v.claim.text}, over `{v.claim.over}`: {v.claim.stated}{ratio}.")
+        held = f" at {at(v.claim.over_axes)}" if v.claim.over_axes else ""
+        lines.append(f"- **Source {seed}**: {v.claim.text}, over `{v.claim.over}`{held}: {v.claim.stated}{ratio}.")
+        if why := v.claim.why.get(v.verdict):
+            lines.append(f"- **Why it {SAID[v.verdict]}**: {why}")
     rung = device_of(record, card.id)
     if rung is None:
         lines.append("- **Measured**: not in this record.")
@@ -126,7 +147,11 @@ def rung_lines(record: Record, card: Card, claims: Sequence[tuple[str, Verdict]]
         lines.append(f"- **Measured** ({'GPU' if rung.device == 'cuda' else 'CPU'}): {measured}")
         if counter:
             lines.append(f"- **The counter that shows it**: {counter}")
-        lines.append(f"- **When it hurts**: {hurts or 'nowhere in this record.'}")
+        lines += [f"- **Tuned**: {text}" for text in tuned_texts(record, rung, shown)]
+        if record.bases.get(card.id):
+            lines.append(f"- **Where it is slower**: {hurts or 'nowhere in this record.'}")
+        elif hurts:
+            lines.append(f"- **Where it does not run**: {hurts}")
     return [*lines, ""]
 
 
@@ -144,20 +169,22 @@ def markdown(
         f"Measured on {record.footer()}; record: `{files}`"
         + (f", counters: `{profile.shown}`." if profile else "; it has no counters beside it yet."),
         "",
-        "What a rung gained is the ratio of its base's median time to its own, above 1 is faster, with an interval: "
-        f"{INTERLEAVED} where the record compared the two so, else {APART} ([comparing](comparing.md)). "
+        "The gain of a rung is the median time of its base over its own; above 1 is faster. Its interval is "
+        f"{INTERLEAVED} where the record compared the two that way, else {APART} ([comparing](comparing.md)). "
         "The figures of the sources, redrawn beside their own numbers: `python -m plots.seeds_page`.",
         "",
     ]
     for stem, title in pictures:
         lines += [f"![{title}]({PICTURES}/{stem}.png)", ""]
-    lines += ["## What is left of the sources' claims", "", RULE[0].upper() + RULE[1:], ""]
+    lines += ["## The claims of the sources", "", RULE[0].upper() + RULE[1:], ""]
     lines.append("| source | " + " | ".join(HEAD) + " |")
     lines.append("| --- |" + " --- |" * len(HEAD))
     lines += [f"| {seed} | " + " | ".join(cell_text(cell) for cell in cells(v)) + " |" for seed, v in judgements]
     lines.append("")
     for source in found:
         lines.append(f"- {source.seed}: {source.title}; {source.by}. {source.hardware}.")
+    if record.retired_note:
+        lines += ["", f"Rungs of older records that are no rungs of their own today: {record.retired_note}."]
     lines += ["", "## The rungs", ""]
     for card in known.values():
         own = [(seed, v) for seed, v in judgements if v.claim.rung == card.id]

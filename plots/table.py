@@ -248,7 +248,7 @@ def short_table(record: Record, name: str | None) -> str:
     seen = last.row.validation or {}
     time, variant = f"{number(last.ms)}{SPACE}ms", f"`{last.rung.variant}`"
     machine = record.machine(last.rung.device).split(" (")[0]
-    records = ", ".join(f"`{source.shown}`" for source in record.sources)
+    used = [*(step.row for step in steps), *(row for _, row in beside)]
     bullets = [
         f"**{time}** ({variant}): {workload.size}, {last.row.iterations} iterations, host memory to host memory, one "
         f"{machine}. Of {seen.get('rows_checked', 0):,} labels compared with fp64, {seen.get('labels_wrong')} are "
@@ -257,10 +257,12 @@ def short_table(record: Record, name: str | None) -> str:
     others = []
     for other in short.siblings(record, workload):
         _, row = short.fastest(record, other.name)
+        used.append(row)
         there = f"{number(short.time_of(row))}{SPACE}ms in {row.iterations} iterations"
         others.append(f"{there} on `{other.name}` ({other.title})")
     kind = f"The data: {workload.title}."
     bullets.append(kind + (f" The same size on other data: {'; '.join(others)}." if others else ""))
+    records = ", ".join(f"`{source.shown}`" for source in record.behind(used).sources)
     if last.row.prepare_ms:
         bullets.append(
             f"Not in {time}: {number(last.row.prepare_ms)}{SPACE}ms of preparation, once per process (device memory, "

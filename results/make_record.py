@@ -2,7 +2,8 @@
 
 Each job of the plan is a `ladder run` of its own into a record of its own; a GPU that is done takes the next. At the
 end `ladder join` makes one record of the pieces, with at most 100 samples of each row. A piece that is there already is
-resumed, so that the command may be repeated.
+resumed, so that the command may be repeated; with --go-on a piece that is complete is not looked at again, for a build
+that has not changed in between.
 
     python results/make_record.py results/nvidia-h200/plan.toml --gpus 0,1 --out results/nvidia-h200/record.json
 
@@ -14,10 +15,12 @@ A plan is a list of parts, and options of `ladder run` for all of them:
     variants = "*"                  # globs; what an earlier part has on a workload is not measured again
     options = "--time-limit 60"     # of `ladder run`, for this part alone, in place of the same one above
     together = 6                    # variants per job, default all: how finely the GPUs share a workload
+    seconds = 4                     # what a variant takes on one workload, about: --list prints the sum, and with
+                                    # --budget no job begins that would not end in time
     device = "cpu"                  # default cuda; these jobs run one after another, beside those of the GPUs
                                     # auto: these in a GPU's turn, and one after another what is only for the CPU
 
-Where --budget ends it early, what was not begun is named.
+Where --budget ends it early, what was not begun is named, and the record holds what there is.
 """
 
 import argparse
@@ -38,12 +41,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 
 
+LANES = ("cuda", "cpu")
+
+
 @dataclass(frozen=True)
 class Job:
     workload: str
     variants: str
     device: str
     options: list[str]
+    seconds: float = 0  # about; 0: not estimated
 
     @property
     def name(self) -> str:
@@ -75,7 +82,7 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
     left_out: dict[str, None] = {}
     planned: set[tuple[str, str]] = set()
     for part in plan["part"]:
-        if unknown := set(part) - {"workloads", "variants", "options", "together", "device"}:
+        if unknown := set(part) - {"workloads", "variants", "options", "together", "seconds", "device"}:
             sys.exit(f"a part of the plan has '{min(unknown)}', which means nothing: see --help")
         device = part.get("device", "cuda")
         here = [v["id"] for v in listed["variants"] if device in (*v["devices"], "auto")]
@@ -92,8 +99,14 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
             planned |= {(name, v) for v in chosen}
             at_once = part.get("together", max(1, len(chosen)))
             for at in range(0, len(chosen), at_once):
-                found.append(Job(name, ",".join(chosen[at : at + at_once]), device, words))
+                some = chosen[at : at + at_once]
+                found.append(Job(name, ",".join(some), device, words, len(some) * part.get("seconds", 0)))
     return found, list(left_out)
+
+
+def complete(piece: Path) -> bool:
+    """Whether a run has ended there."""
+    return piece.exists() and bool(json.loads(piece.read_text())["context"]["complete"])
 
 
 def main() -> int:
@@ -102,7 +115,8 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="the folder that holds ladder")
     parser.add_argument("--gpus", default="0", help="with commas between them")
     parser.add_argument("--parts", type=Path, default=ROOT / "results/local/parts", help="folder for the pieces")
-    parser.add_argument("--budget", type=float, default=1e9, help="seconds after which no job begins")
+    parser.add_argument("--budget", type=float, default=1e9, help="seconds in which all jobs are to end")
+    parser.add_argument("--go-on", action="store_true", help="leave pieces alone that are complete")
     parser.add_argument("--only", default="*", help="globs: workloads of the plan that are run")
     parser.add_argument("--list", action="store_true", help="print the jobs, and run nothing")
     parser.add_argument("--out", type=Path, help="the record")
@@ -125,17 +139,23 @@ def main() -> int:
     if o.list:
         for job in planned:
             print(job.device, job.workload, job.variants, *job.options)
+        for device in LANES:
+            seconds = sum(job.seconds for job in planned if (job.device == "cpu") == (device == "cpu"))
+            print(f"{device}: about {seconds:.0f} s")
         return 0
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    todo = deque(planned)
+    todo = deque(job for job in planned if not (o.go_on and complete(folder / f"{job.name}.json")))
+    most = len(todo)
     taking = threading.Lock()
     done: list[Job] = []
     bad: list[str] = []
 
     def take(device: str) -> Job | None:
         with taking:
-            job = next((job for job in todo if (job.device == "cpu") == (device == "cpu")), None)
+            spare = o.budget - (time.monotonic() - begin)
+            fit = (job for job in todo if (job.device == "cpu") == (device == "cpu") and job.seconds <= spare)
+            job = next(fit, None)
             if job:
                 todo.remove(job)
             return job
@@ -154,8 +174,8 @@ def main() -> int:
             if status != 0:
                 bad.append(f"{job.workload} {job.variants}: status {status}, see {part.with_suffix('.log')}")
             now = time.monotonic()
-            to_go = (now - begin) / len(done) * (len(planned) - len(done))
-            clock = f"[{len(done)}/{len(planned)} {now - begin:.0f} s, about {to_go:.0f} s to go]"
+            to_go = (now - begin) / len(done) * (most - len(done))
+            clock = f"[{len(done)}/{most} {now - begin:.0f} s, about {to_go:.0f} s to go]"
             ended = f"{now - start:.0f} s{'' if status == 0 else f', STATUS {status}'}"
             print(f"{clock} {job.device} {gpu}: {job.workload} {job.variants[:60]} {ended}", flush=True)
 

@@ -39,7 +39,8 @@ def draw_page(record: Record, options: Options, workload: Workload, folder: Path
     )
     subtitle = f"{SCOPE_TITLES[short.SCOPE]}; {workload.size}; {workload.title}; shorter is better; {TIMES}: gain over "
     subtitle += "the bar above; dashed: libraries"
-    foot = options.signature(record, "short", None, None, workload.name)
+    shown = record.behind([*(step.row for step in found), *(row for _, row in lines)])
+    foot = options.signature(shown, "short", None, None, workload.name)
     above, below = 0.15 + LINE_ROW * len(lines), 0.85
     page = Page(title, subtitle, [], foot, body=len(found) * ROW + above + below)
     left = 0.35 + LABELS

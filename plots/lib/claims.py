@@ -49,13 +49,17 @@ def sweep(path: Path) -> Record | None:
     return schema.load(path) if path.is_file() else None
 
 
-def sweeps(record: Record) -> tuple[Row, ...]:
-    """The record's rows, and those of sweeps that lie beside its files and were made on the same kind of machine."""
+def swept(record: Record) -> list[Record]:
+    """Sweeps that lie beside the record's files and were made on the same GPU."""
     folders = dict.fromkeys(source.path.resolve().parent for source in record.sources)
-    kind = record.sources[0].machine_kind
+    gpu = (record.sources[0].context["gpu"] or {}).get("name")
     beside = [found for folder in folders if (found := sweep(folder / SWEEP))]
-    rows = [row for other in beside if other.sources[0].machine_kind == kind for row in other.rows]
-    return (*record.rows, *rows)
+    return [other for other in beside if (other.sources[0].context["gpu"] or {}).get("name") == gpu]
+
+
+def swept_rows(record: Record) -> list[Row]:
+    """The record's rows and those of its sweeps."""
+    return [*record.rows, *(row for other in swept(record) for row in other.rows)]
 
 
 def at(axes: dict[str, int]) -> str:
@@ -64,7 +68,7 @@ def at(axes: dict[str, int]) -> str:
 
 def judged_tuned(record: Record, claim: Claim, rung: Rung, over: Rung) -> Verdict | None:
     """Of a claim about values of axes: the fastest row over the fastest with the axes held that the claim names."""
-    rows = sweeps(record)
+    rows = swept_rows(record)
     gains: list[Gain] = []
     points: list[str] = []
     for w in claim.where(record):

@@ -208,6 +208,7 @@ class Row:
     launch_bound: bool | None = None
     dump: str | None = None
     folder: Path = Path()  # of the record: what a dump is relative to
+    path: Path = Path()  # of the record
 
     @property
     def timed(self) -> bool:
@@ -422,6 +423,12 @@ class Record:
         wanted = set(rungs)
         rows = [row for row in self.rows if Rung(row.variant, row.device) in wanted]
         return Record(self.sources, self.workloads, rows, self.tuning, self.comparisons)
+
+    def behind(self, rows: Iterable[Row]) -> Record:
+        """The same with only the sources that these rows are from, so that a footer names no others."""
+        paths = {row.path for row in rows}
+        sources = [source for source in self.sources if source.path in paths] or self.sources
+        return Record(sources, self.workloads, self.rows, self.tuning, self.comparisons)
 
     def families(self, names: Iterable[str]) -> dict[str, list[Workload]]:
         """The named workloads by family, both in the order of the record."""
@@ -720,7 +727,7 @@ def from_document(document: dict[str, Any], path: Path, retired: bool = False) -
     for entry in document["rows"]:
         if not isinstance(entry.get("sm_mhz"), list):  # schema 1 had one clock for all samples
             entry = entry | {"sm_mhz": [], "median_mhz": entry.get("sm_mhz")}
-        rows.append(made(Row, entry | {"folder": path.resolve().parent}))
+        rows.append(made(Row, entry | {"folder": path.resolve().parent, "path": path}))
     tuning = [
         made(Tuning, entry | {"axes": [made(Axis, axis) for axis in entry["axes"]]})
         for entry in document.get("tuning", [])

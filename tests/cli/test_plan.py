@@ -70,7 +70,7 @@ def test_every_option_of_a_part_is_one() -> None:
         planned({"workloads": "*", "variants": "*", "varints": "*"})
 
 
-PLANS = ["plan.toml", "summit.toml", "bounds.toml", "grid.toml", "peers.toml", "sustained.toml", "goals.toml"]
+PLANS = ["plan.toml", "seeds.toml", "again.toml", "grid.toml", "peers.toml", "sustained.toml", "goals.toml"]
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sample_record
@@ -17,7 +17,7 @@ RENAMED = {"g1_plain": "g7_today"}
 
 
 @pytest.fixture
-def read(ladder: Ladder, tmp_path: Path) -> Any:
+def read(ladder: Ladder, tmp_path: Path) -> Callable[..., str]:
     """Runs a command where one variant of the sample has another id today and one is retired."""
     (tmp_path / "results").mkdir()
     retired = {"g3_pinned": "merged into g7_today"}
@@ -50,7 +50,7 @@ def test_every_variant_of_a_committed_record_is_one_of_today_or_retired() -> Non
                 assert TABLE["renamed"].get(id, id) in today or id in TABLE["retired"], f"{path}: {id}"
 
 
-def test_show_and_compare_use_todays_ids(read: Any, tmp_path: Path) -> None:
+def test_show_and_compare_use_todays_ids(read: Callable[..., str], tmp_path: Path) -> None:
     document = sample_record.make()
     assert {"g1_plain", "g3_pinned"} <= {row["variant"] for row in document["rows"]}
     path = sample_record.write(document, tmp_path / "old.json")
@@ -62,7 +62,7 @@ def test_show_and_compare_use_todays_ids(read: Any, tmp_path: Path) -> None:
     assert "g1_plain" not in {row[side] for row in compared for side in ("base", "candidate")}
 
 
-def test_join_meets_rows_of_both_ids(read: Any, tmp_path: Path) -> None:
+def test_join_meets_rows_of_both_ids(read: Callable[..., str], tmp_path: Path) -> None:
     """A variant measured under its old id and again under today's is one row of the joined record."""
     old = sample_record.write(sample_record.make(), tmp_path / "old.json")
     document = sample_record.make()

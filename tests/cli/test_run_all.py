@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import BUILD
 
 # The stand-in record is checked and drawn only where run_all.sh finds what that takes.
 for module in ("numpy", "jsonschema_rs", "matplotlib"):
@@ -281,6 +283,21 @@ def test_the_tests_are_built_by_presets(checkout: Path, option: list[str], prese
     assert [words[1:4] for words in cmake_calls(checkout, "--build")] == [[p, "--target", "all"] for p in presets]
     known = {preset["name"] for preset in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
     assert set(presets) <= known
+
+
+def test_every_test_that_only_all_runs_with_sanitizers_exists() -> None:
+    """A renamed test would run in CI again, unnoticed but for the time that it takes."""
+    script = (ROOT / "run_all.sh").read_text()
+    (listed,) = re.findall(r"only_all=\(\n(.*?)\n  \)", script, re.DOTALL)
+    patterns = re.findall(r"'([^']+)'", listed)
+    assert len(patterns) > 10
+    if not shutil.which("ctest") or not (BUILD / "tests" / "session_simt_test").exists():
+        pytest.skip("the tests of the CPU device are not built")
+    answer = subprocess.run(["ctest", "--test-dir", BUILD, "-N"], capture_output=True, text=True, check=True)
+    names = re.findall(r"Test +#\d+: (.*)", answer.stdout)
+    if any(name.endswith("_NOT_BUILT") for name in names):
+        pytest.skip("some tests are not built")
+    assert [pattern for pattern in patterns if not any(re.search(pattern, name) for name in names)] == []
 
 
 def test_the_shell_scripts_are_clean() -> None:

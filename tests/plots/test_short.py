@@ -21,7 +21,7 @@ TIMES_MS = {"a": 1000.0, "b": 1010.0, "c": 500.0, "d": 480.0, "e": 100.0, "f": 9
 def chain() -> Record:
     """Seven rungs, each the base of the next; a library that is a root of its own."""
     w = sample_record.workload("grapes", "grapes", 1000, 4, 16)
-    other = sample_record.workload("plums", "plums", 1000, 4, 16)
+    other = sample_record.workload("plums", "plums", 1000, 4, 16) | {"data_hash": "sha256:11"}
     rows = []
     base = ""
     for variant, ms in TIMES_MS.items():

@@ -33,6 +33,13 @@ def words() -> frozenset[str]:
     return frozenset(found)
 
 
+def exists(word: str) -> bool:
+    """Is it an identifier of the sources; if it looks like a variant's id, is there such a variant?"""
+    if re.fullmatch(r"[a-z]\d+[a-z]?_\w+", word):
+        return any(name.startswith("variants/") and Path(name).stem == word for name in files())
+    return word in words()
+
+
 def in_code(text: str) -> list[str]:
     """What stands between backticks outside of blocks."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
@@ -46,12 +53,12 @@ def is_file(name: str) -> bool:
 def missing(text: str) -> list[str]:
     """Files and identifiers in `code` that the tree does not have. A path may leave out its first folders.
 
-    Words before a * and files named X are placeholders, two letters or fewer are symbols.
+    Words before a * and files named X or NAME are placeholders, two letters or fewer are symbols.
     """
     lost = []
     for code in in_code(text):
         code = code.removeprefix("../")
-        if Path(code).stem == "X":
+        if Path(code).stem in ("X", "NAME"):
             continue
         if FILE.fullmatch(code):
             lost += [] if is_file(code) else [code]
@@ -59,5 +66,5 @@ def missing(text: str) -> list[str]:
             folder = code.strip("/") + "/"
             lost += [] if any(f"/{path}".find(f"/{folder}") >= 0 for path in files()) else [code]
         else:
-            lost += [word for word in re.findall(r"\b[A-Za-z_]\w{2,}\b(?![*])", code) if word not in words()]
+            lost += [word for word in re.findall(r"\b[A-Za-z_]\w{2,}\b(?![*])", code) if not exists(word)]
     return lost

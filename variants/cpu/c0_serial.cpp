@@ -1,6 +1,6 @@
-// c0: textbook Lloyd, as anybody would first write it: label every point, then average the points of every label.
-// The readable reference, and the root of the CPU's ladder: one thread, two passes over the points per iteration.
-// With metric cosine (spherical k-means) the same two passes over directions (cpu/cosine.hpp).
+// c0: textbook Lloyd: label every point, then average the points of every label. The readable reference and the root of
+// the CPU's ladder: one thread, two passes over the points per iteration. With metric cosine (spherical k-means) the
+// same two passes over directions (cpu/cosine.hpp).
 #include "../common/cpu/cosine.hpp"
 
 namespace {

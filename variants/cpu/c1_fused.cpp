@@ -1,4 +1,4 @@
-// c1: a point is added to its cluster's sum as soon as it is labelled, while it still lies in the cache; c0 reads all
+// c1: a point is added to its cluster's sum as soon as it is labelled, while it is still in the cache; c0 reads all
 // points a second time for the update. Memory: one vector of labels, one of sums, one of counts.
 #include "../common/cpu/cosine.hpp"
 

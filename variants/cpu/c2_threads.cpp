@@ -1,5 +1,4 @@
-// c2: all cores. c1b uses one. The points are shared out among threads, each with sums of its own, which are added up
-// at the end.
+// c2: all cores. c1b uses one. Threads split the points, each with sums of its own, which are added up at the end.
 // link: openmp
 #include <omp.h>
 

@@ -1,8 +1,7 @@
-// c3: the scalar products of 256 points with all centroids are one matrix product, and OpenBLAS does it. c2's vector
-// loop reads every centroid's coordinate from the cache for one multiply-add; a good matrix product keeps blocks of
-// both operands in registers and caches, and needs a load for every dozen. It takes |x - c|^2 = |x|^2 + |c|^2 - 2 x.c,
-// with |x|^2 left out, for it is the same for all centroids. Threads share out the chunks; each calls a BLAS of one
-// thread.
+// c3: the scalar products of 256 points with all centroids are one matrix product (GEMM) by OpenBLAS. c2's vector loop
+// reads every centroid's coordinate from the cache for one multiply-add; a good matrix product keeps blocks of both
+// operands in registers and caches, and needs one load for a dozen. It computes |x - c|^2 = |x|^2 + |c|^2 - 2 x.c
+// without |x|^2, which is the same for all centroids. Threads split the chunks; each calls a single-threaded BLAS.
 // link: openmp
 // link: openblas
 #include <cblas.h>
@@ -18,7 +17,7 @@ constexpr int chunk = 256;  // points per matrix product
 template <class T>
 void prepare(State<T>& s) {
   host::prepare_directions(s);
-  openblas_set_num_threads(1);  // chunks are what is shared out: threads within threads would fight for the cores
+  openblas_set_num_threads(1);  // the chunks are parallel: nested threads would compete for the cores
 }
 
 /// distance (m x k) = norm - 2 x c', for m points x and k centroids c.
@@ -29,19 +28,19 @@ void multiply(const double* x, const double* c, double* distance, int m, int k, 
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, k, d, -2, x, d, c, d, 1, distance, k);
 }
 
-/// The index of the least of k distances; on a tie the lowest. The least itself is a job for the vector unit, where it
-/// lies is not: so that is looked up in the one segment which has it.
+/// Argmin of k distances; on a tie the lowest index. The minimum is a vector reduction, its index is not: so the index
+/// is searched only in the one segment that holds the minimum.
 template <class T>
 int nearest(const T* distance, int k) {
   constexpr int width = 64;
   T nearest = std::numeric_limits<T>::infinity();
   int best = 0;
   for (int first = 0; first < k; first += width) {
-    const int here = std::min(width, k - first);
-    T least = nearest;
-#pragma omp simd reduction(min : least)
-    for (int j = 0; j < here; ++j) least = std::min(least, distance[first + j]);
-    if (least < nearest) nearest = least, best = first;
+    const int count = std::min(width, k - first);
+    T lowest = nearest;
+#pragma omp simd reduction(min : lowest)
+    for (int j = 0; j < count; ++j) lowest = std::min(lowest, distance[first + j]);
+    if (lowest < nearest) nearest = lowest, best = first;
   }
   while (best < k - 1 && distance[best] != nearest) ++best;
   return best;
@@ -50,7 +49,7 @@ int nearest(const T* distance, int k) {
 template <class T>
 struct Workspace {
   host::Directions<T> directions;
-  std::vector<T> transposed;
+  std::vector<T> norms;
   std::vector<host::Sums> thread_sums;
   std::vector<std::vector<T>> distances;
 };
@@ -58,7 +57,7 @@ struct Workspace {
 template <class T>
 void iterate(Run<T, Workspace<T>>& s) {
   const T* c = host::compared_centroids(s);
-  auto& norm = s.ws.transposed;  // k: |c|^2
+  auto& norm = s.ws.norms;  // k: |c|^2
   norm.assign(s.k, 0);
   for (int j = 0; j < s.k; ++j) {
     for (int f = 0; f < s.d; ++f) norm[j] += c[size_t(j) * s.d + f] * c[size_t(j) * s.d + f];
@@ -99,7 +98,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 LADDER_VARIANT(.id = "c3_blas", .base = "c2_threads", .idea = "scalar products as one matrix product, by OpenBLAS",
                .expect =
                    "near the cores' peak where K and D are large: 2 to 4 times c2; a loss at D = 2, where the norms "
-                   "and the chunk's way through the cache weigh more than the products",
+                   "and writing and reading the chunk cost more than the products",
                .shows = "iteration", .source = "000 (KMeansRex), scikit-learn",
                .arithmetic = {.form = Arithmetic::Form::expanded}, .devices = {DeviceKind::cpu},
                .metrics = {Metric::euclidean, Metric::cosine}, .f32 = phases<float>, .f64 = phases<double>)

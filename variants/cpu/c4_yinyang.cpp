@@ -1,10 +1,10 @@
-// c4: most distances need not be known. c2 computes all N x K of them in every iteration, though after a few iterations
-// hardly a point changes its centroid. Yinyang keeps for each point an upper bound of the distance to its own centroid,
-// and for each group of ten centroids a lower bound of the distance to any other of them. When centroids move, the
-// bounds are widened by how far, and three filters leave out what cannot be nearest: all groups at once, one group, one
-// centroid of a group.
+// c4: Yinyang k-means skips most distances. c2 computes all N x K of them in every iteration, though after a few
+// iterations few points change their centroid. For each point Yinyang keeps an upper bound of the distance to its
+// assigned centroid, and for each group of ten centroids a lower bound of the distance to any other one of the group.
+// When centroids move, the bounds are widened by how far, and three filters skip what cannot be nearest: all groups at
+// once, one group, one centroid of a group.
 //
-// Exact: distances are sums of (x - c)^2, and one is left out only where no rounding could make it the least
+// Exact: distances are sums of (x - c)^2, and one is skipped only if no rounding could make it the minimum
 // (pruning/yinyang_margin.hpp): labels are those of Lloyd, ties included.
 // link: openmp
 #include <omp.h>
@@ -23,14 +23,14 @@ struct Workspace {
   int groups = 0;
   std::vector<int32_t> group;                // k: the group of each centroid
   std::vector<std::vector<int32_t>> member;  // the centroids of each group, in ascending order
-  std::vector<T> before;                     // k x d: the centroids before the last update
-  std::vector<T> drift, group_drift;         // k, groups: not less than how far each moved; the most of each group
-  std::vector<T> upper;                      // n: not less than the distance to the own centroid
-  std::vector<T> lower;                      // n x groups: not more than that to any centroid of the group but the own
+  std::vector<T> previous;                   // k x d: the centroids before the last update
+  std::vector<T> drift, group_drift;         // k, groups: upper bounds of how far each moved; maximum of each group
+  std::vector<T> upper;                      // n: upper bound of the distance to the assigned centroid
+  std::vector<T> lower;                      // n x groups: lower bound for all other centroids of the group
   std::vector<host::Sums> thread;            // one per thread
 };
 
-/// Bytes of the bounds, beside what c2 needs.
+/// Bytes of the bounds, in addition to what c2 needs.
 double bound_bytes(const Shape& p) { return (yinyang_groups(p.k) + 1.0) * p.n * double(p.element_bytes); }
 
 std::string refuse(const Shape& p, const Device&, const Axes&) {
@@ -52,126 +52,126 @@ T squared_distance(const T* x, const T* c, int d) {
   return sum;
 }
 
-/// A few iterations of k-means over the centroids, the paper's five. Any grouping gives the same labels.
+/// Groups the centroids by five iterations of k-means over them, as in the paper. Any grouping gives the same labels.
 template <class T>
 void group_centroids(Run<T, Workspace<T>>& s) {
-  auto& own = s.ws;
-  own.groups = yinyang_groups(s.k);
-  own.group.assign(s.k, 0);
-  std::vector<T> centre(size_t(own.groups) * s.d);
-  for (int g = 0; g < own.groups; ++g) {
-    std::copy_n(s.c + size_t(g) * (s.k / own.groups) * s.d, s.d, centre.begin() + size_t(g) * s.d);
+  auto& ws = s.ws;
+  ws.groups = yinyang_groups(s.k);
+  ws.group.assign(s.k, 0);
+  std::vector<T> centre(size_t(ws.groups) * s.d);
+  for (int g = 0; g < ws.groups; ++g) {
+    std::copy_n(s.c + size_t(g) * (s.k / ws.groups) * s.d, s.d, centre.begin() + size_t(g) * s.d);
   }
   host::Sums sums;
   for (int done = 0; done < 5; ++done) {
 #pragma omp parallel for
     for (int j = 0; j < s.k; ++j) {
       T nearest = std::numeric_limits<T>::infinity();
-      for (int g = 0; g < own.groups; ++g) {
+      for (int g = 0; g < ws.groups; ++g) {
         const T distance = squared_distance(s.c + size_t(j) * s.d, centre.data() + size_t(g) * s.d, s.d);
-        if (distance < nearest) nearest = distance, own.group[j] = g;
+        if (distance < nearest) nearest = distance, ws.group[j] = g;
       }
     }
-    sums.clear(own.groups, s.d);
-    for (int j = 0; j < s.k; ++j) sums.add(s.c + size_t(j) * s.d, own.group[j], s.d);
+    sums.clear(ws.groups, s.d);
+    for (int j = 0; j < s.k; ++j) sums.add(s.c + size_t(j) * s.d, ws.group[j], s.d);
     sums.divide(centre.data(), s.d);
   }
-  own.member.assign(own.groups, {});
-  for (int j = 0; j < s.k; ++j) own.member[own.group[j]].push_back(j);
+  ws.member.assign(ws.groups, {});
+  for (int j = 0; j < s.k; ++j) ws.member[ws.group[j]].push_back(j);
 }
 
 template <class T>
 void restart(Run<T, Workspace<T>>& s) {
-  auto& own = s.ws;
+  auto& ws = s.ws;
   host::restart(s);
   group_centroids(s);
-  own.drift.assign(s.k, 0);
-  own.group_drift.assign(own.groups, 0);
-  own.upper.assign(s.n, std::numeric_limits<T>::infinity());  // nothing is known: nothing is left out
-  own.lower.assign(size_t(s.n) * own.groups, 0);
+  ws.drift.assign(s.k, 0);
+  ws.group_drift.assign(ws.groups, 0);
+  ws.upper.assign(s.n, std::numeric_limits<T>::infinity());  // no bound: nothing is skipped
+  ws.lower.assign(size_t(s.n) * ws.groups, 0);
 }
 
-/// The label of point i, its bounds widened by the last update and tightened by what is computed; how many distances
-/// that took is added to `computed`.
+/// The label of point i. Widens its bounds by the last update and tightens them by the distances computed, whose number
+/// is added to `computed`.
 template <class T>
-int32_t label_point(const State<T>& s, Workspace<T>& own, int i, const Margin<T>& margin, int64_t& computed) {
+int32_t label_point(const State<T>& s, Workspace<T>& ws, int i, const Margin<T>& margin, int64_t& computed) {
   constexpr T infinity = std::numeric_limits<T>::infinity();
   const T* x = s.points + size_t(i) * s.d;
-  T *lower = own.lower.data() + size_t(i) * own.groups, &upper = own.upper[i];
+  T *lower = ws.lower.data() + size_t(i) * ws.groups, &upper = ws.upper[i];
   const auto distance = [&](int j) { return ++computed, squared_distance(x, s.c + size_t(j) * s.d, s.d); };
-  const auto moved = [&](int g) { return margin.lowered(lower[g], own.group_drift[g]); };
+  const auto moved = [&](int g) { return margin.lowered(lower[g], ws.group_drift[g]); };
 
   const int32_t old = std::max(s.label[i], 0);  // -1 before the first iteration
-  upper = margin.raised(upper, own.drift[old]);
-  T least = infinity;
-  for (int g = 0; g < own.groups; ++g) least = std::min(least, moved(g));
-  bool apart = margin.farther(least, upper);
+  upper = margin.raised(upper, ws.drift[old]);
+  T lowest = infinity;  // over all groups
+  for (int g = 0; g < ws.groups; ++g) lowest = std::min(lowest, moved(g));
+  bool apart = margin.farther(lowest, upper);
   const T old_square = apart ? 0 : distance(old);
   if (!apart) {
     upper = margin.above(old_square);
-    apart = margin.farther(least, upper);
+    apart = margin.farther(lowest, upper);
   }
   if (apart) {
-    for (int g = 0; g < own.groups; ++g) lower[g] = moved(g);
+    for (int g = 0; g < ws.groups; ++g) lower[g] = moved(g);
     return old;
   }
 
   int32_t best = old;
   T square = old_square;  // to `best`; upper belongs to it
-  for (int g = 0; g < own.groups; ++g) {
+  for (int g = 0; g < ws.groups; ++g) {
     if (margin.farther(moved(g), upper)) {
       lower[g] = moved(g);
       continue;
     }
     int32_t candidate = -1;
-    T nearest = infinity, rest = infinity;  // the candidate's squared distance, a bound of the others'
-    for (const int32_t j : own.member[g]) {
+    T nearest = infinity, rest = infinity;  // squared distance of the candidate, lower bound of the rest
+    for (const int32_t j : ws.member[g]) {
       if (j == old) continue;
-      const T bound = margin.lowered(lower[g], own.drift[j]);
+      const T bound = margin.lowered(lower[g], ws.drift[j]);
       if (margin.farther(bound, upper)) {
         rest = std::min(rest, bound);
         continue;
       }
-      const T here = distance(j);
-      rest = std::min(rest, margin.below(std::max(here, nearest)));
-      if (here < nearest || candidate < 0) nearest = here, candidate = j;
+      const T squared = distance(j);
+      rest = std::min(rest, margin.below(std::max(squared, nearest)));
+      if (squared < nearest || candidate < 0) nearest = squared, candidate = j;
     }
     const bool wins = candidate >= 0 && (nearest < square || (nearest == square && candidate < best));
     lower[g] = wins ? rest : std::min(rest, margin.below(nearest));
     if (!wins) continue;
-    // The one that it beats was found in a group before: it is an other there from now on.
-    if (best != old) lower[own.group[best]] = std::min(lower[own.group[best]], margin.below(square));
+    // The centroid that it replaces belongs to an earlier group, whose lower bound must include it from now on.
+    if (best != old) lower[ws.group[best]] = std::min(lower[ws.group[best]], margin.below(square));
     best = candidate, square = nearest, upper = margin.above(square);
   }
-  if (best != old) lower[own.group[old]] = std::min(lower[own.group[old]], margin.below(old_square));
+  if (best != old) lower[ws.group[old]] = std::min(lower[ws.group[old]], margin.below(old_square));
   return best;
 }
 
 template <class T>
 void iterate(Run<T, Workspace<T>>& s) {
-  auto& own = s.ws;
+  auto& ws = s.ws;
   const Margin<T> margin(s.d);
-  own.thread.resize(omp_get_max_threads());
-  for (auto& sums : own.thread) sums.clear(s.k, s.d);
+  ws.thread.resize(omp_get_max_threads());
+  for (auto& sums : ws.thread) sums.clear(s.k, s.d);
   int64_t computed = 0;
 #pragma omp parallel reduction(+ : computed)
   {
-    auto& sums = own.thread[omp_get_thread_num()];
+    auto& sums = ws.thread[omp_get_thread_num()];
 #pragma omp for schedule(dynamic, 256)
     for (int i = 0; i < s.n; ++i) {
-      s.label[i] = label_point(s, own, i, margin, computed);
+      s.label[i] = label_point(s, ws, i, margin, computed);
       sums.add(s.points + size_t(i) * s.d, s.label[i], s.d);
     }
   }
   s.counters["distances"].push_back(computed);
   s.counters["distances skipped"].push_back(int64_t(s.n) * s.k - computed);
-  own.before.assign(s.c, s.c + size_t(s.k) * s.d);
-  host::total(own.thread).divide(s.c, s.d);
-  std::fill(own.group_drift.begin(), own.group_drift.end(), T(0));
+  ws.previous.assign(s.c, s.c + size_t(s.k) * s.d);
+  host::total(ws.thread).divide(s.c, s.d);
+  std::fill(ws.group_drift.begin(), ws.group_drift.end(), T(0));
   for (int j = 0; j < s.k; ++j) {
     const size_t row = size_t(j) * s.d;
-    own.drift[j] = margin.above(squared_distance(s.c + row, own.before.data() + row, s.d));
-    own.group_drift[own.group[j]] = std::max(own.group_drift[own.group[j]], own.drift[j]);
+    ws.drift[j] = margin.above(squared_distance(s.c + row, ws.previous.data() + row, s.d));
+    ws.group_drift[ws.group[j]] = std::max(ws.group_drift[ws.group[j]], ws.drift[j]);
   }
 }
 

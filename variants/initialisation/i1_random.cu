@@ -1,5 +1,6 @@
-// i1: K random distinct points. The rows are K numbers, drawn on the host one after the other; only they cross the bus,
-// and the device gathers their points. Distinct: a point that was drawn already is put back to the end of the queue.
+// i1: K random distinct points. The host draws K row numbers one after the other; only these cross the bus, and the
+// device gathers their points. Distinct: a point with the same coordinates as an earlier one goes to the end of the
+// queue.
 #include <cstring>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,8 +10,8 @@
 namespace {
 using namespace ladder;
 
-/// The rows of the harness's own draw: Fisher and Yates' shuffle of 0 .. n - 1, as far as it is needed, of which only
-/// the places that it touched are kept.
+/// Draws the same rows as the harness: a Fisher-Yates shuffle of 0 .. n - 1, stopped after k distinct points. Only the
+/// positions that it changed are stored.
 template <class T>
 std::vector<int32_t> random_rows(const T* points, int n, int d, int k, uint64_t seed) {
   const auto row = [&](int i) { return points + size_t(i) * d; };
@@ -22,16 +23,16 @@ std::vector<int32_t> random_rows(const T* points, int n, int d, int k, uint64_t 
   const auto equal = [&](int i, int j) { return std::equal(row(i), row(i) + d, row(j)); };
   std::unordered_set<int, decltype(hash), decltype(equal)> taken(2 * size_t(k), hash, equal);
   std::unordered_map<int, int> moved;
-  const auto at = [&](int i) {
+  const auto value_of = [&](int i) {
     const auto found = moved.find(i);
     return found == moved.end() ? i : found->second;
   };
   std::vector<int32_t> rows, repeats;
   Sequence random(seed, Stream::centroids);
   for (int i = 0; i < n && int(rows.size()) < k; ++i) {
-    const int other = i + int(random.below(uint32_t(n - i))), drawn = at(other);
-    moved[other] = at(i);
-    moved.erase(i);  // nobody looks there again
+    const int position = i + int(random.below(uint32_t(n - i))), drawn = value_of(position);
+    moved[position] = value_of(i);
+    moved.erase(i);  // not read again
     (taken.insert(drawn).second ? rows : repeats).push_back(drawn);
   }
   rows.insert(rows.end(), repeats.begin(), repeats.begin() + (k - int(rows.size())));
@@ -43,7 +44,7 @@ void initialise(State<T>& s) {
   const std::vector<int32_t> rows = random_rows(s.points, s.n, s.d, s.k, s.problem.seed);
   to_device(s, s.chosen, rows.data(), rows.size(), "uploading the drawn rows");
   gather(s, 0, s.k);
-  check(cudaStreamSynchronize(s.stream), "uploading the drawn rows");  // they go with this function
+  check(cudaStreamSynchronize(s.stream), "uploading the drawn rows");  // the vector ends with this function
 }
 
 template <class T>

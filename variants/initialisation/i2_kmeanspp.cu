@@ -1,31 +1,34 @@
-// i2: k-means++. A point is drawn with a chance in proportion to its squared distance to the nearest one drawn before,
-// so that the first centroids lie far apart: the expected inertia is within O(log K) of the best. i1 draws blindly and
-// often puts two centroids into one cluster. The price: K passes over all points, one after the other. No pass waits
-// for the host: the drawn row stays on the device.
+// i2: k-means++. A point is drawn with a probability proportional to its squared distance to the nearest point drawn
+// before, so that the first centroids lie far apart: the expected inertia is within O(log K) of the optimum. i1 draws
+// uniformly and often puts two centroids into one cluster. The price: K passes over all points, one after the other. No
+// pass waits for the host: the drawn row stays on the device.
 #include "../common/seeding/weights.cuh"
 
 namespace {
 using namespace ladder;
 
-/// One block finds row t: the lowest whose sum of weights, its own included, exceeds u times that of all.
+/// One block draws row t: the lowest whose inclusive prefix sum of weights exceeds u times the total.
+/// Library: cub::DeviceScan gives the prefix sums; own because the CPU device has no CUB, and a fixed order of
+/// additions draws the same rows on both.
 template <class T>
-__global__ void pick_kernel(const T* distance, const double* part, int32_t* chosen, double u, int t, int parts, int n) {
-  __shared__ double share[weight_threads];  // of the parts, each thread's
-  const int per_thread = (parts + weight_threads - 1) / weight_threads;
+__global__ void pick_kernel(const T* distance, const double* chunk_sum, int32_t* chosen, double u, int t, int chunks,
+                            int n) {
+  __shared__ double share[weight_threads];  // each thread's sum of chunk sums
+  const int per_thread = (chunks + weight_threads - 1) / weight_threads;
   double sum = 0;
-  for (int b = threadIdx.x * per_thread; b < min(parts, int(threadIdx.x + 1) * per_thread); ++b) sum += part[b];
+  for (int b = threadIdx.x * per_thread; b < min(chunks, int(threadIdx.x + 1) * per_thread); ++b) sum += chunk_sum[b];
   share[threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.x > 0) return;
   double total = 0, before = 0;
   for (int e = 0; e < weight_threads; ++e) total += share[e];
-  if (!(total > 0)) {  // all points repeat one of those drawn
+  if (!(total > 0)) {  // every point equals one drawn before
     chosen[t] = lowest_not_chosen(chosen, t);
     return;
   }
   const int64_t s = walk(share, 0, weight_threads, u * total, before);
-  const int64_t b = walk(part, s * per_thread, min(int64_t(parts), (s + 1) * per_thread), u * total, before);
-  chosen[t] = int32_t(walk(distance, b * piece, min(int64_t(n), (b + 1) * piece), u * total, before));
+  const int64_t b = walk(chunk_sum, s * per_thread, min(int64_t(chunks), (s + 1) * per_thread), u * total, before);
+  chosen[t] = int32_t(walk(distance, b * weight_chunk, min(int64_t(n), (b + 1) * weight_chunk), u * total, before));
 }
 
 template <class T>
@@ -37,12 +40,12 @@ struct Workspace {
 
 template <class T>
 void initialise(Run<T, Workspace<T>>& s) {
-  const auto& own = s.ws.weights;
+  const auto& weights = s.ws.weights;
   draw_first(s, Stream::kmeanspp);
   for (int t = 1; t < s.k; ++t) {
     distances_to(s, t - 1);
-    launch(pick_kernel<T>, 1, weight_threads, 0, s.stream, own.distance, own.part, s.chosen,
-           drawn_pair(s.problem.seed, Stream::kmeanspp, t, 0).u, t, own.parts, s.n);
+    launch(pick_kernel<T>, 1, weight_threads, 0, s.stream, weights.distance, weights.chunk_sum, s.chosen,
+           drawn_pair(s.problem.seed, Stream::kmeanspp, t, 0).u, t, weights.chunks, s.n);
     gather(s, t, 1);
   }
 }

@@ -1,8 +1,8 @@
 """cuVS's kmeans (RAPIDS): a fused kernel for distances and their minimum, points in the GPU's memory.
 
-fit() gives centroids, no labels: predict() does one more assignment, so that labels belong to the final centroids. It
-stops by its cost and by how far the centroids moved, not by labels, so that a fixed number of iterations is all that
-can be asked of it; where the cost, in the points' own type, does not fall it ends early all the same, and that is an
+fit() returns centroids without labels: predict() does one more assignment, so that labels belong to the final
+centroids. cuVS stops by its cost and by how far the centroids moved, not by labels, so only a fixed number of
+iterations is comparable. Where the cost, in the points' own type, does not fall it ends early all the same; that is an
 error here.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CARD = {
     "id": "p_cuvs",
     "idea": "cuVS's kmeans.fit on points in the GPU's memory, then predict",
-    "expect": "no N x K distances in memory: where D is small, ahead of all that write them",
+    "expect": "no N x K distances in memory: where D is small, faster than every variant that writes them",
     "shows": "solve",
     "source": "cuVS, cuvs.cluster.kmeans",
     "devices": ["cuda"],
@@ -54,14 +54,14 @@ def upload(s: State) -> None:
 
 
 def solve(s: State) -> None:
-    # 1e-30: it refuses a tolerance of 0.
+    # 1e-30: cuVS refuses a tolerance of 0.
     how = s.kmeans.KMeansParams(n_clusters=s.k, init_method="Array", max_iter=s.stop.most, tol=1e-30, n_init=1)
     s.means, _, done = s.kmeans.fit(how, s.x, centroids=s.cupy.asarray(s.centroids), resources=s.resources)
     s.now, _ = s.kmeans.predict(how, s.x, s.means, resources=s.resources)
     s.resources.sync()
-    if int(done) < s.stop.most:  # it counts one more where nothing ended it
+    if int(done) < s.stop.most:  # cuVS counts one more if nothing ended it
         raise RuntimeError(f"cuVS ended by itself after {done} of {s.stop.most} iterations")
-    s.reassigned += [-1] * s.stop.most  # it does not tell how many labels changed
+    s.reassigned += [-1] * s.stop.most  # cuVS does not report how many labels changed
 
 
 def download(s: State) -> None:

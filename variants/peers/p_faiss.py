@@ -1,7 +1,8 @@
 """FAISS's Kmeans: the clustering that trains its indices, on a GPU or on the CPU.
 
-fp32 only, a fixed number of iterations only. It gives no labels: they are asked of the index of the final centroids,
-so that they belong to those. A cluster without points gets half of a large one: that one's centroid, moved a little.
+fp32 only, a fixed number of iterations only. Training returns no labels: the index of the final centroids computes
+them, so that they belong to those. A cluster without points splits a large one: it gets that one's centroid, shifted a
+little.
 """
 
 from __future__ import annotations
@@ -54,4 +55,4 @@ def solve(s: State) -> None:
     model.train(s.points, init_centroids=s.centroids)
     s.label[:] = model.assign(s.points)[1]
     s.c[:] = model.centroids
-    s.reassigned += [-1] * len(model.obj)  # it tells the inertia of each iteration, not how many labels changed
+    s.reassigned += [-1] * len(model.obj)  # FAISS reports the inertia of each iteration, not how many labels changed

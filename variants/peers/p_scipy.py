@@ -1,8 +1,8 @@
 """SciPy's kmeans2: Lloyd in one thread, distances to all centroids at once by BLAS (plainly below five features).
 
-kmeans2(..., iter=1) is one iteration, and returns the labels for the centroids that it was given with the means of
-those labels: an `iterate` of the contract, so that the harness applies any stop rule. More than one `iter` is the same
-loop inside, and checks the points for infinities as often.
+kmeans2(..., iter=1) is one iteration: it returns the labels for the given centroids, and the means of those labels.
+That is `iterate` in the contract, so the harness applies any stop rule. A larger `iter` is the same loop inside, with
+the same check of the points for infinities in each iteration.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ CARD = {
 
 def refuse(shape: Shape, device: Device, axes: dict[str, int]) -> str:
     needed = shape.n * shape.k * shape.element_bytes
-    there = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if shape.d >= 5 and needed > there:
-        return f"N x K distances need {needed} bytes at once, {there} are free"
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if shape.d >= 5 and needed > free:
+        return f"N x K distances need {needed} bytes at once, {free} are free"
     return ""
 
 
 def prepare(s: State) -> None:
-    warnings.filterwarnings("ignore", "One of the clusters is empty")  # its centroid stays, as it should
+    warnings.filterwarnings("ignore", "One of the clusters is empty")  # its centroid stays, as the contract asks
 
 
 def iterate(s: State) -> None:

@@ -1,8 +1,8 @@
 """scikit-learn's KMeans, algorithm 'lloyd': what a user of Python calls first.
 
-It computes |c|^2 - 2 x.c for 256 points at a time by BLAS, in the points' own type, on points from which their mean was
-taken. fit() ends with one more assignment, so that labels_ belong to cluster_centers_. A cluster without points gets
-the point that lies farthest from its own centroid.
+It computes |c|^2 - 2 x.c for 256 points at a time by BLAS, in the points' own type, on centred points (mean
+subtracted). fit() ends with one more assignment, so that labels_ belong to cluster_centers_. A cluster without points
+gets the point that lies farthest from its centroid.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def refuse(shape: Shape, device: Device, axes: dict[str, int]) -> str:
 def solve(s: State) -> None:
     from sklearn.cluster import KMeans
 
-    # tol=0: it stops where no label has changed, as 'exact' does. With 'fixed' it stops there too, since nothing would
+    # tol=0: it stops when no label has changed, as 'exact' does. With 'fixed' it stops there too, since nothing would
     # change any more.
     model = KMeans(s.k, init=s.centroids, n_init=1, max_iter=s.stop.most, tol=0, algorithm="lloyd").fit(s.points)
     s.label[:] = model.labels_
     s.c[:] = model.cluster_centers_
-    s.reassigned += [-1] * model.n_iter_  # it tells how many iterations, not how many labels changed in each
+    s.reassigned += [-1] * model.n_iter_  # scikit-learn reports how many iterations, not how many labels changed

@@ -1,8 +1,10 @@
 // Every variant, in float and double, on sizes that break tiles, against the fp64 reference.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
+#include <filesystem>
 #include <set>
 
 #include "base/philox.hpp"
@@ -292,12 +294,25 @@ class PruningVariant : public testing::Test {
   int64_t computed_ = 0, skipped_ = 0;
 };
 
+/// Whether a variant's parts are all used by another one that is tested: one of the chapters in which each rung adds a
+/// part to its base, and not the last of them.
+bool superseded(const std::vector<std::pair<DeviceKind, Variant>>& variants, const Variant& variant) {
+  const auto adds_a_part = [](const std::string& id) {
+    const std::filesystem::path chapters = std::filesystem::path(SOURCE_FOLDER) / "variants";
+    return exists(chapters / "5_pruning" / (id + ".cu")) || exists(chapters / "6_whole_run" / (id + ".cu"));
+  };
+  if (!adds_a_part(variant.id)) return false;
+  return std::any_of(variants.begin(), variants.end(),
+                     [&](const auto& one) { return one.second.base == variant.id && adds_a_part(one.second.id); });
+}
+
 /// One test per variant, element type and kind of trouble.
 const bool registered = [] {
   // Threads of OpenMP spin while they wait, and on a machine with other work they spin away the time of those that they
   // wait for: twenty times as long. It is read when a variant's module brings the library in.
   setenv("OMP_WAIT_POLICY", "passive", 0);
-  for (const auto& [kind, variant] : built("variants")) {
+  const std::vector<std::pair<DeviceKind, Variant>> variants = built("variants");
+  for (const auto& [kind, variant] : variants) {
     const std::string suite = std::string("Variants_") + to_string(kind);
     // What a library leaves out is not told.
     if (variant.card["prunes"] && !is_peer(variant.modules.at(kind))) {
@@ -311,6 +326,7 @@ const bool registered = [] {
         // A peer's Python takes a second to begin; tests/runner/test_peers.py tries its sizes.
         if (awkward && is_peer(variant.modules.at(kind))) continue;
         if (!awkward && !is_float && !all_ways && types.size() == 2) continue;
+        if (!awkward && !all_ways && superseded(variants, variant)) continue;
         const std::string name =
             variant.id + (is_float ? "_f32" : "_f64") + (awkward ? "_awkward_sizes" : "_special_points");
         testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,

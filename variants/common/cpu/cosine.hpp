@@ -1,5 +1,5 @@
-// Metric cosine (spherical k-means) on the host: the same Lloyd over directions, points and centroids made unit length.
-// c0_serial introduces it; c1_fused and what follows it keep it. With the Euclidean metric nothing here costs anything.
+// Metric cosine (spherical k-means) on the host: the same Lloyd over directions, with points and centroids scaled to
+// unit length. First used by c0_serial. With the Euclidean metric nothing here costs anything.
 #pragma once
 #include <cmath>
 
@@ -7,7 +7,8 @@
 
 namespace ladder::host {
 
-/// The direction of x (d), to `out`; false where it has none. The length is a double, so that it costs no digits.
+/// Writes the direction of x (d) to `out`; false if x is 0. The length is a double, so that the direction is rounded
+/// once.
 template <class E, class T>
 bool direction(const E* x, int d, T* out) {
   double square = 0;
@@ -17,7 +18,7 @@ bool direction(const E* x, int d, T* out) {
   return true;
 }
 
-/// prepare, and room for the points' directions.
+/// prepare, and memory for the points' directions.
 template <class T>
 void prepare_directions(State<T>& s) {
   prepare(s);
@@ -35,8 +36,8 @@ struct Directions {
   std::vector<T> c;  // k x d
 };
 
-/// The centroids (k x d) as points are compared with them: they, or their directions. The squared distance of two
-/// directions is 2 (1 - cos), so the nearest is the nearest.
+/// The centroids (k x d) that points are compared with: the centroids themselves, or their directions. The squared
+/// distance of two directions is 2 (1 - cos), so both metrics have the same argmin.
 template <class T, class W>
 const T* compared_centroids(Run<T, W>& s) {
   if (s.problem.metric != Metric::cosine) return s.c;
@@ -46,7 +47,7 @@ const T* compared_centroids(Run<T, W>& s) {
   return directions.data();
 }
 
-/// The sums become the centroids: means, or directions. One without points stays, and so does one whose points'
+/// Sums become centroids: means, or directions. A centroid without points stays, and so does one whose points'
 /// directions cancel.
 template <class T>
 void divide(State<T>& s, const Sums& sums) {

@@ -1,4 +1,5 @@
-// What the revisions for the CPU share: they read the points where they lie and keep labels and centroids on the host.
+// Phases and sums that the rungs for the CPU share. They read the points where the harness put them, and keep labels
+// and centroids in host memory.
 #pragma once
 #include <cstring>
 
@@ -39,7 +40,7 @@ int nearest_centroid(const T* x, const T* c, int k, int d) {
   return best;
 }
 
-/// Sums and counts of clusters while an iteration goes on; double, so that a million points lose no digits.
+/// Sums and counts of the clusters during an iteration. Always double: a float sum of a million points loses digits.
 struct Sums {
   std::vector<double> sum;  ///< k x d
   std::vector<int> count;   ///< k
@@ -52,7 +53,7 @@ struct Sums {
     ++count[j];
     for (int f = 0; f < d; ++f) sum[size_t(j) * d + f] += x[f];
   }
-  /// The means become the centroids; one without points stays.
+  /// Means become centroids; a centroid without points stays.
   template <class T>
   void divide(T* c, int d) const {
     for (size_t j = 0; j < count.size(); ++j) {
@@ -62,7 +63,7 @@ struct Sums {
   }
 };
 
-/// The first of several threads' sums, to which the others were added.
+/// Adds all threads' sums to the first and returns it.
 inline const Sums& total(std::vector<Sums>& thread) {
   Sums& all = thread[0];
   for (size_t t = 1; t < thread.size(); ++t) {

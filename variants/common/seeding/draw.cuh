@@ -1,4 +1,4 @@
-// What the three ways to draw initial centroids share. i1_random introduces it.
+// Memory, gathering and download of drawn initial centroids, for i1, i2 and i3.
 #pragma once
 #include "../../../harness/contract/draw.hpp"
 #include "../lloyd/feature_major.cuh"
@@ -11,7 +11,7 @@ void prepare_draw(Run<T, W>& s) {
   s.chosen = s.template device<int32_t>(s.k);
 }
 
-/// The points of the rows first .. first + count - 1 of `chosen` become centroids.
+/// Copies the points of chosen[first .. first + count - 1] to the centroids. One thread per entry.
 template <class T>
 __global__ void gather_kernel(const T* x, const int32_t* chosen, T* c, int first, int count, int n, int d) {
   const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
@@ -26,7 +26,7 @@ void gather(State<T>& s, int first, int count) {
          s.d);
 }
 
-/// The centroids that were drawn; there are no labels.
+/// Downloads the drawn centroids; there are no labels.
 template <class T>
 void download_drawn(State<T>& s) {
   check(cudaMemcpyAsync(s.result.centroids, s.c, size_t(s.k) * s.d * sizeof(T), cudaMemcpyDeviceToHost, s.stream),
