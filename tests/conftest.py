@@ -25,7 +25,6 @@ GPU_ONLY = {
     "v22_ping_pong",
     "v23_multicast",
     "v24_branch_free_argmax",
-    "v27_projection_filter",
 }
 QUICK = ["--min-time", "0", "--max-time", "0.05"]
 PATIENT = ["--time-limit", "120"]  # for a machine that has other work, too: nothing is left out as too slow

@@ -11,7 +11,7 @@ import pytest
 from conftest import Ladder
 from test_certified import ADVERSARIAL, Data, faulty_copy, run
 
-PROJECTED = "v27_projection_filter_sm80"
+PROJECTED = "v29_rank_selection"
 
 
 def near_few_directions() -> Data:
@@ -50,13 +50,13 @@ def counted(row: dict, name: str) -> int:
     "make", [*ADVERSARIAL, near_few_directions, flat, hardly_any_flat], ids=lambda make: make.__name__
 )
 def test_labels_are_exact_whatever_the_directions_say(ladder: Ladder, make: Callable[[], Data]) -> None:
-    rows = run(ladder, make, PROJECTED, "--axis", "width=32", "--scopes", "iteration")
+    rows = run(ladder, make, PROJECTED, "--axis", "short_row_width=32", "--scopes", "iteration")
     assert {row["status"] for row in rows} == {"checked"}, [row["reason"] for row in rows]
 
 
 def test_the_record_says_which_way_rows_went(ladder: Ladder) -> None:
     def of(make: Callable[[], Data], width: int) -> dict:
-        (row,) = run(ladder, make, PROJECTED, "--axis", f"width={width}", "--scopes", "solve")
+        (row,) = run(ladder, make, PROJECTED, "--axis", f"short_row_width={width}", "--scopes", "solve")
         return row
 
     few = of(near_few_directions, 32)
@@ -78,18 +78,18 @@ def test_the_record_says_which_way_rows_went(ladder: Ladder) -> None:
     assert counted(base, "rows of all features") == 500
 
 
-@pytest.mark.parametrize("variant", [PROJECTED, "v28_distance_bounds", "v31_first_under_upload"])
+@pytest.mark.parametrize("variant", [PROJECTED, "v31_distance_bounds", "v34_overlapped_upload"])
 @pytest.mark.parametrize("workload", ["kmcuda_tiny", "points2d_tiny"])
 def test_whole_solves_are_exact_with_what_is_known_from_before(ladder: Ladder, workload: str, variant: str) -> None:
     chosen = ["--workloads", workload, "--variants", variant, "--device", "simt", "--check"]
-    (row,) = ladder.run(*chosen, "--axis", "width=48", "--scopes", "solve")["rows"]
+    (row,) = ladder.run(*chosen, "--axis", "short_row_width=48", "--scopes", "solve")["rows"]
     assert row["status"] == "checked", row["reason"]
     assert set(row["counters"]["halves of a short row"]) == {48}
 
 
 # One width and one type are enough for a fault, and sooner compiled.
 LESS = [
-    ("pruning/filter.cuh", "dispatch<32, 48, 64, 96, 128>", "dispatch<32>"),
+    ("filter/short_rows.cuh", "dispatch<32, 48, 64, 96, 128>", "dispatch<32>"),
     ("faulty.cu", r"\.f64 = phases<double>", ".f64 = {}"),
 ]
 
@@ -98,7 +98,7 @@ LESS = [
     ("file", "right", "wrong"),
     [
         pytest.param(
-            "pruning/projection_bound.cuh", r"half_up\(\w+\.rest\);", "half_up(0);", id="a_remainder_left_out"
+            "filter/short_rows.cuh", r"half_up\(\w+\.rest\);", "half_up(0);", id="a_remainder_left_out"
         ),
         pytest.param(
             "certified/candidates.cuh",
@@ -110,6 +110,6 @@ LESS = [
 )
 def test_a_fault_is_found(ladder: Ladder, tmp_path: Path, file: str, right: str, wrong: str) -> None:
     modules = faulty_copy(tmp_path / "copy", [*LESS, (file, right, wrong)], PROJECTED)
-    how = ["--modules", modules, "--axis", "width=32", "--scopes", "iteration"]
+    how = ["--modules", modules, "--axis", "short_row_width=32", "--scopes", "iteration"]
     (row,) = run(ladder, near_few_directions, "faulty", *how, status=1)
     assert row["status"] == "invalid", row["reason"]

@@ -11,16 +11,16 @@ from conftest import Ladder
 from test_certified import ADVERSARIAL, Data, faulty_copy, run
 from test_projected import LESS, counted, many_near_few_directions, near_few_directions
 
-OVERLAPPED = "v31_overlapped_upload"
-FIRST_AHEAD = "v31_first_under_upload"
+OVERLAPPED = "v34_overlapped_upload"
+GRAPH_LOOP = "v35_graph_loop"
 SMALL_SAMPLES = [
     *LESS,
-    ("pruning/pca.cuh", "constexpr int sample_rows = 4096;", "constexpr int sample_rows = 48;"),
+    ("filter/pca.cuh", "constexpr int sample_rows = 4096;", "constexpr int sample_rows = 48;"),
     ("certified/frame.cuh", r"constexpr int (\w+) = 1024;", r"constexpr int \1 = 32;"),
 ]
 
 
-@pytest.fixture(scope="module", params=[OVERLAPPED, FIRST_AHEAD])
+@pytest.fixture(scope="module", params=[OVERLAPPED, GRAPH_LOOP])
 def modules(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     return faulty_copy(tmp_path_factory.mktemp("small_samples") / "copy", SMALL_SAMPLES, request.param)
 
@@ -34,14 +34,14 @@ def one_far_point() -> Data:
 @pytest.mark.parametrize("make", [*ADVERSARIAL, one_far_point], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("width", [0, 32])
 def test_labels_are_exact(ladder: Ladder, modules: Path, make: Callable[[], Data], width: int) -> None:
-    how = ["--modules", modules, "--axis", f"width={width}", "--scopes", "upload,iteration,end_to_end"]
+    how = ["--modules", modules, "--axis", f"short_row_width={width}", "--scopes", "upload,iteration,end_to_end"]
     rows = run(ladder, make, "faulty", *how)
     assert {row["status"] for row in rows} == {"checked"}, [row["reason"] for row in rows]
 
 
 def test_the_record_says_whose_points_were_prepared_twice(ladder: Ladder, modules: Path) -> None:
     def of(make: Callable[[], Data], width: int) -> dict:
-        how = ["--modules", modules, "--axis", f"width={width}", "--scopes", "solve"]
+        how = ["--modules", modules, "--axis", f"short_row_width={width}", "--scopes", "solve"]
         (row,) = run(ladder, make, "faulty", *how)
         return row
 
@@ -58,7 +58,7 @@ def test_points_without_exact_sums_are_refused_by_row_and_column(ladder: Ladder,
         points[20, 3], points[433, 7] = 1e-38, 1e38
         return points, centroids
 
-    how = ["--modules", modules, "--axis", "width=32", "--scopes", "iteration"]
+    how = ["--modules", modules, "--axis", "short_row_width=32", "--scopes", "iteration"]
     (row,) = run(ladder, far_apart, "faulty", *how, status=1)
     assert row["status"] == "failed"
     assert "row 20, column 3" in row["reason"] and "row 433, column 7" in row["reason"], row["reason"]
@@ -69,6 +69,6 @@ def test_a_fault_is_found(ladder: Ladder, tmp_path: Path) -> None:
     streams."""
     same_rows = ("overlap/chunked_upload.cuh", r"(\w+)\.x \+ first, \1\.points \+ first", r"\1.x + first, \1.points")
     planted = faulty_copy(tmp_path / "copy", [*SMALL_SAMPLES, same_rows], OVERLAPPED)
-    how = ["--modules", planted, "--axis", "width=32", "--scopes", "iteration"]
+    how = ["--modules", planted, "--axis", "short_row_width=32", "--scopes", "iteration"]
     (row,) = run(ladder, near_few_directions, "faulty", *how, status=1)
     assert row["status"] == "invalid", row["reason"]

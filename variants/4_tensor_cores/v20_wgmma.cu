@@ -3,7 +3,9 @@
 // loads both operands into registers (ldmatrix) before a synchronous mma.sync, which gives half of that rate. Here only
 // points are in registers. v19's ring of cp.async stages stays; the copies go through the ordinary (generic) proxy and
 // the tensor core reads through the asynchronous one, hence a fence between them. The layouts: gemm/wgmma_sm90.cuh.
-// The instruction is for compute capability 9.0 only. for cuda: 90a
+// The instruction is for compute capability 9.0 only.
+//
+// for cuda: 90a
 #include <cuda_pipeline.h>
 
 #include "../common/certified/assign_sm90.cuh"

@@ -1,48 +1,48 @@
-// v13d: most distances need not be known. Lloyd's rungs compute all N x K of them in every iteration, though after a
-// few iterations hardly a point changes its centroid. Yinyang keeps for each point an upper bound of the distance to
-// its own centroid, and for each group of ten centroids a lower bound of the distance to any of them. When centroids
-// move, the bounds are widened by how far (the drift of the own one, the most of each group), and a group whose lower
-// bound stays above the upper bound is left out: first for all groups at once, then, with the upper bound made exact,
-// one by one.
+// v13d: bounds decide which distances are computed. Lloyd's rungs compute all N x K of them in every iteration, though
+// after a few iterations hardly a point changes its centroid. Yinyang keeps for each point an upper bound of the
+// distance to its own centroid, and for each group of ten centroids a lower bound of the distance to any of them. When
+// centroids move, the bounds are widened by the drift (of the point's centroid, and the largest of each group), and a
+// group whose lower bound stays above the upper bound is skipped: first for all groups at once, then, with the upper
+// bound made exact, group by group.
 //
-// Threads of a warp would part here: each point needs groups of its own. So a block takes one group and some 4096
-// points, collects those that need this group, and computes their distances to all its centroids side by side. The
-// paper's third filter, by single centroids, would let lanes part again and is left to c4_yinyang.
+// Points need different groups, so the threads of a warp would diverge. Here a block takes one group and some 4096
+// points, compacts those that need this group, and computes their distances to all of its centroids together. The
+// paper's third filter, by single centroids, would diverge again; c4_yinyang has it.
 //
-// Exact: distances are v11's, sums of (x - c)^2 in the order of the features, and a group is left out only where no
-// rounding of theirs could make it the nearest (pruning/yinyang_margin.hpp): labels are those of Lloyd, ties included.
+// Exact: distances are sums of (x - c)^2 in the order of the features, and a group is skipped
+// only where no rounding could make it the nearest (pruning/yinyang_margin.hpp): labels are Lloyd's, ties included.
 #include "../common/lloyd/vector_load.cuh"
 #include "../common/pruning/yinyang.cuh"
 
 namespace {
 using namespace ladder;
 
-constexpr int block = 64;                // threads
-constexpr int each = 2;                  // points of a thread
-constexpr int crew = block * each;       // points that are worked on at a time
-constexpr int most_points = 4096;        // that a block looks through: enough to find some that need its group
-constexpr int pieces = 4;                // of each row per step: 64 bytes
-constexpr int copiers = block / pieces;  // rows that the block's threads copy at once
+constexpr int block = 64;                     // threads
+constexpr int thread_points = 2;              // points of a thread
+constexpr int batch = block * thread_points;  // points of a block at a time
+constexpr int most_points = 4096;             // points that a block tests: enough to fill batches
+constexpr int vectors = 4;                    // Vec16 of each row per step: 64 bytes
+constexpr int copiers = block / vectors;      // rows that the block copies at once
 constexpr int32_t undecided = 0x7fffffff;
 
-/// Widens the bounds of point i, and states in threshold[i] which groups must be looked at.
+/// Widens the bounds of point i; threshold[i] says which groups must be computed: those with a bound below it.
 template <class T>
 __global__ void filter_kernel(const T* x, const T* c, const int32_t* label, const T* drift, const T* group_drift,
                               T* upper, T* square, T* threshold, T* lower, Counts* counts, int n, int groups, int d) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   const Margin<T> margin(d);
-  const int own = label[i];
-  T least = std::numeric_limits<T>::infinity();
+  const int current = label[i];
+  T lowest = std::numeric_limits<T>::infinity();
   for (int g = 0; g < groups; ++g) {
     T& bound = lower[size_t(g) * n + i];
     bound = margin.lowered(bound, group_drift[g]);
-    least = min(least, bound);
+    lowest = min(lowest, bound);
   }
-  upper[i] = margin.raised(upper[i], drift[own]);
-  threshold[i] = -1;  // none: no bound is below it
-  if (margin.farther(least, upper[i])) return;
-  const T *const point = x + size_t(i) * d, *const centroid = c + size_t(own) * d;
+  upper[i] = margin.raised(upper[i], drift[current]);
+  threshold[i] = -1;  // none
+  if (margin.farther(lowest, upper[i])) return;
+  const T *const point = x + size_t(i) * d, *const centroid = c + size_t(current) * d;
   const bool aligned = aligned_rows<T>(d);
   T exact = 0;
 #pragma unroll 4
@@ -53,44 +53,44 @@ __global__ void filter_kernel(const T* x, const T* c, const int32_t* label, cons
   atomicAdd(&counts->pairs, 1ull);
   square[i] = exact;
   upper[i] = margin.above(exact);
-  if (!margin.farther(least, upper[i])) threshold[i] = upper[i];
+  if (!margin.farther(lowest, upper[i])) threshold[i] = upper[i];
 }
 
-/// In the first pass, the least computed square of each group that must be looked at goes to `lower`, with its sign
-/// turned to mark it. In the last pass, in the groups where decide_kernel left that mark, the centroid that has it
-/// becomes the label, and the second least becomes the bound.
+/// First pass: the smallest square of each group that must be computed goes to `lower`, negated as a mark. Last pass:
+/// in groups where decide_kernel kept the mark, the centroid with that square becomes the label, and the second
+/// smallest square becomes the bound.
 ///
-/// A block has one group, or `bundle` of them where all points need all: then they share what is read of the points.
-/// Rows come from all over memory, 64 bytes of each in a step. While a step's features are computed, the next step's
-/// are on their way, as in v14: loaded to registers before, stored to the other of two buffers after.
+/// A block has one group, or `work_tile` of them where all points need all: they share the loads of the points. Rows
+/// are gathered from all over memory, 64 bytes of each per step, double-buffered as in v14_block_tile: the next step's
+/// loads to registers are issued before a step is computed, and stored to the other shared buffer after it.
 template <class T, bool last>
 __global__ void __launch_bounds__(block, 6)
     group_distances_kernel(const T* __restrict__ x, const T* __restrict__ c, const int* __restrict__ begin,
                            const int32_t* __restrict__ member, const T* __restrict__ threshold, T* lower,
                            int32_t* label, Counts* counts, int points, int work_tile, int n, int groups, int d) {
   constexpr int tile = 128 / sizeof(T);  // centroids at a time: with 2 points, 64 registers hold distances
-  constexpr int size = Vec16<T>::size, width = pieces * size;  // features per step
-  constexpr int ahead = 8;                // bounds that a thread reads before it looks at the first
-  __shared__ uint16_t list[most_points];  // by their distance from the first point
+  constexpr int size = Vec16<T>::size, width = vectors * size;  // features per step
+  constexpr int loads = 8;                                      // bounds of a thread in flight
+  __shared__ uint16_t list[most_points];                        // offsets from the first point
   __shared__ int listed;
-  __shared__ Vec16<T> own[2][crew][pieces + 1];  // one more: 8 threads that read their rows find them in all 32 banks
-  __shared__ Vec16<T> other[2][tile][pieces];
-  // Blocks that run together share points rather than groups.
+  __shared__ Vec16<T> point_tile[2][batch][vectors + 1];  // padded: no bank conflicts
+  __shared__ Vec16<T> centroid_tile[2][tile][vectors];
+  // Blocks that run at the same time share points rather than groups.
   const int work_tiles = (groups + work_tile - 1) / work_tile, t = threadIdx.x;
   const int first_group = int(blockIdx.x) % work_tiles * work_tile, end_group = min(first_group + work_tile, groups);
-  const int first_point = int(blockIdx.x) / work_tiles * points, here = min(points, n - first_point);
+  const int first_point = int(blockIdx.x) / work_tiles * points, point_count = min(points, n - first_point);
   const int32_t* const centroids = member + begin[first_group];
   const int members = begin[end_group] - begin[first_group];
   const Margin<T> margin(d);
   if (t == 0) listed = 0;
   __syncthreads();
-  for (int p = t; p < here; p += ahead * block) {
-    T bound[ahead], limit[ahead];
-    for (int e = 0; e < ahead; ++e) {
-      const int i = first_point + min(p + e * block, here - 1);
+  for (int p = t; p < point_count; p += loads * block) {
+    T bound[loads], limit[loads];
+    for (int e = 0; e < loads; ++e) {
+      const int i = first_point + min(p + e * block, point_count - 1);
       bound[e] = lower[size_t(first_group) * n + i], limit[e] = threshold[i];
     }
-    for (int e = 0; e < ahead && p + e * block < here; ++e) {
+    for (int e = 0; e < loads && p + e * block < point_count; ++e) {
       const bool wanted = last ? signbit(bound[e]) : limit[e] >= 0 && !margin.farther(bound[e], limit[e]);
       if (wanted) list[atomicAdd(&listed, 1)] = p + e * block;
     }
@@ -102,31 +102,31 @@ __global__ void __launch_bounds__(block, 6)
     if (!last) atomicAdd(&counts->pairs, pairs);
   }
   const bool aligned = aligned_rows<T>(d);
-  const int rank = t / pieces, q = t % pieces * size;  // this thread copies so many features from q on, of every row
-  constexpr int rows = crew / copiers, columns = tile / copiers;  // whose number is rank modulo copiers
-  const int passes = (members - 1) / tile + 1, most = (members - 1) / passes + 1;  // centroids, alike in each pass
-  const int mine = t / 32 * 32 * each + t % 32;  // the first of this thread's points; the others are 32 apart
-  for (int from = 0; from < listed; from += crew) {
-    const int crowd = min(crew, listed - from);
+  const int rank = t / vectors, q = t % vectors * size;  // this thread copies features q .. q + size - 1 of its rows
+  constexpr int rows = batch / copiers, columns = tile / copiers;                  // rows rank, rank + copiers, ...
+  const int passes = (members - 1) / tile + 1, most = (members - 1) / passes + 1;  // centroids of a pass
+  const int mine = t / 32 * 32 * thread_points + t % 32;  // this thread's first point; its others are 32 apart
+  for (int from = 0; from < listed; from += batch) {
+    const int batch_points = min(batch, listed - from);
     int offset[rows];  // of a row from that of the first point
-    for (int e = 0; e < rows; ++e) offset[e] = list[from + min(rank + e * copiers, crowd - 1)] * d;
+    for (int e = 0; e < rows; ++e) offset[e] = list[from + min(rank + e * copiers, batch_points - 1)] * d;
     int g = first_group, end = begin[g + 1] - begin[first_group];
-    T nearest[each], second[each];
-    int32_t best[each];
+    T nearest[thread_points], second[thread_points];
+    int32_t best[thread_points];
     const auto start = [&] {
-      for (int p = 0; p < each; ++p) {
+      for (int p = 0; p < thread_points; ++p) {
         nearest[p] = second[p] = std::numeric_limits<T>::infinity(), best[p] = undecided;
       }
     };
     const auto finish = [&] {
-      for (int p = 0; p < each && mine + 32 * p < crowd; ++p) {
+      for (int p = 0; p < thread_points && mine + 32 * p < batch_points; ++p) {
         const int i = first_point + list[from + mine + 32 * p];
         T& bound = lower[size_t(g) * n + i];
         if (!last) {
           bound = -nearest[p];
         } else {
           atomicMin(&label[i], best[p]);
-          // Two groups may have the same least square; then one of them does not hold the label, and its bound is that.
+          // Two groups may tie; the one without the label has this square as its bound.
           bound = margin.below(threshold[i] > 1 ? nearest[p] : second[p]);
         }
       }
@@ -141,43 +141,43 @@ __global__ void __launch_bounds__(block, 6)
       const T* next = x + size_t(first_point) * d + q;
       Vec16<T> point[rows] = {}, centroid[columns] = {};
       const auto load = [&](int f) {
-        if (f + q >= d) return;  // nobody reads beyond the last feature
+        if (f + q >= d) return;  // behind the last feature
         for (int e = 0; e < rows; ++e) point[e] = load_vec16(next + offset[e], d - f - q, aligned);
         for (int e = 0; e < columns; ++e) centroid[e] = load_vec16(row[e], d - f - q, aligned), row[e] += width;
         next += width;
       };
       const auto store = [&](int to) {
-        for (int e = 0; e < rows; ++e) own[to][rank + e * copiers][t % pieces] = point[e];
-        for (int e = 0; e < columns; ++e) other[to][rank + e * copiers][t % pieces] = centroid[e];
+        for (int e = 0; e < rows; ++e) point_tile[to][rank + e * copiers][t % vectors] = point[e];
+        for (int e = 0; e < columns; ++e) centroid_tile[to][rank + e * copiers][t % vectors] = centroid[e];
       };
-      T distance[each][tile] = {};
+      T distance[thread_points][tile] = {};
       load(0);
       store(0);
-      __syncthreads();  // the first step's features are there
+      __syncthreads();  // the first step is in shared memory
       for (int f = 0, now = 0; f < d; f += width, now ^= 1) {
         const bool more = f + width < d;
         if (more) load(f + width);
 #pragma unroll 1
-        for (int w = 0; w < pieces && mine < crowd && f + w * size < d; ++w) {
-          Vec16<T> a[each];
-          for (int p = 0; p < each; ++p) a[p] = own[now][mine + 32 * p][w];
+        for (int w = 0; w < vectors && mine < batch_points && f + w * size < d; ++w) {
+          Vec16<T> a[thread_points];
+          for (int p = 0; p < thread_points; ++p) a[p] = point_tile[now][mine + 32 * p][w];
 #pragma unroll
-          for (int m = 0; m < tile; m += 2) {  // by twos: the test costs a thirtieth of what it saves
+          for (int m = 0; m < tile; m += 2) {  // by twos: half as many tests
             if (m >= wide) break;
             for (int e = m; e < m + 2; ++e) {
-              for (int p = 0; p < each; ++p) add_squares(distance[p][e], a[p], other[now][e][w]);
+              for (int p = 0; p < thread_points; ++p) add_squares(distance[p][e], a[p], centroid_tile[now][e][w]);
             }
           }
         }
         if (more) store(now ^ 1);
-        __syncthreads();  // one buffer is full, and nobody reads the other any more
+        __syncthreads();  // one buffer is full, the other one free
       }
 #pragma unroll
       for (int m = 0; m < tile; ++m) {
         if (m >= wide) break;
         for (; !last && first + m == end; end = begin[++g + 1] - begin[first_group]) finish(), start();
-        const int32_t j = centroids[first + m];  // in no order: ties go to the lower number
-        for (int p = 0; p < each; ++p) {
+        const int32_t j = centroids[first + m];  // in any order: ties go to the lower index
+        for (int p = 0; p < thread_points; ++p) {
           if (distance[p][m] < nearest[p] || (distance[p][m] == nearest[p] && j < best[p])) {
             second[p] = nearest[p], nearest[p] = distance[p][m], best[p] = j;
           } else {
@@ -190,36 +190,37 @@ __global__ void __launch_bounds__(block, 6)
   }
 }
 
-/// Which group holds the label of point i? Its mark stays, all others become bounds.
+/// Decides which group has the nearest centroid of point i: its mark stays, all others become bounds.
 template <class T>
 __global__ void decide_kernel(const int32_t* group, T* upper, const T* square, T* threshold, T* lower, int32_t* label,
-                              Counts* counts, bool known, int n, int groups, int d) {
+                              Counts* counts, bool labelled, int n, int groups, int d) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n || threshold[i] < 0) return;
   const Margin<T> margin(d);
-  T least = std::numeric_limits<T>::infinity();
+  T lowest = std::numeric_limits<T>::infinity();
   int ties = 0;
   for (int g = 0; g < groups; ++g) {
     const T value = lower[size_t(g) * n + i];
-    if (!signbit(value) || -value > least) continue;
-    ties = -value < least ? 1 : ties + 1;
-    least = -value;
+    if (!signbit(value) || -value > lowest) continue;
+    ties = -value < lowest ? 1 : ties + 1;
+    lowest = -value;
   }
-  // The own centroid, where its group was left out: its distance was computed by filter_kernel.
-  const int own = known ? label[i] : 0;
-  T* const own_bound = &lower[size_t(group[own]) * n + i];
-  const bool apart = known && !signbit(*own_bound);
-  if (known && !apart) atomicAdd(&counts->pairs, ~0ull);  // less one: filter_kernel has counted it too
-  const bool stays = apart && square[i] <= least;
-  if (apart && least <= square[i]) *own_bound = min(*own_bound, margin.below(square[i]));  // it may lose its point
-  const bool tied = stays && square[i] == least;
+  // The current centroid, where its group was skipped: filter_kernel has computed its distance.
+  const int current = labelled ? label[i] : 0;
+  T* const current_bound = &lower[size_t(group[current]) * n + i];
+  const bool skipped = labelled && !signbit(*current_bound);
+  if (labelled && !skipped) atomicAdd(&counts->pairs, ~0ull);  // less one: filter_kernel counted it, too
+  const bool stays = skipped && square[i] <= lowest;
+  if (skipped && lowest <= square[i])
+    *current_bound = min(*current_bound, margin.below(square[i]));  // its point may move to another
+  const bool tied = stays && square[i] == lowest;
   for (int g = 0; g < groups; ++g) {
     T& value = lower[size_t(g) * n + i];
-    if (signbit(value) && (-value > least || (stays && !tied))) value = margin.below(-value);
+    if (signbit(value) && (-value > lowest || (stays && !tied))) value = margin.below(-value);
   }
   if (!stays) label[i] = undecided;
   threshold[i] = T(ties + (tied ? 1 : 0));
-  upper[i] = margin.above(stays ? square[i] : least);
+  upper[i] = margin.above(stays ? square[i] : lowest);
 }
 
 template <class T>
@@ -231,28 +232,28 @@ struct Workspace {
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
   auto& y = s.ws.yinyang;
-  const bool known = y.done > 0;
+  const bool labelled = y.done > 0;
   Counts* counts = y.counts + std::min(y.done++, counted - 1);
-  if (known) {
+  if (labelled) {
     launch(filter_kernel<T>, blocks(s.n, 128), 128, 0, s.stream, s.x, s.c, s.label, y.drift, y.group_drift, y.upper,
            y.square, y.threshold, y.lower, counts, s.n, y.groups, s.d);
   } else {
     group_centroids(s);
-    // Bounds of 0 under a threshold of 0: every group is looked at.
+    // Bounds of 0 with a threshold of 0: every group is computed.
     check(cudaMemsetAsync(y.lower, 0, size_t(y.groups) * s.n * sizeof(T), s.stream), "clearing the bounds");
     check(cudaMemsetAsync(y.threshold, 0, s.n * sizeof(T), s.stream), "clearing the thresholds");
   }
   int points = most_points;
-  const auto too_many = [&] {  // or too few blocks for the device; or rows too far apart for an int
+  const auto too_many = [&] {  // too few blocks for the device, or offsets beyond an int
     return blocks(s.n, points) * int64_t(y.groups) < 4 * s.device_info.multiprocessors ||
            int64_t(points) * s.d > std::numeric_limits<int>::max();
   };
-  while (points > crew && too_many()) points /= 2;
-  const int work_tile = known ? 1 : 8, ranges = blocks(s.n, points);
+  while (points > batch && too_many()) points /= 2;
+  const int work_tile = labelled ? 1 : 8, ranges = blocks(s.n, points);
   launch(group_distances_kernel<T, false>, ranges * blocks(y.groups, work_tile), block, 0, s.stream, s.x, s.c, y.begin,
          y.member, y.threshold, y.lower, s.label, counts, points, work_tile, s.n, y.groups, s.d);
   launch(decide_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, y.group, y.upper, y.square, y.threshold, y.lower,
-         s.label, counts, known, s.n, y.groups, s.d);
+         s.label, counts, labelled, s.n, y.groups, s.d);
   launch(group_distances_kernel<T, true>, ranges * y.groups, block, 0, s.stream, s.x, s.c, y.begin, y.member,
          y.threshold, y.lower, s.label, counts, points, 1, s.n, y.groups, s.d);
 }

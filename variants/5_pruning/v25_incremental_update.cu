@@ -1,37 +1,33 @@
-// v25: only points that moved count. An update adds up all N x D coordinates anew, though after a few iterations hardly
-// a point has changed its cluster. Here sums stay: a point that moved is taken from the one and added to the other.
-// Sums of doubles would keep the rounding of each such step, and drift; these are whole numbers in 64-bit words
-// (update/reproducible_sum.cuh), in which nothing is rounded. So what comes out is the same to the last bit whatever
-// way each iteration takes, in any order of the points' atomics, and on any GPU; and where most points move, which the
-// device finds out by itself, all are added up anew. Points stay row by row, as they arrive: an update reads whole
-// points.
-#include "../common/certified/assign_sm80.cuh"
-#include "../common/certified/refine.cuh"
+// v25: only points that moved are added and subtracted. The base adds up all N x D coordinates in every update, though
+// after a few iterations hardly a point changes its cluster. Here the sums are kept: a point that moved is subtracted
+// from one and added to another. Sums of doubles would collect the rounding of each step; these are integers in 64-bit
+// words (update/reproducible_sum.cuh), and nothing is rounded. So the result has the same bits in any order of the
+// atomics and on any GPU; and where most points moved, which the device finds out, all are summed anew. Points stay
+// row-major, as they arrive: an update reads whole points. From here on the assignment is v24's on a GPU and the
+// mma.sync form on the CPU device (pruning/full_dimension.cuh).
+//
+// for cuda: 90a
+#include "../common/pruning/full_dimension.cuh"
 #include "../common/update/incremental.cuh"
 
 namespace {
 using namespace ladder;
 
 template <class T>
-struct Workspace {
-  Rows<T> rows;
-  certified::Certified<T> certified;
-  Refinement refinement;
+struct Workspace : FullDimension<T> {
   IncrementalSums incremental;
 };
 
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
-  prepare_pinned(s);
-  s.ws.rows.points = s.x;
-  prepare_certified(s);
+  prepare_full_dimension(s);
   prepare_incremental(s);
 }
 
 template <class T>
 void upload(Run<T, Workspace<T>>& s) {
   upload_rows(s);
-  quantize_points(s);
+  quantize_full_dimension(s);
   choose_format(s, s.x);
 }
 
@@ -39,6 +35,11 @@ template <class T>
 void restart(Run<T, Workspace<T>>& s) {
   restart_refinement(s);
   restart_incremental(s);
+}
+
+template <class T>
+void assign(Run<T, Workspace<T>>& s) {
+  assign_full_dimension(s);
 }
 
 template <class T>
@@ -53,26 +54,26 @@ void download(Run<T, Workspace<T>>& s) {
   report_moves(s);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_certified(p, device); }
+std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_full_dimension(p, device); }
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .upload = upload<T>,
                                          .restart = restart<T>,
-                                         .assign = assign_certified<T>,
+                                         .assign = assign<T>,
                                          .update = update<T>,
                                          .download = download<T>};
 }  // namespace
 
-LADDER_VARIANT(
-        .id = "v25_incremental_update", .base = "v19_refine",
-        .idea = "exact sums that stay; only points whose label changed touch them",
-        .expect =
-            "v19's update takes 2.8 of its 10.3 ms at kmcuda on an H200; one in which 1 % of the points move "
-            "touches a fiftieth of the sums: 0.05, and a solve gains a quarter. The first update, the one that is "
-            "timed by itself, adds all points up: some 1 ms, as neighbouring threads add to neighbouring sums; but "
-            "where K is small many atomics meet there, and it is slower than the base. A new algorithm: sums are kept, "
-            "not made",
-        .shows = "solve", .counter = "global_atomics",
-        .source = "U. Kulisch and W. Miranker, exact sums in fixed point, 1981",
-        .arithmetic = {.form = Arithmetic::Form::exact}, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+LADDER_VARIANT(.id = "v25_incremental_update", .base = "v24_branch_free_argmax",
+               .idea = "exact sums are kept; only points whose label changed are added and subtracted",
+               .expect =
+                   "the base's update takes 2.8 ms at kmcuda on an H200; with 1 % of the points moving a fiftieth of "
+                   "the sums is touched: 0.05 ms. The first update, the one that is timed by itself, sums all "
+                   "points: some 1 ms, as neighbouring threads add to neighbouring sums; where K is small many "
+                   "atomics contend for few words, and it is slower than the base. A new algorithm: sums are kept, "
+                   "not made",
+               .shows = "solve", .counter = "global_atomics",
+               .source = "U. Kulisch and W. Miranker, exact sums in fixed point, 1981",
+               .arithmetic = {.form = Arithmetic::Form::exact}, .refuse = refuse, .f32 = phases<float>,
+               .f64 = phases<double>)

@@ -120,11 +120,11 @@ class Loops : public testing::Test {
   /// With the ways that an iteration may go, where an axis chooses: by short rows, and without.
   template <class Body>
   void each_way(const Body& body) const {
-    if (!standard_.value.count("width")) return body(standard_);
+    if (!standard_.value.count("short_row_width")) return body(standard_);
     for (const int width : {32, 0}) {
       SCOPED_TRACE("width " + std::to_string(width));
       Axes axes = standard_;
-      axes.value["width"] = width;
+      axes.value["short_row_width"] = width;
       body(axes);
     }
   }
@@ -184,7 +184,7 @@ class OtherPoints : public Loops {
         solver.expect_same(Stop());
       }
     });
-    if (!on_gpu || !standard_.value.count("width")) return;
+    if (!on_gpu || !standard_.value.count("short_row_width")) return;
     const int many = 20000, centroids = 400, wide = 160;  // enough of them for a choice of the width
     const auto near_three = near_directions<float>(many, wide, 7, loose(0.01)),
                anywhere = near_directions<float>(many, wide, 8, loose(1));

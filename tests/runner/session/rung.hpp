@@ -23,7 +23,7 @@ class Rung {
     if (!on_gpu) device_.multiprocessors = 2;  // as many pieces, wherever this runs
     Axes axes;
     for (const Axis& axis : card.axes) axes.value[axis.name] = axis.standard;
-    axes.value["width"] = width;
+    if (axes.value.count("short_row_width")) axes.value["short_row_width"] = width;
     Problem<T> p;
     p.n = int(points.size()) / d, p.k = k, p.d = d, p.element_bytes = sizeof(T);
     p.points = p.centroids = points.data();

@@ -165,10 +165,10 @@ float ending_at(int top, std::mt19937& random) {
 /// The words of the sum of some values, as a run of neighbours brings them.
 std::vector<unsigned long long> words_of_run(const std::vector<float>& values, const FixedPoint& format) {
   std::vector<unsigned long long> words(FixedPoint::most_words);
-  with_sum_pieces<float>(format, [&]<int pieces>() {
-    RunSum<float, pieces> sum(format);
+  dispatch_summands<float>(format, [&]<int summands>() {
+    RunSum<float, summands> sum(format);
     for (const float value : values) sum.add(value);
-    sum.give([&](int w, unsigned long long word) { words.at(size_t(w)) += word; });
+    sum.flush([&](int w, unsigned long long word) { words.at(size_t(w)) += word; });
   });
   return words;
 }
@@ -177,7 +177,7 @@ std::vector<unsigned long long> words_of_run(const std::vector<float>& values, c
 std::vector<float> at_the_ends(int count, const FixedPoint& format, std::mt19937& random) {
   std::vector<float> values;
   for (int i = 0; i < count; ++i) {
-    const int ends = random() % 2 ? format.bits : sum_piece_bits;
+    const int ends = random() % 2 ? format.bits : summand_bits;
     const int top = ends * int(1 + random() % 3) + int(random() % 8) - 2;
     values.push_back(ending_at(std::clamp(top, 1, format.high), random));
   }
@@ -278,10 +278,10 @@ struct Updated {
   int words = 0;
 };
 
-/// Points that are added up anew are put in order first.
-struct Neighbours {
-  int share = 2;   // IncrementalSums::share
-  int stands = 0;  // Standing::share
+/// The points are sorted before a full re-sum.
+struct Sorted {
+  int full_update_share = 2;  // of IncrementalSums
+  int resort_share = 0;       // of SortState
 };
 
 /// All points, in the order of these labels.
@@ -295,6 +295,7 @@ void expect_order(const RowOrder& order, const std::vector<int32_t>& label) {
 
 struct Summed {
   IncrementalSums incremental;
+  ClusterOrder order;
 };
 
 /// So many points are in each cluster.
@@ -310,7 +311,7 @@ void expect_counts(Run<T, Summed>& s, const std::vector<int32_t>& label) {
 /// Updates by one list of labels after the other.
 template <class T>
 Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
-                   const std::vector<std::vector<int32_t>>& labels, const Neighbours* run_points = nullptr) {
+                   const std::vector<std::vector<int32_t>>& labels, const Sorted* sorted = nullptr) {
   Problem<T> problem;
   problem.n = int(rows.size()) / d, problem.k = k, problem.d = d;
   problem.points = rows.data(), problem.centroids = centroids.data();
@@ -324,22 +325,21 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
   choose_format(s, s.x);
   restart_rows(s);
   restart_incremental(s);
-  const RowOrder order = allocate_order(s, s.n, s.k);
-  SortState standing{run_points ? run_points->stands : 0, s.template device<SortState::State>(1)};
-  check(cudaMemsetAsync(standing.state, 0, sizeof *standing.state, s.stream), "clearing an order");
+  prepare_order(s, sorted ? sorted->resort_share : 0);
+  restart_order(s);
   const std::vector<int32_t>* ordered = nullptr;  // by which labels the points are
   int64_t left = 0;                               // points that left their place since
   for (const auto& label : labels) {
     for (int i = 0; i < s.n; ++i) left += &label == &labels[0] || label[i] != (&label)[-1][i];
     to_device(s, s.label, label.data(), label.size(), "uploading labels");
-    if (run_points) {
-      s.ws.incremental.share = run_points->share;
-      sum_segments(s, s.x, order, standing, list_moved(s));
-      if (run_points->stands * left >= s.n) ordered = &label, left = 0;
-      if (run_points->stands > 0) expect_order(order, *ordered);
-      const auto& m = s.ws.incremental;
-      launch(exact_means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, m.sum, m.count, s.c, m.format,
-             s.k, s.d);
+    if (sorted) {
+      s.ws.incremental.full_update_share = sorted->full_update_share;
+      const MoveCounters* const moves = list_moved(s);
+      sort_by_cluster(s, moves);
+      move_or_sum_segments(s, s.x, moves);
+      if (sorted->resort_share * left >= s.n) ordered = &label, left = 0;
+      if (sorted->resort_share > 0) expect_order(s.ws.order.rows, *ordered);
+      divide_exact(s);
     } else {
       update_incremental(s, s.x);
     }
@@ -407,12 +407,14 @@ TYPED_TEST(MovedSumsOf, AreTheSameByNeighbours) {
     const auto straight = updated(points.rows, points.centroids, points.labels);
     // share 1: all one by one; 1000: all anew, each time.
     // Orders that never stand; that stand for one update, until the moves of two are too many, or for two.
-    for (const Neighbours& how : {Neighbours{2}, Neighbours{2, SortState::not_at_all}, Neighbours{2, 4},
-                                  Neighbours{1, 3}, Neighbours{1, 2}, Neighbours{1000}}) {
+    for (const Sorted& how :
+         {Sorted{2}, Sorted{2, SortState::after_any_move}, Sorted{2, 4}, Sorted{1, 3}, Sorted{1, 2}, Sorted{1000}}) {
       const auto found = updated(points.rows, points.centroids, points.labels, &how);
-      EXPECT_TRUE(same_bits(straight.centroids, found.centroids)) << how.share << ", " << how.stands;
+      EXPECT_TRUE(same_bits(straight.centroids, found.centroids)) << how.full_update_share << ", " << how.resort_share;
       const auto& anew = found.counters.at("points added anew");
-      EXPECT_EQ(std::count(anew.begin(), anew.end(), n), how.share == 1 ? 0 : how.share == 2 ? 1 : 3);
+      EXPECT_EQ(std::count(anew.begin(), anew.end(), n), how.full_update_share == 1   ? 0
+                                                         : how.full_update_share == 2 ? 1
+                                                                                      : 3);
     }
   }
 }
@@ -425,7 +427,7 @@ TYPED_TEST(MovedSumsOf, OfNeighboursMayBeBeyondTheirValues) {
     rows[3 * d + 1] = 1;
     const std::vector<TypeParam> centroids(k * d, TypeParam(7));
     const std::vector<std::vector<int32_t>> labels{std::vector<int32_t>(n, 2)};
-    const Neighbours how{2};
+    const Sorted how{2};
     const auto straight = updated(rows, centroids, labels), found = updated(rows, centroids, labels, &how);
     EXPECT_EQ(straight.words, words);
     EXPECT_TRUE(same_bits(straight.centroids, found.centroids));

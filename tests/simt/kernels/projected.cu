@@ -1,4 +1,4 @@
-// Bounds from a few directions: the parts that v27_projection_filter_sm80 is made of, tried by themselves.
+// Bounds from a few directions: the parts that v29_rank_selection is made of, tried by themselves.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "../../../variants/common/device/counting_sort.cuh"
 #include "../../../variants/common/gemm/narrow_mainloop_sm80.cuh"
 #include "../../../variants/common/gemm/narrow_mainloop_sm90.cuh"
-#include "../../../variants/common/pruning/rank_selection.cuh"
+#include "../../../variants/common/pruning/distance_bounds.cuh"
 #include "../on_device.cuh"
 
 namespace {
@@ -104,7 +104,7 @@ TEST(Directions, TheDefectIsMeasured) {
   products[3 * max_directions + 5] = products[5 * max_directions + 3] = 0.25;
   products[7 * max_directions + 7] = 1.5;
   OnDevice<double> given(products), defect(1);
-  launch(defect_kernel, 1, 256, 0, nullptr, given, defect);
+  measure_defect(nullptr, given, defect);
   EXPECT_GE(defect.values()[0], std::sqrt(2 * 0.25 * 0.25 + 0.25));
   EXPECT_LT(defect.values()[0], std::sqrt(2 * 0.25 * 0.25 + 0.25) + 1e-9);
 }
@@ -176,10 +176,9 @@ int missed(const Case& given, const Spoil& spoil) {
   OnDevice<double> told(std::vector<double>{given.knows_defect && given.stretch != 0 ? defect : 0});
   const Directions directions{used, told};
   OnDevice<uint4> rows(std::vector<uint4>(n * width / 8, {~0u, ~0u, ~0u, ~0u})), columns(k * width / 8);
-  project<width>(nullptr, static_cast<const float*>(x), view, directions, {.count = n}, n, d,
-                 WritePoints<width>{rows, square, told, n, n, d});
-  project<width>(nullptr, static_cast<const float*>(c), view, directions, {.count = k}, k, d,
-                 WriteCentroids<width>{columns, told, k, k, d, centroid_square});
+  project_points<float>(width, nullptr, x, view, directions, {.count = n}, {rows, square, n}, d);
+  project_centroids<float>(width, ShortRowLayout::rows, nullptr, c, view, directions, {.count = k},
+                           {columns, centroid_square, k}, d);
   Halves left(n * width), right(k * width);
   check(cudaMemcpy(left.data(), rows, left.size() * 2, cudaMemcpyDeviceToHost), "downloading");
   check(cudaMemcpy(right.data(), columns, right.size() * 2, cudaMemcpyDeviceToHost), "downloading");
@@ -280,10 +279,9 @@ TEST(Projected, AThresholdOfAllLetsTheFarthestReachIt) {
   OnDevice<int> top(std::vector<int>{-1});
   OnDevice<uint4> rows(n * width / 8), columns(k * width / 8);
   const Frame<float> view{centre, top};
-  project<width>(nullptr, static_cast<const float*>(x), view, {used, told}, {.count = n}, n, features,
-                 WritePoints<width>{rows, square, told, n, n, features});
-  project<width>(nullptr, static_cast<const float*>(c), view, {used, told}, {.count = k}, k, features,
-                 WriteCentroids<width>{columns, told, k, k, features});
+  project_points<float>(width, nullptr, x, view, {used, told}, {.count = n}, {rows, square, n}, features);
+  project_centroids<float>(width, ShortRowLayout::rows, nullptr, c, view, {used, told}, {.count = k},
+                           {columns, nullptr, k}, features);
   const std::vector<uint32_t> all(n, threshold(square.values()[0], 1e300, width));
   OnDevice<uint32_t> thresholds(all);
   launch(products_kernel, 1, NarrowMainloopSm80<width>::block, NarrowMainloopSm80<width>::bytes, nullptr, rows,
@@ -301,12 +299,12 @@ TEST(Projected, TilesOfCentroidsHoldTheSameRows) {
   OnDevice<int> top(std::vector<int>{0});
   OnDevice<double> used(basis()), told(std::vector<double>{1e-9});
   OnDevice<uint4> rows(padded * width / 8), tiles(padded * width / 8);
-  const auto keep = [&](const auto& how) {
-    project<width>(nullptr, static_cast<const float*>(c), Frame<float>{centre, top}, {used, told}, {.count = k}, padded,
-                   d, how);
+  const auto write = [&](ShortRowLayout layout, uint4* to) {
+    project_centroids<float>(width, layout, nullptr, c, Frame<float>{centre, top}, {used, told}, {.count = k},
+                             {to, nullptr, padded}, d);
   };
-  keep(WriteCentroids<width>{rows, told, k, padded, d});
-  keep(WriteCentroidTiles<width>{reinterpret_cast<unsigned char*>(static_cast<uint4*>(tiles)), told, k, padded, d});
+  write(ShortRowLayout::rows, rows);
+  write(ShortRowLayout::tiles, tiles);
   Halves row(padded * width), tile(row.size());
   check(cudaMemcpy(row.data(), rows, row.size() * 2, cudaMemcpyDeviceToHost), "downloading");
   check(cudaMemcpy(tile.data(), tiles, tile.size() * 2, cudaMemcpyDeviceToHost), "downloading");
@@ -386,8 +384,7 @@ int chosen_width(const std::vector<float>& points, int features, int clusters) {
   launch(max_exponent_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(points.size()), features);
   const Directions directions = allocate_directions(s, features);
   find_directions<float>(nullptr, x, view, allocate_subspace(s, count, features), directions, count, features);
-  return choose_width(s, static_cast<const float*>(x), view, directions, allocate_pilot(s), count, count, clusters,
-                      features);
+  return choose_width<float>(nullptr, x, view, directions, allocate_pilot(s), count, count, clusters, features);
 }
 
 TEST(Pilot, TakesFewDirectionsWherePointsLieInFewAndNoneWhereTheyFillAll) {
@@ -418,7 +415,7 @@ TEST(RowOrder, HasEachRowOnceByItsNumberTimeAfterTime) {
       for (int& one : number) one = int(random() % unsigned(numbers));
       OnDevice<int> given(number);
       launch(count_kernel, 1, 256, 0, nullptr, given, order, rows);
-      launch(prefix_sum_kernel, 1, places_block, 0, nullptr, order, numbers);
+      launch(prefix_sum_kernel, 1, prefix_sum_block, 0, nullptr, order, numbers);
       launch(put_kernel, 1, 256, 0, nullptr, given, order, rows);
       auto found = row.values();
       EXPECT_TRUE(std::is_sorted(found.begin(), found.end(), [&](int a, int b) { return number[a] < number[b]; }));

@@ -1,5 +1,5 @@
-// Points that are worked on while they arrive: the parts that v31_overlapped_upload is made of, with the assignment of
-// v27_projection_filter_sm80, the simplest that has them.
+// Points that are worked on while they arrive: the parts that v34_overlapped_upload is made of, with the assignment of
+// v29_rank_selection.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +9,6 @@
 #include "../../../variants/common/certified/assign_sm80.cuh"
 #include "../../../variants/common/certified/bound_columns.cuh"
 #include "../../../variants/common/overlap/chunked_upload.cuh"
-#include "../../../variants/common/pruning/filter.cuh"
 #include "../../fixtures/low_rank.hpp"
 #include "../on_device.cuh"
 
@@ -43,19 +42,14 @@ std::vector<int32_t> nearest(const Values& points, const Values& centroids, int 
   return label;
 }
 
-struct ProjectedState {
-  Rows<float> rows;
-  certified::Certified<float> certified;
+struct ProjectedState : RankedState<float> {
   WarpgroupOperands<float> warpgroup;
   CandidateRows undecided;
-  Refinement refinement;
-  IncrementalSums incremental;
-  ProjectionFilter filter;
   ChunkedUpload<float> chunks;
 };
 using ProjectedRun = Run<float, ProjectedState>;
 
-/// v27_projection_filter_sm80, with its upload or with that of v31_overlapped_upload.
+/// v29_rank_selection, with its upload or with that of v34_overlapped_upload.
 struct Projected {
   Problem<float> problem;
   Device device;
@@ -71,12 +65,8 @@ struct Projected {
     state = std::make_unique<ProjectedRun>(problem, device);
     ProjectedRun& s = *state;
     s.stream = stream;
-    s.axes.value = {{"width", width}};
-    prepare_pinned(s);
-    s.ws.rows.points = s.x;
-    prepare_certified(s);
-    prepare_incremental(s);
-    if (wants_filter(s)) prepare_filter(s, width, width == by_pilot);
+    s.axes.value = {{"short_row_width", width}};
+    prepare_ranked(s);
     prepare_chunks(s, wants_filter(s));
   }
   ~Projected() {
@@ -85,48 +75,30 @@ struct Projected {
     cudaStreamDestroy(stream);
   }
 
-  auto& few() { return state->ws.filter; }
+  auto& filter() { return state->ws.filter; }
   auto& certified_rows() { return state->ws.certified; }
-  auto& pieces() { return state->ws.chunks; }
+  auto& chunks() { return state->ws.chunks; }
   /// The sample is to have so many rows.
-  void sample(int rows) { pieces().sampled_rows = few().subspace.count = rows; }
-  int width() const { return state->axis("width"); }
-  void work_on_all() {
-    quantize_points(*state);
-    if (few().directions.at) project_points(*state, certified_rows().view, width());
-  }
-  void upload_whole() {
-    upload_rows(*state);
-    work_on_all();
-    choose_format(*state, state->x);
-  }
+  void sample(int rows) { chunks().sampled_rows = state->ws.subspace.count = rows; }
+  void upload_whole() { upload_ranked(*state); }
   void upload_by(int count) {
     const auto& view = certified_rows().view;
     upload_chunks(
-        *state, view, count,
-        [&](const float* sample, int rows) {
-          if (few().directions.at) find_projection(*state, sample, rows, view, width());
-        },
+        *state, view, count, [&](const float* sample, int rows) { find_projection(*state, sample, rows); },
         [&](const RowRange& range) {
-          quantize_rows(*state, range);
-          project_rows(*state, view, range);
-        });
+          quantize_full_dimension(*state, range);
+          project_rows(*state, range);
+        },
+        [] {});
   }
   void restart() {
-    send_initial_centroids(*state);
-    finish_upload(*state, [&] { work_on_all(); });
-    reset_filtered(*state);
+    send_initial(*state, stream);
+    finish_upload(*state, [&] { prepare_points(*state); });
+    reset_filter(*state);
   }
-  void assign() {
-    ProjectedRun& s = *state;
-    if (few().width == 0) return assign_certified(s);
-    RefineCounters* const refine_counters = next_refine_counters(s);
-    FilterCounters* const contest = next_filter_counters(s, refine_counters);
-    assign_filtered(s, certified_rows().view, contest, refine_counters);
-    assign_listed(s, few().left, &contest->listed, refine_counters);
-  }
+  void assign() { assign_filtered<FilterSm80>(*state); }
   std::vector<int32_t> labels() {
-    download_filtered(*state);
+    download_filter(*state);
     report_upload(*state);
     return {state->result.label, state->result.label + state->n};
   }
@@ -150,7 +122,7 @@ bool same_bits(const std::vector<E>& a, const std::vector<E>& b) {
 
 /// All that an upload leaves for the assignments, beside the view.
 void expect_same_rows(Projected& a, Projected& b) {
-  ASSERT_EQ(a.few().width, b.few().width);
+  ASSERT_EQ(a.filter().width, b.filter().width);
   const auto n = size_t(a.state->n);
   const auto &one = a.certified_rows(), &other = b.certified_rows();
   const auto all = size_t(certified::Tile::padded_rows(int(n)));
@@ -160,10 +132,10 @@ void expect_same_rows(Projected& a, Projected& b) {
                         b.at(words(other.x.part[0]), all * other.x.pitch * 4)))
       << "halves";
   EXPECT_TRUE(same_bits(a.at(one.point, all), b.at(other.point, all))) << "what halves lost";
-  if (a.few().width == 0) return;
-  const size_t short_rows = size_t(NarrowMainloopSm80<widest>::padded_rows(int(n))) * (a.few().width / 8) * 4;
-  EXPECT_TRUE(same_bits(a.at(words(a.few().x), short_rows), b.at(words(b.few().x), short_rows))) << "short rows";
-  EXPECT_TRUE(same_bits(a.at(a.few().square, n), b.at(b.few().square, n))) << "lengths";
+  if (a.filter().width == 0) return;
+  const size_t short_rows = size_t(padded_filter_rows(int(n))) * (a.filter().width / 8) * 4;
+  EXPECT_TRUE(same_bits(a.at(words(a.filter().x), short_rows), b.at(words(b.filter().x), short_rows))) << "short rows";
+  EXPECT_TRUE(same_bits(a.at(a.filter().square, n), b.at(b.filter().square, n))) << "lengths";
 }
 
 TEST(ChunkedUpload, AreAllRowsOnceAndBeginWithAWarpgroups) {
@@ -171,7 +143,7 @@ TEST(ChunkedUpload, AreAllRowsOnceAndBeginWithAWarpgroups) {
     for (const int pieces : {1, 3, 12, max_chunks}) {
       int64_t next = 0, padded = 0;
       for (int p = 0; p < pieces; ++p) {
-        const RowRange range = piece(n, pieces, p);
+        const RowRange range = chunk_range(n, pieces, p);
         ASSERT_EQ(range.first, next);
         if (range.count > 0) {
           ASSERT_EQ(range.first % RowRange::alignment, 0);
@@ -180,11 +152,11 @@ TEST(ChunkedUpload, AreAllRowsOnceAndBeginWithAWarpgroups) {
         next += range.count;
       }
       EXPECT_EQ(next, n);
-      EXPECT_GT(piece(n, pieces, pieces - 1).count, 0);
+      EXPECT_GT(chunk_range(n, pieces, pieces - 1).count, 0);
       EXPECT_EQ(padded, 2048) << "the last one has the rows behind it";
     }
   const int most = std::numeric_limits<int>::max();
-  EXPECT_EQ(piece(most, 12, 11).first + piece(most, 12, 11).count, most);
+  EXPECT_EQ(chunk_range(most, 12, 11).first + chunk_range(most, 12, 11).count, most);
 }
 
 TEST_F(Upload, InPiecesLeavesWhatOneOfAllPointsDoes) {
@@ -196,11 +168,13 @@ TEST_F(Upload, InPiecesLeavesWhatOneOfAllPointsDoes) {
     whole.upload_whole();
     run.upload_by(pieces);
     run.restart();
-    EXPECT_FALSE(run.pieces().again);
+    EXPECT_FALSE(run.chunks().again);
     EXPECT_EQ(run.top(), whole.top() + headroom_exponents);
     EXPECT_TRUE(
         same_bits(run.at(run.certified_rows().view.centre, d), whole.at(whole.certified_rows().view.centre, d)));
-    const auto directions = [&](Projected& of) { return of.at(of.few().directions.at, size_t(d) * max_directions); };
+    const auto directions = [&](Projected& of) {
+      return of.at(of.state->ws.directions.value, size_t(d) * max_directions);
+    };
     EXPECT_TRUE(same_bits(directions(run), directions(whole))) << "of a unit twice as large";
     const FixedPoint a = run.state->ws.incremental.format, b = whole.state->ws.incremental.format;
     EXPECT_EQ(std::tie(a.low, a.bits, a.words), std::tie(b.low, b.bits, b.words));
@@ -208,7 +182,7 @@ TEST_F(Upload, InPiecesLeavesWhatOneOfAllPointsDoes) {
     const int top = run.top();
     check(cudaMemcpy(whole.certified_rows().view.top, &top, sizeof top, cudaMemcpyHostToDevice), "uploading");
     quantize_rows(*whole.state, all_rows(*whole.state));
-    project_rows(*whole.state, whole.certified_rows().view, all_rows(*whole.state));
+    project_rows(*whole.state, all_rows(*whole.state));
     expect_same_rows(run, whole);
   }
 }
@@ -218,7 +192,7 @@ TEST_F(Upload, HasTheWidthBeforeAllPointsAreThere) {
   const Values points = near_directions<float>(300, d, 5), centroids = near_directions<float>(600, d, 6);
   Projected run(points, centroids, d, by_pilot);
   run.upload_by(4);
-  EXPECT_EQ(run.few().width, 32);
+  EXPECT_EQ(run.filter().width, 32);
 }
 
 class Widths : public LateStreams, public testing::WithParamInterface<int> {};
@@ -248,7 +222,7 @@ TEST_P(Widths, WhereAPointLeavesTheUnitAllIsDoneAgain) {
   for (Projected* each : {&run, &whole}) each->sample(few_sampled);
   run.upload_by(5);
   run.restart();
-  EXPECT_TRUE(run.pieces().again);
+  EXPECT_TRUE(run.chunks().again);
   whole.upload_whole();
   whole.restart();
   EXPECT_EQ(run.top(), whole.top()) << "that of all points, without room to spare";
@@ -257,7 +231,7 @@ TEST_P(Widths, WhereAPointLeavesTheUnitAllIsDoneAgain) {
     for (Projected* each : {&run, &whole}) {
       each->assign();
       EXPECT_EQ(each->labels(), nearest(points, centroids, d));
-      update_incremental(*each->state, each->state->x);
+      update_sorted(*each->state);
       each->labels();
     }
     centroids = run.centroids();
@@ -276,7 +250,7 @@ TEST_F(Upload, OfASampleWithTheFarthestPointsHolds) {
     run.sample(few_sampled);
     run.upload_by(5);
     run.restart();
-    return run.pieces().again;
+    return run.chunks().again;
   };
   EXPECT_FALSE(again(150, 1e6f)) << "the sample has it";
   EXPECT_FALSE(again(151, 1.9e6f)) << "there is room to spare";
@@ -310,7 +284,7 @@ TEST_F(Upload, WaitsForThoseWhoLookAtThePointsOfBefore) {
   float* const pinned = const_cast<float*>(run.state->points);
   std::fill_n(pinned, points.size(), 0.0f);
   run.upload_by(5);
-  check(cudaStreamSynchronize(run.pieces().copies.stream), "copying");  // first of all
+  check(cudaStreamSynchronize(run.chunks().copies.stream), "copying");  // first of all
   EXPECT_EQ(run.labels(), nearest(points, centroids, d));
 }
 
@@ -344,7 +318,7 @@ void halves_come_to_their_places(Projected& run) {
     check(cudaMemsetAsync(own.rows.x, 0xff, words * sizeof(uint32_t), s.stream), "poisoning");
     if (facts) check(cudaMemsetAsync(own.rows.point, 0xff, facts * sizeof(PointBound), s.stream), "poisoning");
     for (int p = 0; p < pieces; ++p) {
-      const RowRange range = piece(s.n, pieces, p);
+      const RowRange range = chunk_range(s.n, pieces, p);
       if (range.count > 0) quantize_rows_sm90<By>(s, range);
     }
     return std::pair(run.at(reinterpret_cast<const uint32_t*>(own.rows.x), words), run.at(own.rows.point, facts));

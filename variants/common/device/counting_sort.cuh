@@ -1,68 +1,78 @@
-// Rows in the order of a number that each has, a counting sort: rows with the same number side by side, in any order
-// among themselves. Who goes through neighbours together then meets the same things at the same time.
-// v27_projection_filter_sm80 introduces it.
+// Counting sort of row numbers by a small integer key (here: a cluster): count, exclusive prefix sum, scatter. Rows with
+// the same key end up side by side, in any order among themselves. v26_cluster_order introduces it.
 #pragma once
 #include "../lloyd/phases.cuh"
 
 namespace ladder {
 
 struct RowOrder {
-  int* count = nullptr;  // k: how many rows have each number; 0 before they are counted, and again afterwards
-  int* place = nullptr;  // k: where the next one of them goes
-  int* row = nullptr;    // n: rows in order
+  int* count = nullptr;   // k: rows with each key; 0 before they are counted, and again after the prefix sum
+  int* offset = nullptr;  // k: where the next row with this key goes
+  int* row = nullptr;     // n: rows in order
 };
 
-/// The same order, to which nothing is put any more.
-inline RowOrder standing(const RowOrder& order) { return {nullptr, nullptr, order.row}; }
+/// The same order for readers: kernels that count or scatter skip it.
+inline RowOrder read_only(const RowOrder& order) { return {nullptr, nullptr, order.row}; }
 
 inline RowOrder allocate_order(Resources& s, int n, int k) {
   return {s.device<int>(k), s.device<int>(k), s.device<int>(n)};
 }
 
-/// Counts a row with this number.
-__device__ inline void count_row(const RowOrder& order, int number) {
-  if (order.count) atomicAdd(&order.count[number], 1);
+/// Counts a row with this key.
+__device__ inline void count_row(const RowOrder& order, int key) {
+  if (order.count) atomicAdd(&order.count[key], 1);
 }
 
-constexpr int places_block = 1024;
+constexpr int prefix_sum_block = 1024;
 
-/// By one block: where the rows of each number begin, of which there are count[number].
-__device__ inline void exclusive_prefix_sum(const int* count, int* place, int k) {
+/// offset[j] = count[0] + .. + count[j - 1], by one block of prefix_sum_block threads.
+/// library: cub::BlockScan does this; own because the CPU device runs it.
+__device__ inline void exclusive_prefix_sum(const int* count, int* offset, int k) {
   constexpr unsigned all = 0xffffffffu;
-  __shared__ int of_warp[places_block / 32];
+  __shared__ int warp_total[prefix_sum_block / 32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  int before = 0;
-  for (int first = 0; first < k; first += places_block) {
-    const int number = first + int(threadIdx.x);
-    const int own = number < k ? count[number] : 0;
-    int sum = own;  // of this lane and those below it
+  int before = 0;  // the sum of all earlier tiles
+  for (int first = 0; first < k; first += prefix_sum_block) {
+    const int key = first + int(threadIdx.x);
+    const int value = key < k ? count[key] : 0;
+    int sum = value;  // inclusive, within the warp
     for (int step = 1; step < 32; step *= 2) {
-      const int other = __shfl_up_sync(all, sum, step);
-      if (lane >= step) sum += other;
+      const int lower = __shfl_up_sync(all, sum, step);
+      if (lane >= step) sum += lower;
     }
-    if (lane == 31) of_warp[warp] = sum;
+    if (lane == 31) warp_total[warp] = sum;
     __syncthreads();
-    int lower = 0, whole = of_warp[lane];  // of the warps below this one, of all
-    if (lane < warp) lower = whole;
+    int lower = 0, tile = warp_total[lane];  // sums of the lower warps, of the whole tile
+    if (lane < warp) lower = tile;
     for (int step = 16; step > 0; step /= 2) {
       lower += __shfl_xor_sync(all, lower, step);
-      whole += __shfl_xor_sync(all, whole, step);
+      tile += __shfl_xor_sync(all, tile, step);
     }
-    if (number < k) place[number] = before + lower + sum - own;
-    before += whole;
-    __syncthreads();  // nobody reads the warps' sums any more
+    if (key < k) offset[key] = before + lower + sum - value;
+    before += tile;
+    __syncthreads();  // the next tile overwrites warp_total
   }
 }
 
-/// One block, once all rows are counted.
-[[maybe_unused]] static __global__ void __launch_bounds__(places_block) prefix_sum_kernel(RowOrder order, int k) {
-  exclusive_prefix_sum(order.count, order.place, k);
-  for (int number = threadIdx.x; number < k; number += places_block) order.count[number] = 0;  // whom this thread read
+/// One block, after all rows are counted. Clears the counts.
+[[maybe_unused]] static __global__ void __launch_bounds__(prefix_sum_block) prefix_sum_kernel(RowOrder order, int k) {
+  exclusive_prefix_sum(order.count, order.offset, k);
+  for (int key = threadIdx.x; key < k; key += prefix_sum_block) order.count[key] = 0;  // read by this very thread
 }
 
-/// Once there are places, each row is put to one.
-__device__ inline void scatter(const RowOrder& order, int row, int number) {
-  if (order.place) order.row[atomicAdd(&order.place[number], 1)] = row;
+/// Puts a row to the next free place of its key, after the prefix sum.
+__device__ inline void scatter(const RowOrder& order, int row, int key) {
+  if (order.offset) order.row[atomicAdd(&order.offset[key], 1)] = row;
+}
+
+/// The same by a whole warp, for lanes that are `active`: one atomic for all lanes with the same key.
+__device__ inline void scatter_by_warp(const RowOrder& order, int row, int key, bool active) {
+  const unsigned same = __match_any_sync(0xffffffffu, active ? key : -1);
+  const int lane = threadIdx.x % 32, leader = __ffs(int(same)) - 1;
+  int index = 0;
+  if (active && lane == leader) index = atomicAdd(&order.offset[key], __popc(same));
+  index = __shfl_sync(0xffffffffu, index, leader) + __popc(same & ((1u << lane) - 1));
+  if (active) order.row[index] = row;
 }
 
 }  // namespace ladder

@@ -1,25 +1,25 @@
 // The loop of a solve on the device: one iteration, captured as the body of a graph's WHILE node, is repeated until the
-// stop rule holds, and the host waits once. The graph has the arguments of the iteration that was captured, so what an
-// iteration counts is always counted at the same place; the kernel that ends an iteration keeps it, and decides.
-// v32_graph_loop introduces it.
+// stop rule holds, and the host waits once. A graph keeps the kernel arguments of the captured iteration, so every
+// iteration counts at the same entry; the kernel at its end copies the counters to the iteration's entry and evaluates
+// the stop rule. v35_graph_loop introduces it.
 #pragma once
-#include "../lloyd/phases.cuh"
+#include "../filter/filter.cuh"
 
 namespace ladder {
 
-/// What each iteration counts: `words` of 32 bits, at a place for each, or at the last of the `places` for all beyond.
-/// In a loop all but the first count at the last place: from there what they have is copied to their own, and the last
-/// is cleared for the next.
+/// An array of counters with an entry per iteration: `words` of 32 bits each; iterations beyond the last of `places`
+/// entries use that one. In a loop all but the first iteration count at the last entry: it is copied to the iteration's
+/// own and cleared for the next.
 struct History {
   unsigned* first;
   int words, places;
 };
 
-/// What there is to know of the iterations of a loop.
+/// What the loop must know of its iterations.
 struct LoopBody {
   std::vector<History> histories;     ///< at most most_histories
-  const unsigned long long* changed;  ///< on the device: how many labels an iteration changed, at a last place
-  std::vector<int> key;               ///< what arguments of kernels hang on; with another key, the graph is made anew
+  const unsigned long long* changed;  ///< on the device: labels changed by an iteration, at a last entry
+  std::vector<int> key;               ///< what kernel arguments depend on; with another key the graph is captured again
 };
 constexpr int most_histories = 4;
 struct Histories {
@@ -27,7 +27,7 @@ struct Histories {
   int count;
 };
 
-constexpr int kept_changes = 1024;  ///< after so many iterations the host looks, at the latest
+constexpr int kept_changes = 1024;  ///< iterations after which the host reads the loop's state, at the latest
 
 /// A loop's state.
 struct Loop {
@@ -35,50 +35,50 @@ struct Loop {
     Stop stop;
     int n;
     int done;  ///< iterations
-  } at;
+  } state;
   bool ended;                                ///< the stop rule holds
-  bool goes_on;                              ///< it does not, and there is a place for the changes of one more
-  unsigned long long changed[kept_changes];  ///< of iteration i, from 0: at i modulo the places
+  bool goes_on;                              ///< it does not, and `changed` has room for one more
+  unsigned long long changed[kept_changes];  ///< of iteration i, from 0: entry i modulo kept_changes
 };
 
 /// One warp, after each iteration. `in_graph`: it is the last node of the body that `handle` repeats.
 template <bool in_graph>
 __global__ void end_iteration_kernel(Loop* loop, Histories histories, const unsigned long long* changed,
                                      [[maybe_unused]] unsigned long long handle) {
-  const int iteration = loop->at.done;
-  // Calls act(own, last) for each word at the iteration's own place, and at the last.
+  const int iteration = loop->state.done;
+  // Calls act(current, last) for each word of the iteration's entry and of the last one.
   const auto each_word = [&](const auto& act) {
-#pragma unroll  // who is asked for by number must be a register
+#pragma unroll  // a dynamically indexed array would go to local memory
     for (int e = 0; e < most_histories; ++e) {
       if (e >= histories.count) break;
       const History& it = histories.of[e];
-      unsigned* const own = it.first + size_t(min(iteration, it.places - 1)) * it.words;
+      unsigned* const current = it.first + size_t(min(iteration, it.places - 1)) * it.words;
       unsigned* const last = it.first + size_t(it.places - 1) * it.words;
-      for (int word = threadIdx.x; word < it.words; word += 32) act(own[word], last[word]);
+      for (int word = threadIdx.x; word < it.words; word += 32) act(current[word], last[word]);
     }
   };
-  each_word([&](unsigned& own, unsigned& last) {
-    if (iteration == 0)  // it was none of the loop's
-      last = own;
+  each_word([&](unsigned& current, unsigned& last) {
+    if (iteration == 0)  // it was launched outside the loop
+      last = current;
     else
-      own = last;
+      current = last;
   });
-  __syncwarp();  // of the first iteration, too, `changed` is at the last place now
+  __syncwarp();  // `changed` is valid after the first iteration, too
   bool ended = false;
   if (threadIdx.x == 0) {
-    const int done = loop->at.done = iteration + 1;
+    const int done = loop->state.done = iteration + 1;
     const unsigned long long now = loop->changed[iteration % kept_changes] = *changed;
-    ended = loop->ended = loop->at.stop.reached(done, int64_t(now), loop->at.n);
+    ended = loop->ended = loop->state.stop.reached(done, int64_t(now), loop->state.n);
     loop->goes_on = !ended && done % kept_changes != 0;
 #ifdef __CUDACC__
     if constexpr (in_graph) cudaGraphSetConditional(handle, loop->goes_on);
 #endif
   }
-  if (__shfl_sync(0xffffffffu, int(ended), 0)) return;  // what the last iteration has may be nowhere else
+  if (__shfl_sync(0xffffffffu, int(ended), 0)) return;  // keep the last iteration's counters
   each_word([](unsigned&, unsigned& last) { last = 0; });
 }
 
-// ---- the host's side
+// ---- host code
 
 struct GraphLoop {
   Loop *loop = nullptr, *host = nullptr;  // page-locked
@@ -93,24 +93,24 @@ struct GraphLoop {
 
 template <class T, class W>
 void prepare_loop(Run<T, W>& s) {
-  auto& own = s.ws.loop;
-  own.loop = s.template device<Loop>(1);
-  own.host = s.template pinned<Loop>(1);
-  check(cudaMemsetAsync(own.loop, 0, sizeof *own.loop, s.stream), "clearing the state of the loop");
+  auto& loop_state = s.ws.loop;
+  loop_state.loop = s.template device<Loop>(1);
+  loop_state.host = s.template pinned<Loop>(1);
+  check(cudaMemsetAsync(loop_state.loop, 0, sizeof *loop_state.loop, s.stream), "clearing the state of the loop");
 }
 
 template <bool in_graph, class T, class W>
-void end_iteration(Run<T, W>& s, const LoopBody& looped, unsigned long long handle = 0) {
-  Histories histories{{}, int(looped.histories.size())};
+void end_iteration(Run<T, W>& s, const LoopBody& body_info, unsigned long long handle = 0) {
+  Histories histories{{}, int(body_info.histories.size())};
   if (histories.count > most_histories) throw Error("a loop on the device keeps fewer histories");
-  std::copy(looped.histories.begin(), looped.histories.end(), histories.of);
-  launch(end_iteration_kernel<in_graph>, 1, 32, 0, s.stream, s.ws.loop.loop, histories, looped.changed, handle);
+  std::copy(body_info.histories.begin(), body_info.histories.end(), histories.of);
+  launch(end_iteration_kernel<in_graph>, 1, 32, 0, s.stream, s.ws.loop.loop, histories, body_info.changed, handle);
 }
 
 template <class T, class W>
 void fetch_loop(Run<T, W>& s) {
-  auto& own = s.ws.loop;
-  check(cudaMemcpyAsync(own.host, own.loop, sizeof *own.loop, cudaMemcpyDeviceToHost, s.stream),
+  auto& loop_state = s.ws.loop;
+  check(cudaMemcpyAsync(loop_state.host, loop_state.loop, sizeof *loop_state.loop, cudaMemcpyDeviceToHost, s.stream),
         "downloading the state of the loop");
   check(cudaStreamSynchronize(s.stream), "solving on the device");
 }
@@ -118,7 +118,7 @@ void fetch_loop(Run<T, W>& s) {
 #ifdef __CUDACC__
 /// A graph that begins with an iteration, and repeats it while the loop goes on.
 template <class T, class Iterate, class W>
-cudaGraphExec_t make_loop(Run<T, W>& s, const LoopBody& looped, const Iterate& iterate) {
+cudaGraphExec_t make_loop(Run<T, W>& s, const LoopBody& body_info, const Iterate& iterate) {
   cudaGraph_t made = nullptr;
   check(cudaGraphCreate(&made, 0), "making a graph");
   const std::shared_ptr<void> given_back(made, [](void* graph) { cudaGraphDestroy(static_cast<cudaGraph_t>(graph)); });
@@ -139,7 +139,7 @@ cudaGraphExec_t make_loop(Run<T, W>& s, const LoopBody& looped, const Iterate& i
                                       cudaStreamCaptureModeThreadLocal),
         "beginning a capture");
   iterate();
-  end_iteration<true>(s, looped, handle);
+  end_iteration<true>(s, body_info, handle);
   cudaGraph_t body = nullptr;
   check(cudaStreamEndCapture(s.stream, &body), "ending a capture");
   cudaGraphExec_t graph = nullptr;
@@ -149,51 +149,51 @@ cudaGraphExec_t make_loop(Run<T, W>& s, const LoopBody& looped, const Iterate& i
 
 /// Iterations until the loop no longer goes on.
 template <class T, class Iterate, class W>
-void run_loop(Run<T, W>& s, const LoopBody& looped, const Iterate& iterate) {
-  auto& own = s.ws.loop;
-  if (!own.graph || own.key != looped.key) {
-    if (own.graph) check(cudaGraphExecDestroy(std::exchange(own.graph, nullptr)), "giving a graph back");
-    own.graph = make_loop(s, looped, iterate);
-    own.key = looped.key;
+void run_loop(Run<T, W>& s, const LoopBody& body_info, const Iterate& iterate) {
+  auto& loop_state = s.ws.loop;
+  if (!loop_state.graph || loop_state.key != body_info.key) {
+    if (loop_state.graph) check(cudaGraphExecDestroy(std::exchange(loop_state.graph, nullptr)), "giving a graph back");
+    loop_state.graph = make_loop(s, body_info, iterate);
+    loop_state.key = body_info.key;
   }
-  check(cudaGraphLaunch(own.graph, s.stream), "launching a graph");
+  check(cudaGraphLaunch(loop_state.graph, s.stream), "launching a graph");
   fetch_loop(s);
 }
 #else
 /// The CPU device has no graphs: the host repeats.
 template <class T, class Iterate, class W>
-void run_loop(Run<T, W>& s, const LoopBody& looped, const Iterate& iterate) {
+void run_loop(Run<T, W>& s, const LoopBody& body_info, const Iterate& iterate) {
   do {
     iterate();
-    end_iteration<false>(s, looped);
+    end_iteration<false>(s, body_info);
     fetch_loop(s);
   } while (s.ws.loop.host->goes_on);
 }
 #endif
 
-/// Phase `solve` out of iterate(): assignment, update, count of changed labels. set_done(i) tells it on the host that i
-/// iterations are done: so many, where one stands for all that follow, that it counts at the last places.
+/// Phase `solve` from iterate(): assignment and update. set_done(i) sets the host's count of iterations: loop_on_device
+/// while iterations count at the last entries, at the end the real number.
 template <class T, class Iterate, class SetDone, class W>
-void solve_on_device(Run<T, W>& s, const LoopBody& looped, const Iterate& iterate, const SetDone& set_done) {
+void solve_on_device(Run<T, W>& s, const LoopBody& body_info, const Iterate& iterate, const SetDone& set_done) {
   Loop& now = *s.ws.loop.host;
-  now.at = {s.problem.stop, s.n, 0};
-  to_device(s, &s.ws.loop.loop->at, &now.at, 1, "telling the stop rule");
-  iterate();  // the first has other arguments: none was before it
-  end_iteration<false>(s, looped);
+  now.state = {s.problem.stop, s.n, 0};
+  to_device(s, &s.ws.loop.loop->state, &now.state, 1, "telling the stop rule");
+  iterate();  // the first one has other kernel arguments
+  end_iteration<false>(s, body_info);
   set_done(loop_on_device);
-  if (s.problem.stop.reached(1, s.n, s.n))  // in it, every label has changed
+  if (s.problem.stop.reached(1, s.n, s.n))  // it changes every label
     fetch_loop(s);
   else
-    run_loop(s, looped, iterate);
+    run_loop(s, body_info, iterate);
   for (int told = 0;;) {
-    for (; told < now.at.done; ++told) s.reassigned.push_back(int64_t(now.changed[told % kept_changes]));
+    for (; told < now.state.done; ++told) s.reassigned.push_back(int64_t(now.changed[told % kept_changes]));
     if (now.ended) break;
-    run_loop(s, looped, iterate);
+    run_loop(s, body_info, iterate);
   }
-  set_done(now.at.done);
+  set_done(now.state.done);
 }
 
-/// Why there can be no such loop on this device; empty where there can.
+/// Why this device cannot run such a loop; empty where it can.
 inline std::string refuse_loop() {
 #ifdef __CUDACC__
   int driver = 0;
@@ -203,6 +203,23 @@ inline std::string refuse_loop() {
            std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
 #endif
   return "";
+}
+
+/// Phase `solve` of a rung with filter and incremental sums; iterate() is an assignment and an update.
+template <class T, class Iterate, class W>
+void solve_filtered(Run<T, W>& s, const Iterate& iterate) {
+  auto& refine = s.ws.refinement;
+  auto& moved = s.ws.incremental;
+  const auto& f = s.ws.filter;
+  const FixedPoint& format = moved.format;
+  const auto history = [](auto* first, int places) {
+    return History{reinterpret_cast<unsigned*>(first), int(sizeof *first / sizeof(unsigned)), places};
+  };
+  LoopBody body{.histories = {history(refine.refine_counters, counted), history(moved.moves, kept_iterations_of_moves)},
+                .changed = &moved.moves[kept_iterations_of_moves - 1].points,
+                .key = {f.width, format.low, format.high, format.bits, format.words}};
+  if (f.width > 0) body.histories.push_back(history(f.counters, counted));
+  solve_on_device(s, body, iterate, [&](int done) { refine.done = moved.done = done; });
 }
 
 }  // namespace ladder

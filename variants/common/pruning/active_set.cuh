@@ -1,44 +1,24 @@
-// A contest only between what has changed. A row has met all centroids by the last assignment, and its label is the
-// nearest of them, exactly. If its own centroid has stayed where it was (touched.cuh), only one that has not can be
-// nearer now, or as near. So the rows go in two parts: those of touched clusters meet all centroids, all others touched
-// ones alone, whose short rows are put side by side. The device parts them: a launch is the same for any part.
-// v30_active_set introduces it; docs/certificate.md says why labels stay exact.
+// The filter restricted to what has changed. A row was compared with all centroids by the last assignment, and its
+// label is the nearest, exactly. If its own centroid has not moved since (its cluster is clean), only a centroid that
+// has moved can be nearer now. So the rows are split: those of dirty clusters meet all centroids, all others dirty ones
+// alone, whose short rows are copied side by side. The device decides the split; the launches are the same for any. In
+// the same way the sorted order stays until many points have moved, and clean clusters keep means, short rows and
+// thresholds. v33_active_set introduces it; docs/certificate.md says why labels stay exact.
 #pragma once
-#include "../overlap/eager_assign.cuh"
+#include "../update/segmented.cuh"
+#include "distance_bounds.cuh"
 
 namespace ladder {
 
-/// How many there are of each.
-struct Split {
-  int own;        ///< rows of touched clusters; all rows, where two parts do not pay
-  int others;     ///< all other rows
-  int dirty;      ///< centroids
-  int placed[2];  ///< where the next row of either part is listed
-};
-
 struct ActiveSet {
-  Split* split = nullptr;       // 1
-  int* rows = nullptr;          // n: those of touched clusters, then the others, both nearly in the order that stands
-  int* dirty = nullptr;         // k: the centroids that are
-  uint4* short_rows = nullptr;  // theirs, whole tiles of them
-  bool proven = false;  // there was an update since the last assignment, and no other: what the sums hold was proven
+  FilterSplit* split = nullptr;  // 1
+  int* rows = nullptr;           // n: rows of dirty clusters, then the others, both nearly sorted
+  int* dirty = nullptr;          // k: the dirty centroids
+  uint4* short_rows = nullptr;   // theirs, whole tiles of them
+  bool proven = false;           // the sums hold proven labels: one update since the last assignment, and no other
 };
 
-/// A part of a contest; as it stands here, all of it.
-struct ActivePart {
-  const Split* split = nullptr;
-  const int *own = nullptr, *dirty = nullptr;  // ActiveSet::rows; touched: those of the other rows
-  __device__ const int* rows(const int* order) const {
-    if (!split || split->others == 0) return order;
-    return dirty ? own + split->own : own;
-  }
-  __device__ int count(int n) const { return !split ? n : dirty ? split->others : split->own; }
-  __device__ int columns(int k) const { return dirty ? split->dirty : k; }
-  __device__ int centroid(int column) const { return dirty ? dirty[column] : column; }
-};
-
-/// What a contest is multiplied in: a tile of columns, with as many rows as are multiplied at a time. A part takes as
-/// many rounds as it has such rows, full or not.
+/// The unit of the product's time: a tile of columns with as many rows as are multiplied at a time, full or not.
 struct Waves {
   int rows, columns;
   __device__ int64_t operator()(int of_rows, int of_columns) const {
@@ -46,122 +26,87 @@ struct Waves {
   }
 };
 
-constexpr int split_block = 1024;
+// ---- launchers (active_set.cu)
 
-/// One block: which centroids are touched, and how many rows they have. Two parts have lists to be made, and a launch
-/// more: less than an eighth of the rounds is not worth that.
-[[maybe_unused]] static __global__ void __launch_bounds__(split_block)
-    count_active_kernel(DirtyClusters dirty, const int* count, ActiveSet own, Waves rounds, FilterCounters* contest,
-                        int n, int k) {
-  constexpr int at_once = 4;  // centroids of a thread that are asked for together
-  __shared__ int centroids, rows;
-  if (threadIdx.x == 0) centroids = rows = 0;
-  __syncthreads();
-  int own_rows = 0;
-  for (int first = threadIdx.x; first - int(threadIdx.x) < k; first += at_once * split_block) {
-    bool mine[at_once];
-#pragma unroll
-    for (int e = 0; e < at_once; ++e) mine[e] = first + e * split_block < k && dirty[first + e * split_block];
-#pragma unroll
-    for (int e = 0; e < at_once; ++e) {
-      const int j = first + e * split_block, place = warp_compact(&centroids, mine[e]);
-      if (mine[e]) own.dirty[place] = j, own_rows += count[j];
-    }
-  }
-  atomicAdd(&rows, own_rows);
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  const bool pays = 8 * (rounds(rows, k) + rounds(n - rows, centroids)) <= 7 * rounds(n, k);
-  const int others = pays ? n - rows : 0;
-  *own.split = {n - others, others, centroids, {0, n - others}};
-  contest->settled_rows = others, contest->skipped_centroids = others > 0 ? k - centroids : 0;
-}
+/// Splits the rows, in `order` with these guesses, and copies the dirty centroids' short rows from o.c.
+void split_active_set(int width, ShortRowLayout layout, cudaStream_t stream, const FilterOperands& o,
+                      const DirtyClusters& dirty, const int* count, const ActiveSet& active, const Waves& waves);
 
-/// Lists the rows of either part, a warp some neighbours, which stay neighbours; and puts short rows of touched
-/// centroids side by side. What is left of the last tile has the last of them again: nobody asks who that is.
-template <class By>
-__global__ void partition_kernel(const int* __restrict__ order, const int* __restrict__ guess,
-                                 const uint4* __restrict__ c, DirtyClusters dirty, ActiveSet own, int chunks, int n) {
-  constexpr unsigned all = 0xffffffffu;
-  const Split& split = *own.split;
-  if (split.others == 0) return;
-  const int lane = threadIdx.x % 32;
-  const int64_t thread = blockIdx.x * int64_t(blockDim.x) + threadIdx.x, first = thread / 32 * 32 * listed_each;
-  int row[listed_each], found[2] = {};  // of touched clusters, and others
-  unsigned lanes[listed_each][2];
-#pragma unroll  // all are on their way together
-  for (int e = 0; e < listed_each; ++e) row[e] = first + e * 32 + lane < n ? order[first + e * 32 + lane] : -1;
-#pragma unroll
-  for (int e = 0; e < listed_each; ++e) {
-    const bool changed = row[e] >= 0 && dirty[guess[row[e]]];
-    lanes[e][0] = __ballot_sync(all, changed), lanes[e][1] = __ballot_sync(all, row[e] >= 0 && !changed);
-    for (int p = 0; p < 2; ++p) found[p] += __popc(lanes[e][p]);
-  }
-  int place = 0;
-  if (lane < 2) place = atomicAdd(&own.split->placed[lane], lane == 0 ? found[0] : found[1]);
-  int to[2] = {__shfl_sync(all, place, 0), __shfl_sync(all, place, 1)};
-#pragma unroll
-  for (int e = 0; e < listed_each; ++e) {
-    for (int p = 0; p < 2; ++p) {
-      if (lanes[e][p] >> lane & 1) own.rows[to[p] + __popc(lanes[e][p] & ((1u << lane) - 1))] = row[e];
-      to[p] += __popc(lanes[e][p]);
-    }
-  }
-  constexpr int tile = By::Tile::columns;
-  const int64_t columns = (int64_t(split.dirty) + tile - 1) / tile * tile;
-  for (int64_t e = thread; e < columns * chunks; e += int64_t(gridDim.x) * blockDim.x) {
-    const int column = int(e / chunks), chunk = int(e % chunks);
-    const int j = own.dirty[min(column, split.dirty - 1)];
-    own.short_rows[By::chunk(column, chunk)] = c[By::chunk(j, chunk)];
-  }
-}
+// ---- phases
 
-// ---- the host's side
-
-/// As DeviceFilter, of what has changed.
-template <int width>
-struct ActiveSetFilter : DeviceFilter<width> {
-  using All = DeviceFilter<width>;
-  template <class T, class W>
-  static void contest(Run<T, W>& s, const ProjectionFilter& few, FilterCounters* contest) {
-    auto& own = s.ws.active;
-    const Waves rounds{All::rows_at_once(s.device_info.multiprocessors), All::Tile::columns};
-    const bool single_wave = s.n <= rounds.rows;  // as many as each part takes
-    if (!std::exchange(own.proven, false) || single_wave) return All::contest(s, few, contest, ActivePart{});
-    const auto& moved = s.ws.incremental;
-    launch(count_active_kernel, 1, split_block, 0, s.stream, moved.dirty, moved.count, own, rounds, contest, s.n, s.k);
-    launch(partition_kernel<All>, blocks(s.n, 256 * listed_each), 256, 0, s.stream, few.order.row, few.candidates.guess,
-           few.c, moved.dirty, own, width / 8, s.n);
-    All::contest(s, few, contest, ActivePart{own.split, own.rows});
-    ProjectionFilter settled_rows = few;
-    settled_rows.c = own.short_rows;
-    All::contest(s, settled_rows, contest, ActivePart{own.split, own.rows, own.dirty});
-  }
+template <class T>
+struct ActiveState : BoundedState<T> {
+  ActiveSet active;
 };
 
-/// After prepare_eager; IncrementalSums::touched is there.
+/// Memory; the clusters are marked from here on.
 template <class T, class W>
 void prepare_active_set(Run<T, W>& s) {
-  auto& few = s.ws.filter;
+  prepare_bounds(s);
+  s.ws.incremental.full_update_share = s.axis("full_update_share");
+  s.ws.incremental.dirty = allocate_dirty(s, s.k);
+  s.ws.order.sort.resort_share = s.axis("resort_share");
   if (!wants_filter(s)) return;
-  few.parted = true;
-  const int width = s.axis("width") == by_pilot ? widest : s.axis("width");
-  auto& own = s.ws.active;
-  own.split = s.template device<Split>(1);
-  own.rows = s.template device<int>(s.n);
-  own.dirty = s.template device<int>(s.k);
-  own.short_rows = s.template device<uint4>(NarrowMainloopSm80<widest>::padded_columns(s.k) * (width / 8));
+  const int width = s.axis("short_row_width") == by_pilot ? widest : s.axis("short_row_width");
+  auto& active = s.ws.active;
+  active.split = s.template device<FilterSplit>(1);
+  active.rows = s.template device<int>(s.n);
+  active.dirty = s.template device<int>(s.k);
+  active.short_rows = s.template device<uint4>(size_t(padded_short_rows(s.k)) * (width / 8));
 }
 
 template <class T, class W>
-void restart_active_set(Run<T, W>& s) {
-  restart_eager(s);
+void reset_active_set(Run<T, W>& s) {
+  reset_bounds(s);
   s.ws.active.proven = false;
 }
 template <class T, class W>
+void restart_active_set(Run<T, W>& s) {
+  restart_rows(s);
+  reset_active_set(s);
+}
+
+/// The filter's product, of what has changed.
+template <class T, class W>
+void filter_active_set(Run<T, W>& s, FilterCounters* counters) {
+  auto& active = s.ws.active;
+  const auto& f = s.ws.filter;
+  FilterOperands o = filter_operands(s, counters);
+  const Waves waves{DeviceFilter::rows_at_once(f.width, s.device_info.multiprocessors), short_row_tile};
+  const bool single_wave = s.n <= waves.rows;  // each part would take as long
+  if (!std::exchange(active.proven, false) || single_wave)
+    return DeviceFilter::filter(f.width, s.stream, o, FilterPart{});
+  split_active_set(f.width, DeviceFilter::layout, s.stream, o, s.ws.incremental.dirty, s.ws.incremental.count, active,
+                   waves);
+  DeviceFilter::filter(f.width, s.stream, o, FilterPart{active.split, active.rows});
+  o.c = active.short_rows;
+  DeviceFilter::filter(f.width, s.stream, o, FilterPart{active.split, active.rows, active.dirty});
+}
+
+template <class T, class W>
+void assign_active_set(Run<T, W>& s) {
+  assign_with_bounds(s, [&](FilterCounters* counters) { filter_active_set(s, counters); });
+}
+
+template <class T, class W>
 void update_active_set(Run<T, W>& s) {
-  update_ordered(s);
+  move_or_sum_segments(s, s.x, list_and_sort(s));
+  step_to_means(s);
   s.ws.active.proven = true;
+}
+
+template <class T, class W>
+void download_active_set(Run<T, W>& s) {
+  const int reported = s.ws.filter.reported;
+  download_filter(s);
+  const auto& f = s.ws.filter;
+  if (!wants_filter(s)) return;
+  for (int i = reported; i < f.reported; ++i) {
+    const FilterCounters counters = f.width > 0 ? f.counters_host[i] : FilterCounters{};
+    s.counters["centroids that all rows meet"].push_back(s.k - counters.skipped_centroids);
+    s.counters["products multiplied"].push_back(int64_t(s.n) * s.k -
+                                                int64_t(counters.settled_rows) * counters.skipped_centroids);
+  }
 }
 
 }  // namespace ladder

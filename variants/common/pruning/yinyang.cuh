@@ -1,5 +1,5 @@
-// What Yinyang keeps between iterations, and the kernels around its distances: centroids in groups, how far each moved,
-// and each point's bounds. v13d_yinyang tells the algorithm.
+// State of Yinyang between iterations, and the kernels around its distances: groups of centroids, their drifts, and the
+// bounds of each point. v13d_yinyang.cu describes the algorithm.
 #pragma once
 #include "../lloyd/assign_naive.cuh"
 #include "../update/lane_private.cuh"
@@ -16,28 +16,28 @@ constexpr int counted = 1024;  ///< iterations of a solve whose counts are kept
 
 template <class T>
 struct Yinyang {
-  int groups = 0;                 // one for every ten centroids
-  T* centre = nullptr;            // groups x d: what the groups were clustered around
-  int32_t* group = nullptr;       // k: the group of each centroid
-  int* begin = nullptr;           // groups + 1: where a group's centroids begin in `member`
-  int* cursor = nullptr;          // groups: used while `member` is filled
-  int32_t* member = nullptr;      // k: centroids, group by group
-  T* before = nullptr;            // k x d: the centroids before the last update
-  T* drift = nullptr;             // k: not less than how far each moved
-  T* group_drift = nullptr;       // groups: the most in each
-  T* upper = nullptr;             // n: not less than the distance to the own centroid
-  T* square = nullptr;            // n: that distance squared, as computed
-  T* threshold = nullptr;         // n: a group whose bound exceeds it surely is not nearer
-  T* lower = nullptr;             // groups x n: not more than the distance to any centroid of the group but the own
-  double* sum = nullptr;          // groups x d, for the groups' own means
-  int* count = nullptr;           // groups
+  int groups = 0;             // one for every ten centroids
+  T* centre = nullptr;        // groups x d: what the groups were clustered around
+  int32_t* group = nullptr;   // k: the group of each centroid
+  int* begin = nullptr;       // groups + 1: where a group's centroids begin in `member`
+  int* cursor = nullptr;      // groups: used while `member` is filled
+  int32_t* member = nullptr;  // k: centroids, group by group
+  T* before = nullptr;        // k x d: the centroids before the last update
+  T* drift = nullptr;         // k: not less than how far each moved
+  T* group_drift = nullptr;   // groups: the largest of each
+  T* upper = nullptr;         // n: upper bound of the distance to the point's centroid
+  T* square = nullptr;        // n: that distance squared, as computed
+  T* threshold = nullptr;     // n: groups with a larger bound are skipped
+  T* lower = nullptr;     // groups x n: lower bound of the distance to the group's centroids, without the point's own
+  double* sum = nullptr;  // groups x d: to cluster the centroids
+  int* count = nullptr;   // groups
   Counts* counts = nullptr;       // counted: those of iteration i since the restart are at i
   Counts* counts_host = nullptr;  // page-locked
   int done = 0;                   // iterations since the restart
   int told = 0;                   // how many of them State::counters has
 };
 
-/// Bytes that the bounds take beside what Lloyd needs.
+/// Bytes of the bounds, beyond what Lloyd needs.
 inline double yinyang_bytes(const Shape& p) {
   return (double(yinyang_groups(p.k)) + 3) * p.n * double(p.element_bytes);
 }
@@ -82,7 +82,7 @@ void restart_yinyang(Run<T, W>& s) {
   check(cudaMemsetAsync(y.counts, 0, counted * sizeof(Counts), s.stream), "clearing the counts");
 }
 
-/// What the iterations since the last download counted comes down with their result: no iteration waits for it.
+/// The counters of the iterations since the last download travel with the result: no iteration waits for them.
 template <class T, class W>
 void download_yinyang(Run<T, W>& s) {
   auto& y = s.ws.yinyang;
@@ -148,7 +148,7 @@ __global__ void drift_kernel(const T* c, const T* before, T* drift, int k, int d
   drift[j] = Margin<T>(d).above(moved);
 }
 
-/// One thread per group: the most that one of its centroids moved.
+/// One thread per group: the largest drift of its centroids.
 template <class T>
 __global__ void group_drift_kernel(const T* drift, const int* begin, const int32_t* member, T* group_drift,
                                    int groups) {
@@ -163,7 +163,7 @@ template <class T, class W>
 void update_yinyang(Run<T, W>& s) {
   const auto& y = s.ws.yinyang;
   check(cudaMemcpyAsync(y.before, s.c, size_t(s.k) * s.d * sizeof(T), cudaMemcpyDeviceToDevice, s.stream),
-        "keeping the centroids");
+        "saving the centroids");
   update_any<T, Layout::rows>(s);
   // Few threads: small blocks, so that every multiprocessor gets one.
   launch(drift_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, y.before, y.drift, s.k, s.d);

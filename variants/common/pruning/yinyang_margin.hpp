@@ -1,5 +1,5 @@
-// Bounds of true distances, out of computed ones: rounding must not be able to prune wrongly. v13d_yinyang introduces
-// them; c4_yinyang keeps them.
+// Bounds of true distances from computed ones, so that rounding cannot prune wrongly. Used by v13d_yinyang and
+// c4_yinyang.
 #pragma once
 #include <cmath>
 
@@ -30,8 +30,8 @@ struct Margin {
   /// A bound after one end of its distance moved by at most `drift`; the factor covers both roundings.
   __host__ __device__ T raised(T bound, T drift) const { return (bound + drift) * up; }
   __host__ __device__ T lowered(T bound, T drift) const { return positive((bound - drift) * down); }
-  /// Is a centroid at least `lower` away surely farther than one at most `upper` away, also for who computes both
-  /// distances in T?
+  /// Is a centroid at least `lower` away surely farther than one at most `upper` away, also when both distances are
+  /// computed in T?
   __host__ __device__ bool farther(T lower, T upper) const { return lower * down - tiny > upper * up + tiny; }
 
  private:

@@ -8,8 +8,8 @@
 //
 // No overflow: a sum is over at most n points, and bits <= 63 - ceil(log2 n), so n 2^bits <= 2^63 and each word ends
 // within n (2^bits - 1) < 2^63. Words count modulo 2^64, so that nothing can be lost on the way there, whatever the
-// order in which points come and go. Who adds up some points elsewhere first (neighbour_sums.cuh) brings other words of
-// the same sum; docs/certificate.md shows that there is room for these, too.
+// order in which points come and go. Points that are summed elsewhere first (segmented.cuh) bring other words of the
+// same sum; docs/certificate.md shows that there is room for these, too.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -48,7 +48,7 @@ struct Parts {
     exponent = max(stored, 1) - 1075;
     negative = word >> 63;
   }
-  /// Of the least bit that is set, and of the place above the highest; not for 0.
+  /// The exponent of the lowest set bit, and of the bit above the highest; not for 0.
   __device__ int low() const { return exponent + __ffsll(static_cast<long long>(mantissa)) - 1; }
   __device__ int high() const { return exponent + 64 - __clzll(static_cast<long long>(mantissa)); }
 };
@@ -73,12 +73,12 @@ __device__ void for_digits(double x, const FixedPoint& format, Add add) {
   }
 }
 
-/// The words of a sum, sum[w * pitch], on their way to registers.
+/// The words of a sum, sum[w * pitch], in registers.
 struct SumWords {
   unsigned long long of[FixedPoint::most_words] = {};
   SumWords() = default;
   __device__ SumWords(const unsigned long long* sum, size_t pitch, const FixedPoint& format) {
-#pragma unroll  // who is asked for by number must be a register: here and below
+#pragma unroll  // a dynamically indexed array would go to local memory; as below
     for (int w = 0; w < FixedPoint::most_words; ++w)
       if (w < format.words) of[w] = sum[w * pitch];
   }
@@ -111,7 +111,7 @@ __device__ T mean_of(const SumWords& sum, int count, const FixedPoint& format) {
 #pragma unroll
   for (int w = FixedPoint::most_words - 1; w >= 0; --w)
     if (w < format.words) value = value * double(all + 1) + double(digit[w]);
-  // value / count, to the last bit, of which all sums of a cluster share the one division. What is left of the value is
+  // value / count, to the last bit, of which all sums of a cluster share the one division. The remainder is
   // exact, below 2^32 units of the quotient's last place; and no quotient by a whole number below 2^31 is nearer than
   // 2^-85 of itself to where rounding turns.
   const double share = 1.0 / count, quotient = value * share;
@@ -121,10 +121,10 @@ __device__ T mean_of(const SumWords& sum, int count, const FixedPoint& format) {
 
 // ---- the range of a data set
 
-/// Each an exponent (plus 2048, times 2^52) and the place of a value that has it.
+/// Each an exponent (plus 2048, times 2^52) and the index of a value that has it.
 struct Extremes {
   unsigned long long low = ~0ull, high = 0;
-  unsigned long long not_finite = ~0ull;  ///< the place of the first value that is none; ~0: all are finite
+  unsigned long long not_finite = ~0ull;  ///< the index of the first infinite or NaN value; ~0: none
   static constexpr int shift = 52, bias = 2048;
   __host__ __device__ static unsigned long long pack(int exponent, int64_t at) {
     return static_cast<unsigned long long>(exponent + bias) << shift | static_cast<unsigned long long>(at);
@@ -136,26 +136,27 @@ struct Extremes {
 /// Of the values x[begin .. end).
 template <class T>
 __global__ void extremes_kernel(const T* x, Extremes* extremes, int64_t begin, int64_t end) {
-  Extremes own;
+  Extremes range;
   const int64_t threads = int64_t(gridDim.x) * blockDim.x;
   for (int64_t e = begin + blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < end; e += threads) {
     const double value = double(x[e]);
     if (value - value != 0) {
-      own.not_finite = min(own.not_finite, static_cast<unsigned long long>(e));
+      range.not_finite = min(range.not_finite, static_cast<unsigned long long>(e));
     } else if (value != 0) {
       const Parts parts(value);
-      own.low = min(own.low, Extremes::pack(parts.low(), e)), own.high = max(own.high, Extremes::pack(parts.high(), e));
+      range.low = min(range.low, Extremes::pack(parts.low(), e)),
+      range.high = max(range.high, Extremes::pack(parts.high(), e));
     }
   }
   for (int half = 16; half > 0; half /= 2) {
-    own.low = min(own.low, __shfl_xor_sync(0xffffffff, own.low, half));
-    own.high = max(own.high, __shfl_xor_sync(0xffffffff, own.high, half));
-    own.not_finite = min(own.not_finite, __shfl_xor_sync(0xffffffff, own.not_finite, half));
+    range.low = min(range.low, __shfl_xor_sync(0xffffffff, range.low, half));
+    range.high = max(range.high, __shfl_xor_sync(0xffffffff, range.high, half));
+    range.not_finite = min(range.not_finite, __shfl_xor_sync(0xffffffff, range.not_finite, half));
   }
   if (threadIdx.x % 32 > 0) return;
-  atomicMin(&extremes->low, own.low);
-  atomicMax(&extremes->high, own.high);
-  atomicMin(&extremes->not_finite, own.not_finite);
+  atomicMin(&extremes->low, range.low);
+  atomicMax(&extremes->high, range.high);
+  atomicMin(&extremes->not_finite, range.not_finite);
 }
 
 /// The format for the sums of these points (n x d, on the host). Throws Error, naming row, column and value, where one

@@ -32,31 +32,39 @@ struct LateStreams {
   ~LateStreams() { simt_set_late_streams(before); }
 };
 
-/// The rung and its base.
+/// The rung; the same rung as its base, restarted once more, so that it cannot reuse anything; and the last rung
+/// without an overlapped upload, whose thresholds, and so counters, differ, but no label and no centroid.
 template <class T>
 struct Both {
-  Rung<T> rung, base;
+  Rung<T> rung, base, plain;
   Both(int width, const std::vector<T>& points, int d = narrow)
-      : rung("v31_first_under_upload", width, points, k, d), base("v32_graph_loop", width, points, k, d) {}
-  void upload(const std::vector<T>& points) { rung.upload(points), base.upload(points); }
-  void restart(int offset = 0) { (*rung).restart(offset), (*base).restart(offset); }
+      : rung("v35_graph_loop", width, points, k, d),
+        base("v35_graph_loop", width, points, k, d),
+        plain("v33_active_set", width, points, k, d) {}
+  void upload(const std::vector<T>& points) { rung.upload(points), base.upload(points), plain.upload(points); }
+  void restart(int offset = 0) {
+    (*rung).restart(offset), (*plain).restart(offset);
+    for (int time = 0; time < 2; ++time) (*base).restart(offset);
+  }
 
   /// A few iterations from here, the first of which takes so many labels that were found ahead.
   void expect_same(int64_t taken) {
     for (int iteration = 0; iteration < 3; ++iteration) {
       SCOPED_TRACE("iteration " + std::to_string(iteration));
-      for (Rung<T>* const each : {&rung, &base}) {
+      for (Rung<T>* const each : {&rung, &base, &plain}) {
         (**each).poison_labels();
         (**each).assign_or_iterate();
       }
       EXPECT_EQ(rung.labels(), base.labels());
-      for (Rung<T>* const each : {&rung, &base}) (**each).call((**each).phases().update);
+      EXPECT_EQ(rung.labels(), plain.labels());
+      for (Rung<T>* const each : {&rung, &base, &plain}) (**each).call((**each).phases().update);
       EXPECT_EQ(rung.centroids(), base.centroids());
+      EXPECT_EQ(rung.centroids(), plain.centroids());
     }
     Counters counted = rung.counters(), expected = base.counters();
     EXPECT_EQ(counted[ahead], (std::vector<int64_t>{taken, 0, 0}));
-    counted.erase(ahead);
-    // Rows that are left go one by one where they are few: of a piece they may be where of all points they are not.
+    counted.erase(ahead), expected.erase(ahead);
+    // Few overflow rows are compared by brute force: those of a chunk may be few where those of all points are not.
     for (const char* const way : {"rows rechecked", "rows rechecked against all"}) {
       if (expected["rows of all features"][0] > 0) counted[way][0] = expected[way][0];
     }
@@ -68,7 +76,7 @@ class EagerAssignment : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-    const Rung<float> tried("v31_first_under_upload", 32, near_directions<float>(64, narrow, 2), k, narrow);
+    const Rung<float> tried("v35_graph_loop", 32, near_directions<float>(64, narrow, 2), k, narrow);
     if (!tried.refused.empty()) GTEST_SKIP() << tried.refused;
     late_.emplace();
   }
@@ -168,7 +176,7 @@ TEST_F(EagerAssignment, IsTheFirstIterationOfASolve) {
     both.upload(points);
     for (Rung<float>* const each : {&both.rung, &both.base}) {
       (**each).choose_stop({.rule = Stop::Rule::fixed, .iterations = iterations});
-      (**each).restart(0);
+      for (int time = each == &both.base; time >= 0; --time) (**each).restart(0);
       (**each).solve();
     }
     EXPECT_EQ(both.rung.labels(), both.base.labels());
@@ -177,7 +185,9 @@ TEST_F(EagerAssignment, IsTheFirstIterationOfASolve) {
     Counters counted = both.rung.counters();
     EXPECT_EQ(counted[ahead][0], many);
     counted.erase(ahead);
-    EXPECT_EQ(counted, both.base.counters());
+    Counters expected = both.base.counters();
+    expected.erase(ahead);
+    EXPECT_EQ(counted, expected);
   }
 }
 

@@ -1,4 +1,4 @@
-// Products of short rows by warpgroups, and the contest of v27_projection_filter, on a GPU of compute capability 9.0:
+// Products of short rows by warpgroups, and the filter of v30_filter_wgmma, on a GPU of compute capability 9.0:
 // whole numbers, so that one value in a wrong place shows. Built where there is a GPU: cmake --build build --target
 // cuda_test
 #include <gtest/gtest.h>
@@ -9,13 +9,14 @@
 #include <set>
 #include <vector>
 
-#include "../../variants/common/pruning/filter_sm90.cuh"
+#include "../../variants/common/filter/filter_sm90.cuh"
+#include "../../variants/common/gemm/narrow_mainloop_sm90.cuh"
 #include "../simt/on_device.cuh"
 
 namespace {
 using namespace ladder;
 
-class Contests : public testing::Test {
+class FilterSm90Test : public testing::Test {
  protected:
   void SetUp() override {
     cudaDeviceProp device{};
@@ -74,6 +75,12 @@ struct Uploaded {
   OnDevice<int> rows;
   explicit Uploaded(const Problem& p) : points(p.x), centroids(p.c), rows(p.order) {}
   const uint4* x() const { return reinterpret_cast<const uint4*>(static_cast<__half*>(points)); }
+  FilterOperands operands(const Problem& p, int blocks) const {
+    FilterOperands o{};
+    o.x = x(), o.c = reinterpret_cast<const uint4*>(c()), o.order = rows;
+    o.n = p.n, o.k = p.k, o.multiprocessors = blocks, o.blocks = blocks;
+    return o;
+  }
   const unsigned char* c() const { return reinterpret_cast<const unsigned char*>(static_cast<__half*>(centroids)); }
 };
 
@@ -126,7 +133,7 @@ __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(NarrowMai
       });
 }
 
-TEST_F(Contests, AllProductsAreThere) {
+TEST_F(FilterSm90Test, AllProductsAreThere) {
   for_widths([&]<int width>() {
     using Tile = NarrowMainloopSm90<width>;
     for_shapes<width>(far_above, [&](const Problem& p, int grid) {
@@ -148,7 +155,7 @@ TEST_F(Contests, AllProductsAreThere) {
   });
 }
 
-TEST_F(Contests, ColumnsOfAThreadAreThoseOfItsProducts) {
+TEST_F(FilterSm90Test, ColumnsOfAThreadAreThoseOfItsProducts) {
   using Tile = NarrowMainloopSm90<48>;
   for (int thread = 0; thread < warpgroup_threads; ++thread)
     for (int own = 0; own < Tile::own_columns; ++own)
@@ -161,14 +168,15 @@ TEST_F(Contests, ColumnsOfAThreadAreThoseOfItsProducts) {
 
 // --------------------------------------------------------------------------------------------------------- the contest
 
-TEST_F(Contests, TheGuessHasTheGreatestBound) {
+TEST_F(FilterSm90Test, TheGuessHasTheGreatestBound) {
   for_widths([&]<int width>() {
     using Tile = NarrowMainloopSm90<width>;
     for_shapes<width>(0, [&](const Problem& p, int grid) {
       const Uploaded device(p);
       const OnDevice<int> guess(std::vector<int>(p.n, -1)), count(p.k);
-      launch(max_bound_sm90_kernel<width>, grid, Tile::block, Tile::Ring::bytes, nullptr, device.x(), device.c(),
-             guess_bits, guess, RowOrder{count, nullptr, nullptr}, p.n, p.k);
+      FilterOperands o = device.operands(p, grid);
+      o.candidates.guess = guess;
+      max_bound(FilterSm90(), width, nullptr, o, RowOrder{count, nullptr, nullptr});
       finish("guessing");
       const auto found = guess.values();
       std::vector<int> of_each(p.k);
@@ -186,7 +194,7 @@ TEST_F(Contests, TheGuessHasTheGreatestBound) {
   });
 }
 
-TEST_F(Contests, WhoMayBeAsNearIsFoundAndNobodyElse) {
+TEST_F(FilterSm90Test, CandidatesAreFoundAndNothingElse) {
   for_widths([&]<int width>() {
     using Tile = NarrowMainloopSm90<width>;
     for_shapes<width>(far_above, [&](const Problem& p, int grid) {
@@ -211,19 +219,20 @@ TEST_F(Contests, WhoMayBeAsNearIsFoundAndNobodyElse) {
       const Uploaded device(p);
       const OnDevice<uint32_t> thresholds(threshold_of);
       const OnDevice<int> guesses(guess), list(std::vector<int>(size_t(p.n) * most_candidates, -1)), found(p.n);
-      const OnDevice<int> candidate_rows(p.n), left(p.n), label(std::vector<int>(p.n, -1));
-      const OnDevice<FilterCounters> contest(1);
-      launch(filter_sm90_kernel<width, WholeProblem>, grid, Tile::block, FilterSm90<width>::contest_bytes, nullptr,
-             device.x(), device.c(), thresholds, Candidates{guesses, list, found}, device.rows, candidate_rows, left,
-             contest, label, p.n, p.k, WholeProblem{});
-      finish("contesting");
+      const OnDevice<int> candidate_rows(p.n), overflow(p.n), label(std::vector<int>(p.n, -1));
+      const OnDevice<FilterCounters> counters(1);
+      FilterOperands o = device.operands(p, grid);
+      o.threshold = thresholds, o.candidates = {guesses, list, found};
+      o.candidate_rows = candidate_rows, o.overflow = overflow, o.counters = counters, o.label = label;
+      FilterSm90::filter(width, nullptr, o, {});
+      finish("filtering");
 
-      const FilterCounters told = contest.values()[0];
+      const FilterCounters told = counters.values()[0];
       const auto rows = [](const OnDevice<int>& of, int count) {
         const auto all = of.values();
         return std::multiset<int>(all.begin(), all.begin() + std::clamp(count, 0, int(all.size())));
       };
-      const auto few = rows(candidate_rows, told.candidate_rows), many = rows(left, told.left);
+      const auto few = rows(candidate_rows, told.candidate_rows), many = rows(overflow, told.overflow);
       const auto lists = list.values(), numbers = found.values(), labels = label.values();
       int candidates = 0;
       for (int i = 0; i < p.n; ++i) {

@@ -1,6 +1,5 @@
-// Iterations that do what has changed: the parts that v30_clean_clusters is made of, beside the same iterations without
-// them, as v29_segmented_sums has them. Labels and centroids are the same in all bits, and what was kept is still
-// right.
+// Dirty clusters and the order that stays, parts of v33_active_set, against the same iterations without them, as in
+// v32_segmented_sums: labels and centroids have the same bits, and what was kept is still right.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "../../../variants/common/pruning/ordered_pipeline.cuh"
+#include "../../../variants/common/pruning/active_set.cuh"
 #include "../../fixtures/low_rank.hpp"
 #include "../on_device.cuh"
 
@@ -20,46 +19,47 @@ constexpr int width = 32;
 
 constexpr ladder::test::LowRank loose{.rank = 3, .offset = 0, .groups = 3};
 
-/// How v30_clean_clusters differs; else v29_segmented_sums.
-struct RowSlot {
+/// What v33_active_set keeps between iterations.
+struct Kept {
   bool dirty = true;
-  int stands = 8;
+  int resort_share = 8;
 };
 
 template <class T>
-struct ChangedState : FilteredState<T> {
-  DistanceBounds bounds;
-  ClusterOrder order;
-};
+struct BoundedWorkspace : BoundedState<T> {};
 
 template <class T>
 class Iterations {
  public:
-  Iterations(const std::vector<T>& points, const std::vector<T>& centroids, int d, int of_row, const RowSlot* kept) {
+  Iterations(const std::vector<T>& points, const std::vector<T>& centroids, int d, int of_row, const Kept* kept) {
     problem_.n = int(points.size()) / d, problem_.k = int(centroids.size()) / d, problem_.d = d;
     problem_.points = points.data(), problem_.centroids = centroids.data();
     device_.kind = DeviceKind::simt;
     device_.multiprocessors = 2;
-    state_ = std::make_unique<Run<T, ChangedState<T>>>(problem_, device_);
-    state_->axes.value = {{"width", of_row}, {"loose", 10}, {"share", 4}};
-    prepare_ordered(*state_);
+    state_ = std::make_unique<Run<T, BoundedWorkspace<T>>>(problem_, device_);
+    state_->axes.value = {{"short_row_width", of_row}, {"slack_permille", 10}, {"full_update_share", 4}};
+    prepare_bounds(*state_);
+    sums().full_update_share = 4;
     if (kept && kept->dirty) sums().dirty = allocate_dirty(*state_, state_->k);
-    if (kept) state_->ws.order.standing.share = kept->stands;
-    upload_filtered(*state_);
+    if (kept) state_->ws.order.sort.resort_share = kept->resort_share;
+    upload_ranked(*state_);
     restart();
   }
   ~Iterations() { cudaDeviceSynchronize(); }
 
-  Run<T, ChangedState<T>>& state() { return *state_; }
+  Run<T, BoundedWorkspace<T>>& state() { return *state_; }
   IncrementalSums& sums() { return state_->ws.incremental; }
-  ProjectionFilter& few() { return state_->ws.filter; }
+  ProjectionFilter& filter() { return state_->ws.filter; }
   /// Labels are what the harness leaves of them: none.
   void restart() {
     check(cudaMemsetAsync(state_->label, -1, state_->n * sizeof(int32_t), state_->stream), "poisoning the labels");
-    restart_ordered(*state_);
+    restart_bounds(*state_);
   }
-  void assign() { assign_ordered(*state_); }
-  void update() { update_ordered(*state_); }
+  void assign() { assign_with_bounds(*state_); }
+  void update() {
+    move_or_sum_segments(*state_, state_->x, list_and_sort(*state_));
+    step_to_means(*state_);
+  }
 
   template <class E>
   std::vector<E> at(const E* from, size_t count) {
@@ -71,25 +71,25 @@ class Iterations {
   }
   std::vector<int32_t> labels() { return at(state_->label, state_->n); }
   std::vector<T> centroids() { return at(state_->c, size_t(state_->k) * state_->d); }
-  std::vector<int> order() { return at(few().order.row, state_->n); }
-  std::vector<uint32_t> thresholds() { return at(few().threshold, state_->n); }
+  std::vector<int> order() { return at(state_->ws.order.rows.row, state_->n); }
+  std::vector<uint32_t> thresholds() { return at(filter().threshold, state_->n); }
   /// Short rows of centroids, and of those of the last tile that are none.
   std::vector<unsigned> short_rows() {
-    const size_t words = DeviceFilter<width>::padded_columns(state_->k) * width / 2;
-    return at(reinterpret_cast<const unsigned*>(few().c), words);
+    const size_t words = size_t(padded_short_rows(state_->k)) * width / 2;
+    return at(reinterpret_cast<const unsigned*>(filter().c), words);
   }
   /// No product of a row with a centroid that is as near as its guess may be below 0.
   void expect_thresholds(const std::vector<T>& points, const std::vector<T>& centroids,
                          const std::vector<int32_t>& guess) {
     const int d = state_->d;
-    const auto square = at(few().square, state_->n);
+    const auto square = at(filter().square, state_->n);
     const auto found = thresholds();
     const auto shift = [](uint32_t threshold) {
       float halves[2];
       widen(threshold, halves);
       return double(halves[0]) + double(halves[1]);
     };
-    const int unit = 2 * ((-1 - std::max(at(view_of(*state_).top, 1)[0], -1000)) + short_exponent(d));
+    const int unit = 2 * ((-1 - std::max(at(frame_of(*state_).top, 1)[0], -1000)) + short_exponent(d));
     for (int i = 0; i < state_->n; ++i) {
       long double distance = 0;
       for (int f = 0; f < d; ++f) {
@@ -105,7 +105,7 @@ class Iterations {
  private:
   Problem<T> problem_;
   Device device_;
-  std::unique_ptr<Run<T, ChangedState<T>>> state_;
+  std::unique_ptr<Run<T, BoundedWorkspace<T>>> state_;
 };
 
 template <class T>
@@ -120,9 +120,9 @@ void expect_each_row_once(std::vector<T> rows) {
 }
 
 template <class T>
-class ChangedOnly : public testing::Test {};
+class DirtyClustersOf : public testing::Test {};
 using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(ChangedOnly, Types);
+TYPED_TEST_SUITE(DirtyClustersOf, Types);
 
 constexpr int n = 250, k = 37, d = 36;
 
@@ -135,12 +135,12 @@ std::vector<T> initial(const std::vector<T>& points) {
 }
 
 // Assignments and updates in any order: each may be made twice. Twice over, for a restart forgets all.
-TYPED_TEST(ChangedOnly, GivesTheSameBitsIterationByIteration) {
+TYPED_TEST(DirtyClustersOf, GivesTheSameBitsIterationByIteration) {
   const auto points = near_directions<TypeParam>(n, d, 3, loose);
   const auto first = initial(points);
   for (const int of_row : {width, 0})
-    for (const RowSlot& kept : {RowSlot{}, RowSlot{true, 2}, RowSlot{false, 64}}) {
-      SCOPED_TRACE("width " + std::to_string(of_row) + ", stands " + std::to_string(kept.stands));
+    for (const Kept& kept : {Kept{}, Kept{true, 2}, Kept{false, 64}}) {
+      SCOPED_TRACE("width " + std::to_string(of_row) + ", resort_share " + std::to_string(kept.resort_share));
       Iterations<TypeParam> base(points, first, d, of_row, nullptr), changed(points, first, d, of_row, &kept);
       int standing = 0;
       std::vector<std::vector<TypeParam>> left;  // by the iterations of the first time
@@ -168,7 +168,7 @@ TYPED_TEST(ChangedOnly, GivesTheSameBitsIterationByIteration) {
         }
         for (auto* const one : {&base, &changed}) one->restart();
       }
-      if (of_row > 0 && kept.stands < 64) {
+      if (of_row > 0 && kept.resort_share < 64) {
         EXPECT_GT(standing, 0) << "the order never stood";
       }
     }
@@ -176,11 +176,11 @@ TYPED_TEST(ChangedOnly, GivesTheSameBitsIterationByIteration) {
 
 // Where nobody moves, nothing is made anew: whatever lies there remains. Here these are thresholds so far below 0 that
 // all products are, which leaves every row its guess, and short rows of nothing but what thresholds are multiplied by.
-TYPED_TEST(ChangedOnly, DoesNotTouchWhatHasNotChanged) {
+TYPED_TEST(DirtyClustersOf, DoesNotTouchWhatHasNotChanged) {
   const auto points = near_directions<TypeParam>(n, d, 4, loose);
   const auto first = initial(points);
   for (const bool dirty : {true, false}) {
-    const RowSlot kept{dirty};
+    const Kept kept{dirty};
     Iterations<TypeParam> it(points, first, d, width, &kept);
     std::vector<int32_t> before;
     do {
@@ -192,8 +192,8 @@ TYPED_TEST(ChangedOnly, DoesNotTouchWhatHasNotChanged) {
     const std::vector<uint32_t> low(n, 0xf800f800u);  // twice -2^15
     std::vector<unsigned> none(it.short_rows().size(), 0u);
     for (size_t last = width / 2 - 1; last < none.size(); last += width / 2) none[last] = 0x6c006c00u;  // twice 2^12
-    to_device(it.state(), it.few().threshold, low.data(), n, "spoiling thresholds");
-    to_device(it.state(), reinterpret_cast<unsigned*>(it.few().c), none.data(), none.size(), "spoiling short rows");
+    to_device(it.state(), it.filter().threshold, low.data(), n, "spoiling thresholds");
+    to_device(it.state(), reinterpret_cast<unsigned*>(it.filter().c), none.data(), none.size(), "spoiling short rows");
     it.assign(), it.update();
     EXPECT_EQ(it.thresholds() == low, dirty);
     const auto rows = it.short_rows();
@@ -204,9 +204,9 @@ TYPED_TEST(ChangedOnly, DoesNotTouchWhatHasNotChanged) {
 }
 
 // One point moves: two clusters are touched, and all others stay as they are.
-TYPED_TEST(ChangedOnly, TouchesTheClustersThatAPointLeavesAndJoins) {
+TYPED_TEST(DirtyClustersOf, TouchesTheClustersThatAPointLeavesAndJoins) {
   const auto points = near_directions<TypeParam>(n, d, 5, loose);
-  const RowSlot kept;
+  const Kept kept;
   Iterations<TypeParam> it(points, initial(points), d, width, &kept);
   it.assign(), it.update();
   it.assign();
@@ -220,7 +220,7 @@ TYPED_TEST(ChangedOnly, TouchesTheClustersThatAPointLeavesAndJoins) {
   const int left = it.at(it.sums().previous_label, n)[0];
   to_device(it.state(), it.state().label, label.data(), n, "moving a point");
   it.update();
-  const auto at = it.at(it.sums().dirty.at, k + 1);
+  const auto at = it.at(it.sums().dirty.stamp, k + 1);
   const auto now = it.centroids();
   for (int j = 0; j < k; ++j) {
     const bool is = j == left || j == label[0];

@@ -1,0 +1,123 @@
+// Kernels of rank_selection.cuh.
+//
+// for cuda: 90a
+#include "rank_selection.cuh"
+
+namespace ladder {
+namespace {
+
+constexpr int pilot_block = 128;
+constexpr double age_share[pilot_ages] = {0.25, 0.75};  // of the iterations
+
+/// One block per point and age. A squared distance is estimated from the coordinates and both rests, as if these were
+/// orthogonal; its bound, from the coordinates and the difference of the rests. `shrunk`: the length of a mean's rest,
+/// relative to a point's.
+__global__ void pilot_kernel(Pilot pilot, RowSubset points, RowSubset centroids, float shrunk, int k,
+                             PilotCounts* counts) {
+  __shared__ float point[widest];
+  __shared__ float nearest[width_count][pilot_block];
+  __shared__ int found[width_count];
+  const int i = blockIdx.x;
+  const float shrink = blockIdx.y == 0 ? 1 : shrunk;
+  counts += blockIdx.y * width_count;
+  point[threadIdx.x] = pilot.point[int64_t(threadIdx.x) * points.count + i];
+  static_assert(pilot_block == widest);
+  if (threadIdx.x < width_count) found[threadIdx.x] = 0;
+  __syncthreads();
+  // Calls visit(w, projected distance, |rest|^2 of the point, |rest|^2 of the centroid) for each centroid and width.
+  const auto for_centroids = [&](const auto& visit) {
+    for (int j = threadIdx.x; j < centroids.count; j += pilot_block) {
+      if (centroids(j) == points(i)) continue;
+      float distance = 0, point_rest = pilot.point_square[i], centroid_rest = pilot.centroid_square[j];
+      for (int w = 0, direction = 0; w < width_count; ++w) {
+        for (; direction < short_width(w) - bound_columns; ++direction) {
+          const float coordinate = pilot.centroid[int64_t(direction) * centroids.count + j],
+                      diff = point[direction] - coordinate;
+          distance += diff * diff;
+          point_rest -= point[direction] * point[direction], centroid_rest -= coordinate * coordinate;
+        }
+        visit(w, distance, fmaxf(point_rest, 0), fmaxf(centroid_rest, 0) * shrink * shrink);
+      }
+    }
+  };
+  for (int w = 0; w < width_count; ++w) nearest[w][threadIdx.x] = std::numeric_limits<float>::max();
+  for_centroids([&](int w, float distance, float, float rest) {
+    nearest[w][threadIdx.x] = fminf(nearest[w][threadIdx.x], distance + rest);
+  });
+  for (int half = pilot_block / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (int(threadIdx.x) < half) {
+      for (int w = 0; w < width_count; ++w)
+        nearest[w][threadIdx.x] = fminf(nearest[w][threadIdx.x], nearest[w][threadIdx.x + half]);
+    }
+  }
+  __syncthreads();
+  int candidates[width_count] = {};
+  for_centroids([&](int w, float distance, float point_rest, float rest) {
+    candidates[w] += distance + rest - 2 * sqrtf(point_rest * rest) <= nearest[w][0];
+  });
+  for (int w = 0; w < width_count; ++w) atomicAdd(&found[w], candidates[w]);
+  __syncthreads();
+  if (threadIdx.x >= width_count) return;
+  // Beside the nearest; the sampled centroids stand for k.
+  const int64_t candidate_count = max(int64_t(found[threadIdx.x]) - 1, int64_t(0)) * k / centroids.count;
+  if (candidate_count > most_candidates)
+    atomicAdd(&counts[threadIdx.x].overflow, 1);
+  else
+    atomicAdd(&counts[threadIdx.x].candidates, int(candidate_count));
+}
+
+// ---- the cost of a row, in products of one column of halves with one centroid
+
+/// The epilogue of a product costs as much as so many columns.
+constexpr double epilogue_columns = 24;
+/// One feature of an exact distance, from memory: on an H200 300000 exact distances of 408 features take 0.14 ms, and
+/// 300000 x 5000 products of 48 columns 0.3 ms.
+constexpr double exact_columns = 270;
+
+inline double full_cost(int k, int d) { return k * (blocks(d, mma_depth) * mma_depth + epilogue_columns); }
+inline double short_cost(int k, int d, int width, double candidates, double overflow) {
+  return k * (width + epilogue_columns) + exact_columns * d * (1 + candidates) + overflow * full_cost(k, d);
+}
+
+}  // namespace
+
+bool worth_a_pilot(int k, int d) {
+  return d <= max_projected_features && short_cost(k, d, narrowest, 0, 0) < full_cost(k, d);
+}
+
+template <class T>
+int choose_width(cudaStream_t stream, const T* rows, const Frame<T>& frame, const Directions& directions,
+                 const Pilot& pilot, int sample, int n, int k, int d) {
+  const RowSubset points{.apart = std::max(1, sample / pilot_points), .count = std::min(sample, pilot_points)};
+  const int count = std::min({sample, k, pilot_centroids});
+  const RowSubset centroids{.first = sample / count / 2, .apart = sample / count, .count = count};
+  project_floats(stream, rows, frame, directions, points, pilot.point, pilot.point_square, d);
+  project_floats(stream, rows, frame, directions, centroids, pilot.centroid, pilot.centroid_square, d);
+  constexpr size_t bytes = pilot_ages * width_count * sizeof *pilot.counts;
+  check(cudaMemsetAsync(pilot.counts, 0, bytes, stream), "clearing the pilot's counts");
+  launch(pilot_kernel, dim3(points.count, pilot_ages), pilot_block, 0, stream, pilot, points, centroids,
+         float(std::sqrt(std::min(1.0, double(k) / n))), k, pilot.counts);
+  check(cudaMemcpyAsync(pilot.counts_host, pilot.counts, bytes, cudaMemcpyDeviceToHost, stream),
+        "downloading the pilot's counts");
+  check(cudaStreamSynchronize(stream), "trying numbers of directions");
+  int cheapest = 0;
+  double lowest = full_cost(k, d);
+  for (int w = 0; w < width_count; ++w) {
+    double cost = 0;
+    for (int age = 0; age < pilot_ages; ++age) {
+      const PilotCounts& counts = pilot.counts_host[age * width_count + w];
+      const double cost_then = short_cost(k, d, short_width(w), double(counts.candidates) / points.count,
+                                          double(counts.overflow) / points.count);
+      cost += age_share[age] * cost_then;
+    }
+    if (cost < lowest) lowest = cost, cheapest = short_width(w);
+  }
+  return cheapest;
+}
+template int choose_width<float>(cudaStream_t, const float*, const Frame<float>&, const Directions&, const Pilot&, int,
+                                 int, int, int);
+template int choose_width<double>(cudaStream_t, const double*, const Frame<double>&, const Directions&, const Pilot&,
+                                  int, int, int, int);
+
+}  // namespace ladder
