@@ -1,8 +1,8 @@
 // v18: one product of halves instead of v17's three, and labels that are right all the same. The error of a product of
 // halves is bounded pair by pair, by |y - yh| |z| + |yh| |z - zh| and the tensor core's truncations
 // (certified/error_bound.cuh; proofs in docs/certificate.md), so each product gives an upper and a lower bound of the
-// centroid's score. Where only one centroid's upper bound reaches the largest lower bound, the label is proven. The other
-// rows, one in a hundred, go to a list, and a second kernel computes their distances to all centroids in double.
+// centroid's score. Where only one centroid's upper bound reaches the largest lower bound, the label is proven. The
+// other rows, one in a hundred, go to a list, and a second kernel computes their distances to all centroids in double.
 #include "../common/certified/assign_sm80.cuh"
 #include "../common/update/lane_private.cuh"
 
@@ -80,13 +80,14 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 }  // namespace
 
 // A proven label is exact; the others are those of sums of (x - c)^2 in double.
-LADDER_VARIANT(.id = "v18_certified", .base = "v17_tensor_split",
-               .idea = "one product of halves; an error bound proves the label, or double decides",
-               .expect =
-                   "a third of v17's products, but each undecided row reads all centroids: at kmcuda 3,000 rows (1 in "
-                   "100) x 8.2 MB = 25 GB, mostly from the L2 cache, some 5 ms beside 7 ms of products. So 1.5 times as "
-                   "fast as v17 there, and slower where clusters overlap in few dimensions. A new algorithm: bounds and "
-                   "list have no counterpart in v17",
-               .shows = "assign", .counter = "tensor_percent", .source = "this project: docs/certificate.md",
-               .arithmetic = {.form = Arithmetic::Form::difference, .distance_roundoff = 0x1p-53}, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+LADDER_VARIANT(
+        .id = "v18_certified", .base = "v17_tensor_split",
+        .idea = "one product of halves; an error bound proves the label, or double decides",
+        .expect =
+            "a third of v17's products, but each undecided row reads all centroids: at kmcuda 3,000 rows (1 in "
+            "100) x 8.2 MB = 25 GB, mostly from the L2 cache, some 5 ms beside 7 ms of products. So 1.5 times as "
+            "fast as v17 there, and slower where clusters overlap in few dimensions. A new algorithm: bounds and "
+            "list have no counterpart in v17",
+        .shows = "assign", .counter = "tensor_percent", .source = "this project: docs/certificate.md",
+        .arithmetic = {.form = Arithmetic::Form::difference, .distance_roundoff = 0x1p-53}, .refuse = refuse,
+        .f32 = phases<float>, .f64 = phases<double>)

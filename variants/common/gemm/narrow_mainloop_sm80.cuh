@@ -1,8 +1,7 @@
-// Products of short rows of halves with all centroids, by tensor cores. Where a row has only a few dozen columns, a
-// warp keeps its points' whole rows in registers, and only centroids pass through shared memory: tiles of 128, three of
-// them on their way, by asynchronous copies. 8 warps with 32 points each, which multiply with 64 centroids at a time
-// (32 where rows are wider: registers), so that two blocks fit on a multiprocessor. v27_projection_filter_sm80
-// introduces it.
+// The mainloop for short rows of halves on mma.sync. Where a row has only a few dozen columns, a warp keeps the rows of
+// its points in registers, and only centroids pass through shared memory: a ring of three tiles of 128, by cp.async. 8
+// warps with 32 points each, which multiply with 64 centroids at a time (32 where rows are wider: registers), so that
+// two blocks fit on a multiprocessor. v27_projection_filter_sm80 introduces it.
 #pragma once
 #include <cuda_pipeline.h>
 
@@ -26,7 +25,7 @@ struct NarrowMainloopSm80 {
   static constexpr int row_fragments = warp_rows / mma_rows, column_fragments = group / mma_columns;
   static constexpr int own_rows = 2 * row_fragments;  // rows of the tile in which a lane has products
 
-  /// A lane's products: element 2 h + e of [m][f] is that of own row 2 m + h and of the column (f, e).
+  /// A lane's products: element 2 h + e of [m][f] is that of its row 2 m + h and of the column (f, e).
   using Products = float[row_fragments][column_fragments][4];
 
   static int64_t padded_rows(int n) { return int64_t(blocks(n, rows)) * rows; }
@@ -34,20 +33,21 @@ struct NarrowMainloopSm80 {
 
   int first_row, lane;  // of the warp
   __device__ NarrowMainloopSm80() : first_row(threadIdx.x / 32 * warp_rows), lane(threadIdx.x % 32) {}
-  __device__ int row(int own) const { return first_row + own * 8 + lane / 4; }
+  __device__ int row(int e) const { return first_row + e * 8 + lane / 4; }
   __device__ int column(int f, int e) const { return f * mma_columns + lane % 4 * 2 + e; }
 
-  /// Calls look(first, products) for each group of centroids first .. first + group - 1, 0 first. x and c have
+  /// Calls epilogue(first, products) for each group of centroids first .. first + group - 1, 0 first. x and c have
   /// padded_rows(n) and padded_columns(k) rows. Dynamic shared memory: `bytes`; it is free again at the end.
-  template <class Look>
-  __device__ void multiply(const uint4* __restrict__ x, const uint4* __restrict__ c, int k, const Look& look) const {
-    multiply([](int own) { return int64_t(blockIdx.x) * rows + own; }, x, nullptr, c, k, look);
+  template <class Epilogue>
+  __device__ void multiply(const uint4* __restrict__ x, const uint4* __restrict__ c, int k,
+                           const Epilogue& epilogue) const {
+    multiply([](int e) { return int64_t(blockIdx.x) * rows + e; }, x, nullptr, c, k, epilogue);
   }
   /// The same for rows in any order: row r of the tile is row_at(r) of x. last_words: of each row of x, two halves that
   /// take the place of its last two; null: these stay.
-  template <class RowAt, class Look>
+  template <class RowAt, class Epilogue>
   __device__ void multiply(const RowAt& row_at, const uint4* __restrict__ x, const uint32_t* __restrict__ last_words,
-                           const uint4* __restrict__ c, int k, const Look& look) const {
+                           const uint4* __restrict__ c, int k, const Epilogue& epilogue) const {
     FragmentA a[steps][row_fragments];
     for (int r = 0; r < own_rows; ++r) {
       const int64_t from = row_at(row(r));
@@ -68,31 +68,31 @@ struct NarrowMainloopSm80 {
           __pipeline_memcpy_async(shared + to * stage_words + (line * pitch + chunk) * 4, from + place, 16);
         }
       }
-      __pipeline_commit();  // an empty one at the end, so that the number of groups tells which have come
+      __pipeline_commit();  // empty groups at the end keep wait_prior's count right
     };
 
     for (int s = 0; s < stages - 1; ++s) fetch(s, s);
     int stage = 0;
     for (int tile = 0; tile < tiles; ++tile) {
       __pipeline_wait_prior(stages - 2);
-      __syncthreads();  // this stage is there for all, and nobody reads the one before any more
+      __syncthreads();  // this stage is visible to all, and the one before is free
       fetch(tile + stages - 1, (stage + stages - 1) % stages);  // into the one before
-      const uint32_t* const here = shared + stage * stage_words;
+      const uint32_t* const operands = shared + stage * stage_words;
       stage = (stage + 1) % stages;
 #pragma unroll 1  // one group's products take all registers
       for (int first = 0; first < columns; first += group) {
         Products sum = {};
-#pragma unroll  // who is asked for by number must be a register
+#pragma unroll  // fully unrolled: a dynamically indexed array would go to local memory
         for (int s = 0; s < steps; ++s) {
 #pragma unroll
           for (int f = 0; f < column_fragments; f += 2) {
             FragmentB b[2];
-            load(b, here, first + f * mma_columns, s);
+            load(b, operands, first + f * mma_columns, s);
             for (int m = 0; m < row_fragments; ++m)
               for (int e = 0; e < 2; ++e) mma(sum[m][f + e], a[s][m], b[e]);
           }
         }
-        look(tile * columns + first, sum);
+        epilogue(tile * columns + first, sum);
       }
     }
     __syncthreads();
