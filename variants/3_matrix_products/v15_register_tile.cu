@@ -1,27 +1,27 @@
-// v15: what v14 leaves to be done on the way to the fastest matrix products, all of it in the main loop, where 64 or
-// 128 multiply-adds of a thread should be all there is. There v14 tests whether features, points and centroids exist,
-// turns centroids as it stores them, and waits in each feature for 16 numbers from shared memory. Here points and
-// centroids lie in memory as they are multiplied, in tiles with zeros beyond the last (centroids are copied there once
-// per iteration), so a step is copied by loads and stores of 16 bytes without a test; a thread has 16 x 8 products, for
-// which it reads 24 numbers, so that shared memory has 1.3 times the time it had; the numbers of the next feature come
-// while those of this one are multiplied; and the first step of the next centroids comes with the last of these.
+// v15: v14's main loop tests whether features, points and centroids exist, transposes centroids as it stores them, and
+// waits in each feature for 16 numbers from shared memory. Here both operands are packed in global memory as the main
+// loop reads them, in tiles padded with zeros (centroids are packed once per iteration), so a step is copied by 16-byte
+// loads and stores without a test. A thread has 16 x 8 products, a register micro-tile, for which it reads 24 numbers
+// per feature: 1.3 times fewer bytes of shared memory per product. Fragments are double-buffered in registers: those of
+// the next feature are read while this one is multiplied. The first step of the next centroids comes with the last of
+// these.
 #include "../common/gemm/sgemm_tile.cuh"
 #include "../common/update/lane_private.cuh"
 
 namespace {
 using namespace ladder;
 
-template <class T, int each, int block>
-__global__ void __launch_bounds__(block, MicroTile<T, each, block>::resident)
+template <class T, int TM, int block>
+__global__ void __launch_bounds__(block, MicroTile<T, TM, block>::resident)
     assign_kernel(const Vec16<T>* __restrict__ x, const Vec16<T>* __restrict__ c, const T* __restrict__ norm,
                   int32_t* __restrict__ label, int n, int k, int steps) {
-  using Tile = MicroTile<T, each, block>;
-  constexpr int others = Tile::centroids, size = Tile::size;
+  using Tile = MicroTile<T, TM, block>;
+  constexpr int TN = Tile::centroids, size = Tile::size;
   constexpr int point_pieces = step * Tile::point_pieces, centroid_pieces = step * Tile::centroid_pieces;
   __shared__ Vec16<T> points[2][point_pieces], centroids[2][centroid_pieces];
-  __shared__ T least[Tile::wide_points];
+  __shared__ T lowest[Tile::wide_points];
   __shared__ int32_t winner[Tile::wide_points];
-  const Tile mine;
+  const Tile tile;
   x += size_t(blockIdx.x) * steps * point_pieces + threadIdx.x;
   c += threadIdx.x;
   const Vec16<T>*next_point = x, *next_centroid = c;
@@ -34,26 +34,26 @@ __global__ void __launch_bounds__(block, MicroTile<T, each, block>::resident)
     for (int q = 0; q < point_pieces / block; ++q) points[to][threadIdx.x + q * block] = point[q];
     for (int q = 0; q < centroid_pieces / block; ++q) centroids[to][threadIdx.x + q * block] = centroid[q];
   };
-  Vec16<T> own[2][each / size], other[2][others / size];  // of a feature, and of the next one
+  Vec16<T> frag_x[2][TM / size], frag_c[2][TN / size];  // fragments of a feature, and of the next one
   const auto fetch = [&](int from, int u) {
-    for (int e = 0; e < each / size; ++e)
-      own[u % 2][e] = points[from][u * Tile::point_pieces + e * Tile::rows + mine.row];
-    for (int e = 0; e < others / size; ++e)
-      other[u % 2][e] = centroids[from][u * Tile::centroid_pieces + e * tile_columns + mine.column];
+    for (int e = 0; e < TM / size; ++e)
+      frag_x[u % 2][e] = points[from][u * Tile::point_pieces + e * Tile::rows + tile.row];
+    for (int e = 0; e < TN / size; ++e)
+      frag_c[u % 2][e] = centroids[from][u * Tile::centroid_pieces + e * tile_columns + tile.column];
   };
 
-  T nearest[each];
-  int best[each] = {};
-  for (int a = 0; a < each; ++a) nearest[a] = std::numeric_limits<T>::infinity();
+  T nearest[TM];
+  int best[TM] = {};
+  for (int a = 0; a < TM; ++a) nearest[a] = std::numeric_limits<T>::infinity();
   load();
   store(0);
-  __syncthreads();  // the first step's features are there
+  __syncthreads();  // the first step is visible
   fetch(0, 0);
   int now = 0;
   for (int first = 0; first < k; first += Tile::wide_centroids) {
-    T product[each][others] = {};
+    T product[TM][TN] = {};
     for (int done = 1; done <= steps; ++done) {
-      // The next step: of these centroids, of the next ones, or, where there are none, one that nobody looks at.
+      // The next step: of these centroids, of the next ones, or, where there are none, one that is not used.
       next_point = done < steps ? next_point + point_pieces : x;
       next_centroid = done < steps || first + Tile::wide_centroids < k ? next_centroid + centroid_pieces : c;
       load();
@@ -62,45 +62,45 @@ __global__ void __launch_bounds__(block, MicroTile<T, each, block>::resident)
         if (u == step - 1) {
           now ^= 1;
           store(now);
-          __syncthreads();  // this buffer is full, and nobody reads the other any more
+          __syncthreads();  // this buffer is full, and all have read the other
         }
         fetch(now, (u + 1) % step);
-        for (int a = 0; a < each; ++a) {
-          for (int turn = 0; turn < others; ++turn) {
-            // There and back: a product shares a number with the one before, which is at hand, not in a register.
-            const int b = a % 2 == 0 ? turn : others - 1 - turn;
-            product[a][b] += own[u % 2][a / size].feature[a % size] * other[u % 2][b / size].feature[b % size];
+        for (int a = 0; a < TM; ++a) {
+          for (int e = 0; e < TN; ++e) {
+            // Serpentine order: consecutive products share an operand, which the operand cache holds.
+            const int b = a % 2 == 0 ? e : TN - 1 - e;
+            product[a][b] += frag_x[u % 2][a / size].feature[a % size] * frag_c[u % 2][b / size].feature[b % size];
           }
         }
       }
     }
-    for (int b = 0; b < others; ++b) {
-      const int j = first + mine.centroid(b);  // places grow with b
+    for (int b = 0; b < TN; ++b) {
+      const int j = first + tile.centroid(b);  // places grow with b
       const T square = j < k ? norm[j] : std::numeric_limits<T>::infinity();
-      for (int a = 0; a < each; ++a) {
-        const T distance = square - 2 * product[a][b];  // less |x|^2: it may be below 0
+      for (int a = 0; a < TM; ++a) {
+        const T distance = square - 2 * product[a][b];  // without |x|^2: it may be negative
         if (distance < nearest[a]) nearest[a] = distance, best[a] = j;
       }
     }
   }
-  // The 16 threads of a row hold the same points: the least of their distances, at equal ones the lower centroid. Eight
-  // of them are lanes of one warp, the others of its neighbour.
-  const auto take = [&](int a, T distance, int j) {
+  // Argmin over the 16 threads of a row, which hold the same points; ties go to the lower centroid. Eight of them are
+  // lanes of one warp, eight of its neighbour.
+  const auto update = [&](int a, T distance, int j) {
     if (distance < nearest[a] || (distance == nearest[a] && j < best[a])) nearest[a] = distance, best[a] = j;
   };
-  for (int a = 0; a < each; ++a) {
+  for (int a = 0; a < TM; ++a) {
     for (int lanes = 2; lanes < 16; lanes *= 2) {
       const T distance = __shfl_xor_sync(0xffffffffu, nearest[a], lanes);
       const int j = __shfl_xor_sync(0xffffffffu, best[a], lanes);
-      take(a, distance, j);
+      update(a, distance, j);
     }
-    if (mine.column == 8) least[mine.point(a)] = nearest[a], winner[mine.point(a)] = best[a];
+    if (tile.column == 8) lowest[tile.point(a)] = nearest[a], winner[tile.point(a)] = best[a];
   }
-  __syncthreads();  // the neighbours' are there
-  if (mine.column > 0) return;
-  for (int a = 0; a < each; ++a) {
-    take(a, least[mine.point(a)], winner[mine.point(a)]);
-    const int64_t i = int64_t(blockIdx.x) * Tile::wide_points + mine.point(a);
+  __syncthreads();  // the neighbour's results are visible
+  if (tile.column > 0) return;
+  for (int a = 0; a < TM; ++a) {
+    update(a, lowest[tile.point(a)], winner[tile.point(a)]);
+    const int64_t i = int64_t(blockIdx.x) * Tile::wide_points + tile.point(a);
     if (i < n) label[i] = best[a];
   }
 }

@@ -1,6 +1,6 @@
-// v16: copies that need no thread. In v15 what a step brings passes through registers, 16 of some 250 of a thread,
-// and its stores wait for its loads. An asynchronous copy (cp.async) goes from global to shared memory by itself, so
-// that several steps can be on their way: three stages form a ring, one of which is multiplied.
+// v16: in v15 a step passes through registers, 16 of a thread's 250, and its stores wait for its loads. An asynchronous
+// copy (cp.async) goes from global to shared memory without a register, so that several steps can be in flight: three
+// stages form a ring, one of which is multiplied.
 #include <cuda_pipeline.h>
 
 #include "../common/gemm/sgemm_tile.cuh"
@@ -9,20 +9,20 @@
 namespace {
 using namespace ladder;
 
-constexpr int stages = 3;  // a step takes longer than its copies: with two of them on their way nobody waits
+constexpr int stages = 3;  // a step takes longer than its copies: with two in flight there is no wait
 
-template <class T, int each, int block>
-__global__ void __launch_bounds__(block, MicroTile<T, each, block>::resident)
+template <class T, int TM, int block>
+__global__ void __launch_bounds__(block, MicroTile<T, TM, block>::resident)
     assign_kernel(const Vec16<T>* __restrict__ x, const Vec16<T>* __restrict__ c, const T* __restrict__ norm,
                   int32_t* __restrict__ label, int n, int k, int steps) {
-  using Tile = MicroTile<T, each, block>;
-  constexpr int others = Tile::centroids, size = Tile::size;
+  using Tile = MicroTile<T, TM, block>;
+  constexpr int TN = Tile::centroids, size = Tile::size;
   constexpr int point_pieces = step * Tile::point_pieces, centroid_pieces = step * Tile::centroid_pieces;
   Vec16<T>* const points = dynamic_shared<Vec16<T>>();         // stages x point_pieces
   Vec16<T>* const centroids = points + stages * point_pieces;  // stages x centroid_pieces
-  __shared__ T least[Tile::wide_points];
+  __shared__ T lowest[Tile::wide_points];
   __shared__ int32_t winner[Tile::wide_points];
-  const Tile mine;
+  const Tile tile;
   x += size_t(blockIdx.x) * steps * point_pieces + threadIdx.x;
   c += threadIdx.x;
   const Vec16<T>*next_point = x, *next_centroid = c;  // what this thread copies in the next step
@@ -35,31 +35,31 @@ __global__ void __launch_bounds__(block, MicroTile<T, each, block>::resident)
       __pipeline_memcpy_async(&centroids[to * centroid_pieces + threadIdx.x + q * block], next_centroid + q * block,
                               16);
     __pipeline_commit();
-    // The next step: of these centroids, of the next ones, or, where there are none, one that nobody looks at.
+    // The next step: of these centroids, of the next ones, or, where there are none, one that is not used.
     loading = loading + 1 < steps ? loading + 1 : 0;
     next_point = loading > 0 ? next_point + point_pieces : x;
     next_centroid = next_centroid + centroid_pieces != end ? next_centroid + centroid_pieces : c;
   };
-  Vec16<T> own[2][each / size], other[2][others / size];  // of a feature, and of the next one
+  Vec16<T> frag_x[2][TM / size], frag_c[2][TN / size];  // fragments of a feature, and of the next one
   const auto fetch = [&](int from, int u) {
-    for (int e = 0; e < each / size; ++e)
-      own[u % 2][e] = points[from * point_pieces + u * Tile::point_pieces + e * Tile::rows + mine.row];
-    for (int e = 0; e < others / size; ++e)
-      other[u % 2][e] = centroids[from * centroid_pieces + u * Tile::centroid_pieces + e * tile_columns + mine.column];
+    for (int e = 0; e < TM / size; ++e)
+      frag_x[u % 2][e] = points[from * point_pieces + u * Tile::point_pieces + e * Tile::rows + tile.row];
+    for (int e = 0; e < TN / size; ++e)
+      frag_c[u % 2][e] = centroids[from * centroid_pieces + u * Tile::centroid_pieces + e * tile_columns + tile.column];
   };
 
-  T nearest[each];
-  int best[each] = {};
-  for (int a = 0; a < each; ++a) nearest[a] = std::numeric_limits<T>::infinity();
+  T nearest[TM];
+  int best[TM] = {};
+  for (int a = 0; a < TM; ++a) nearest[a] = std::numeric_limits<T>::infinity();
   for (int stage = 0; stage < stages - 1; ++stage) load(stage);
   __pipeline_wait_prior(stages - 2);
-  __syncthreads();  // the first step's features are there
+  __syncthreads();  // the first step is visible
   fetch(0, 0);
   int now = 0;  // the stage that is multiplied
   for (int first = 0; first < k; first += Tile::wide_centroids) {
-    T product[each][others] = {};
+    T product[TM][TN] = {};
     for (int done = 0; done < steps; ++done) {
-      load(now > 0 ? now - 1 : stages - 1);  // where the step before was: nobody reads it any more
+      load(now > 0 ? now - 1 : stages - 1);  // into the stage of the step before, which is free
 #pragma unroll
       for (int u = 0; u < step; ++u) {
         if (u == step - 1) {
@@ -68,43 +68,43 @@ __global__ void __launch_bounds__(block, MicroTile<T, each, block>::resident)
           __syncthreads();  // this stage is full, and the one before is free
         }
         fetch(now, (u + 1) % step);
-        for (int a = 0; a < each; ++a) {
-          for (int turn = 0; turn < others; ++turn) {
-            // There and back: a product shares a number with the one before, which is at hand, not in a register.
-            const int b = a % 2 == 0 ? turn : others - 1 - turn;
-            product[a][b] += own[u % 2][a / size].feature[a % size] * other[u % 2][b / size].feature[b % size];
+        for (int a = 0; a < TM; ++a) {
+          for (int e = 0; e < TN; ++e) {
+            // Serpentine order: consecutive products share an operand, which the operand cache holds.
+            const int b = a % 2 == 0 ? e : TN - 1 - e;
+            product[a][b] += frag_x[u % 2][a / size].feature[a % size] * frag_c[u % 2][b / size].feature[b % size];
           }
         }
       }
     }
-    for (int b = 0; b < others; ++b) {
-      const int j = first + mine.centroid(b);  // places grow with b
+    for (int b = 0; b < TN; ++b) {
+      const int j = first + tile.centroid(b);  // places grow with b
       const T square = j < k ? norm[j] : std::numeric_limits<T>::infinity();
-      for (int a = 0; a < each; ++a) {
-        const T distance = square - 2 * product[a][b];  // less |x|^2: it may be below 0
+      for (int a = 0; a < TM; ++a) {
+        const T distance = square - 2 * product[a][b];  // without |x|^2: it may be negative
         if (distance < nearest[a]) nearest[a] = distance, best[a] = j;
       }
     }
   }
-  __pipeline_wait_prior(0);  // what is still on its way needs the block's memory
-  // The 16 threads of a row hold the same points: the least of their distances, at equal ones the lower centroid. Eight
-  // of them are lanes of one warp, the others of its neighbour.
-  const auto take = [&](int a, T distance, int j) {
+  __pipeline_wait_prior(0);  // copies in flight write to the block's memory
+  // Argmin over the 16 threads of a row, which hold the same points; ties go to the lower centroid. Eight of them are
+  // lanes of one warp, eight of its neighbour.
+  const auto update = [&](int a, T distance, int j) {
     if (distance < nearest[a] || (distance == nearest[a] && j < best[a])) nearest[a] = distance, best[a] = j;
   };
-  for (int a = 0; a < each; ++a) {
+  for (int a = 0; a < TM; ++a) {
     for (int lanes = 2; lanes < 16; lanes *= 2) {
       const T distance = __shfl_xor_sync(0xffffffffu, nearest[a], lanes);
       const int j = __shfl_xor_sync(0xffffffffu, best[a], lanes);
-      take(a, distance, j);
+      update(a, distance, j);
     }
-    if (mine.column == 8) least[mine.point(a)] = nearest[a], winner[mine.point(a)] = best[a];
+    if (tile.column == 8) lowest[tile.point(a)] = nearest[a], winner[tile.point(a)] = best[a];
   }
-  __syncthreads();  // the neighbours' are there
-  if (mine.column > 0) return;
-  for (int a = 0; a < each; ++a) {
-    take(a, least[mine.point(a)], winner[mine.point(a)]);
-    const int64_t i = int64_t(blockIdx.x) * Tile::wide_points + mine.point(a);
+  __syncthreads();  // the neighbour's results are visible
+  if (tile.column > 0) return;
+  for (int a = 0; a < TM; ++a) {
+    update(a, lowest[tile.point(a)], winner[tile.point(a)]);
+    const int64_t i = int64_t(blockIdx.x) * Tile::wide_points + tile.point(a);
     if (i < n) label[i] = best[a];
   }
 }

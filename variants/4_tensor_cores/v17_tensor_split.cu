@@ -24,8 +24,7 @@ struct Split {
 };
 
 /// One warp per row. Rows from `count` on are zeros.
-__global__ void split_kernel(const float* rows, Fp16Rows halves, float* factor, int count, int64_t padded,
-                                    int d) {
+__global__ void split_kernel(const float* rows, Fp16Rows halves, float* factor, int count, int64_t padded, int d) {
   const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (i >= padded) return;  // a whole warp at a time
   const QuantizationError row =
@@ -94,8 +93,8 @@ void prepare(Run<float, Workspace<float>>& s) {
   prepare_square_range(s);
   auto& operands = s.ws.split;
   const int64_t points = Tile::padded_rows(s.n), centroids = Tile::padded_columns(s.k);
-  operands = {allocate_fp16_rows(s, 2, points, s.d), allocate_fp16_rows(s, 2, centroids, s.d),
-              s.device<float>(points), s.device<float>(centroids)};
+  operands = {allocate_fp16_rows(s, 2, points, s.d), allocate_fp16_rows(s, 2, centroids, s.d), s.device<float>(points),
+              s.device<float>(centroids)};
 }
 
 void upload(Run<float, Workspace<float>>& s) {
@@ -109,8 +108,8 @@ void assign(Run<float, Workspace<float>>& s) {
   const auto& operands = s.ws.split;
   compute_norms(s);
   split(s, s.c, operands.c, operands.c_factor, s.k, Tile::padded_columns(s.k));
-  launch(assign_kernel, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, operands.x, operands.c, operands.x_factor,
-         operands.c_factor, norms(s), s.label, s.n, s.k, s.d);
+  launch(assign_kernel, blocks(s.n, Tile::rows), Tile::block, Tile::bytes, s.stream, operands.x, operands.c,
+         operands.x_factor, operands.c_factor, norms(s), s.label, s.n, s.k, s.d);
 }
 
 std::string refuse(const Shape& p, const Device& device, const Axes&) {
@@ -127,8 +126,8 @@ constexpr Phases<float, Workspace<float>> phases{.prepare = prepare,
 }  // namespace
 
 // A row keeps 22 bits of its largest value, and of smaller ones the bits above the same last place. A step of 16
-// features truncates a sum by at most 20 units of 2^-23 (certified/error_bound.cuh); the roundoff allows for 64. A zero or
-// subnormal half, which counts as 2^-14 there, is negligible beside a row's largest half, 2^13 or more.
+// features truncates a sum by at most 20 units of 2^-23 (certified/error_bound.cuh); the roundoff allows for 64. A zero
+// or subnormal half, which counts as 2^-14 there, is negligible beside a row's largest half, 2^13 or more.
 LADDER_VARIANT(.id = "v17_tensor_split", .base = "v16_async_copy",
                .idea = "products on the tensor cores, a float as two halves",
                .expect =

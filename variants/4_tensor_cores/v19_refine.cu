@@ -1,7 +1,8 @@
-// v19: v18's exact kernel reads all centroids for a row of which the bounds usually leave two, and double cannot separate
-// two centroids that are equally near up to its rounding. Here a warp compares the two in double-double, some 100 bits.
-// Rows with three or more candidates are still compared with all centroids, eight rows of a block at a time, so that a
-// tile of centroids in shared memory serves eight rows (certified/refine.cuh). Labels are now those of the exact minimum.
+// v19: v18's exact kernel reads all centroids for a row of which the bounds usually leave two, and double cannot
+// separate two centroids that are equally near up to its rounding. Here a warp compares the two in double-double, some
+// 100 bits. Rows with three or more candidates are still compared with all centroids, eight rows of a block at a time,
+// so that a tile of centroids in shared memory serves eight rows (certified/refine.cuh). Labels are now those of the
+// exact minimum.
 #include "../common/certified/assign_sm80.cuh"
 #include "../common/certified/refine.cuh"
 #include "../common/update/lane_private.cuh"

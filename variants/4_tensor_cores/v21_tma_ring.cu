@@ -21,7 +21,7 @@ constexpr int k_block_of(int stages) {
 }
 
 #ifdef __CUDACC__
-constexpr int columns = 128;                                          // centroids of a tile
+constexpr int columns = 128;                                           // centroids of a tile
 constexpr int consumers = 2, readers = consumers * warpgroup_threads;  // threads
 constexpr int block = readers + 32, rows = consumers * warpgroup_rows;
 constexpr int slots = 24, stage_bytes = stage_steps * step_bytes<columns>;  // of 32 features: 8 KB
@@ -51,8 +51,7 @@ __global__ void __launch_bounds__(block, 1)
   }
 
   const int64_t row = int64_t(blockIdx.x) * rows + threadIdx.x / warpgroup_threads * warpgroup_rows;
-  const uint4* const fragments =
-      x + row / warpgroup_rows * steps * warpgroup_threads + threadIdx.x % warpgroup_threads;
+  const uint4* const fragments = x + row / warpgroup_rows * steps * warpgroup_threads + threadIdx.x % warpgroup_threads;
   FragmentA a[k_block][stage_steps];
   const auto load = [&](int i, int stage) {
 #pragma unroll

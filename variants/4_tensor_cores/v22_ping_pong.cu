@@ -1,10 +1,9 @@
-// v22: v21's two consumers drift apart or run in step as chance has it; in step, both multiply, then both compute bounds
-// while the tensor cores idle. Here they take turns (ping-pong): a consumer issues the products of a k-block, then it is
-// the other's turn, so that one consumer's epilogue always runs during the other's products. The ring is long enough for
-// both: a consumer that waits for its turn holds at most one slot of its last k-block and one of bounds. Registers follow
-// the work: the producer, now a warpgroup because setmaxnreg counts in these, gives back all but 24 of its 168, and the
-// consumers take 240, which hold rows of 416 features.
-// for cuda: 90a
+// v22: v21's two consumers drift apart or run in step as chance has it; in step, both multiply, then both compute
+// bounds while the tensor cores idle. Here they take turns (ping-pong): a consumer issues the products of a k-block,
+// then it is the other's turn, so that one consumer's epilogue always runs during the other's products. The ring is
+// long enough for both: a consumer that waits for its turn holds at most one slot of its last k-block and one of
+// bounds. Registers follow the work: the producer, now a warpgroup because setmaxnreg counts in these, gives back all
+// but 24 of its 168, and the consumers take 240, which hold rows of 416 features. for cuda: 90a
 #include "../common/certified/assign_sm90.cuh"
 #include "../common/gemm/tma_pipeline.cuh"
 #include "../common/update/lane_private.cuh"
@@ -21,7 +20,7 @@ constexpr int k_block_of(int stages) {
 }
 
 #ifdef __CUDACC__
-constexpr int columns = 128;                                          // centroids of a tile
+constexpr int columns = 128;                                           // centroids of a tile
 constexpr int consumers = 2, readers = consumers * warpgroup_threads;  // threads
 constexpr int block = readers + warpgroup_threads, rows = consumers * warpgroup_rows;
 constexpr int slots = 24, stage_bytes = stage_steps * step_bytes<columns>;  // of 32 features: 8 KB
@@ -55,13 +54,12 @@ __global__ void __launch_bounds__(block, 1)
   }
 
   warpgroup_reg_alloc<consumer_registers>();
-  // No deadlock: while one consumer waits for its turn with a slot of products and one of bounds in hand, the other needs
-  // at most a k-block and its bounds.
+  // No deadlock: while one consumer waits for its turn with a slot of products and one of bounds in hand, the other
+  // needs at most a k-block and its bounds.
   static_assert(slots >= k_block + 3);
   const OrderedBarrier turns(threadIdx.x / warpgroup_threads);
   const int64_t row = int64_t(blockIdx.x) * rows + threadIdx.x / warpgroup_threads * warpgroup_rows;
-  const uint4* const fragments =
-      x + row / warpgroup_rows * steps * warpgroup_threads + threadIdx.x % warpgroup_threads;
+  const uint4* const fragments = x + row / warpgroup_rows * steps * warpgroup_threads + threadIdx.x % warpgroup_threads;
   FragmentA a[k_block][stage_steps];
   const auto load = [&](int i, int stage) {
 #pragma unroll
@@ -177,15 +175,15 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .download = download_refined<T>};
 }  // namespace
 
-LADDER_VARIANT(.id = "v22_ping_pong", .base = "v21_tma_ring",
-               .idea = "two consumer warpgroups take turns on the tensor cores (ping-pong); registers move to them",
-               .expect =
-                   "the products of a tile at 408 features take 1,660 cycles at full rate, its epilogue about half of "
-                   "that: in turns the epilogue disappears behind products where D is large. At kmcuda points stay in "
-                   "registers, so half of v21's traffic from the L2 cache goes: 1.3 times as fast as v21. At D = 32 the "
-                   "epilogue is the longer part, and turns change nothing",
-               .shows = "assign", .counter = "tensor_percent",
-               .source =
-                   "NVIDIA's CUTLASS, kernels with ping-pong warpgroups; J. Shah and others, FlashAttention-3, 2024",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+LADDER_VARIANT(
+        .id = "v22_ping_pong", .base = "v21_tma_ring",
+        .idea = "two consumer warpgroups take turns on the tensor cores (ping-pong); registers move to them",
+        .expect =
+            "the products of a tile at 408 features take 1,660 cycles at full rate, its epilogue about half of "
+            "that: in turns the epilogue disappears behind products where D is large. At kmcuda points stay in "
+            "registers, so half of v21's traffic from the L2 cache goes: 1.3 times as fast as v21. At D = 32 the "
+            "epilogue is the longer part, and turns change nothing",
+        .shows = "assign", .counter = "tensor_percent",
+        .source = "NVIDIA's CUTLASS, kernels with ping-pong warpgroups; J. Shah and others, FlashAttention-3, 2024",
+        .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
+        .f32 = phases<float>, .f64 = phases<double>)

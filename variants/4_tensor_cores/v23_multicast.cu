@@ -1,9 +1,9 @@
 // v23: in v22 every block reads all centroids from the L2 cache for its 128 points: at kmcuda 9.8 GB, longer than the
-// products take. Here two neighbouring blocks form a cluster and share the copies: each producer fetches half of a stage,
-// and the copy engine writes it to the shared memory of both blocks (multicast). Blocks are persistent, so that a
-// cluster's ring stays full from one work tile of 256 points to the next, tiles have 168 columns where that pads less,
-// and k-blocks fit the number of features (gemm/mainloop_sm90.cuh; gemm/tma_pipeline.cuh has the cluster's barriers).
-// for cuda: 90a
+// products take. Here two neighbouring blocks form a cluster and share the copies: each producer fetches half of a
+// stage, and the copy engine writes it to the shared memory of both blocks (multicast). Blocks are persistent, so that
+// a cluster's ring stays full from one work tile of 256 points to the next, tiles have 168 columns where that pads
+// less, and k-blocks fit the number of features (gemm/mainloop_sm90.cuh; gemm/tma_pipeline.cuh has the cluster's
+// barriers). for cuda: 90a
 #include "../common/certified/assign_sm90.cuh"
 #include "../common/gemm/mainloop_sm90.cuh"
 #include "../common/update/lane_private.cuh"
@@ -85,13 +85,14 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .download = download_refined<T>};
 }  // namespace
 
-LADDER_VARIANT(.id = "v23_multicast", .base = "v22_ping_pong",
-               .idea = "clusters of two blocks: each stage of centroids is fetched once for both (multicast)",
-               .expect =
-                   "4.9 GB from the L2 cache instead of 9.8 at kmcuda, 0.9 ms: the products, 1.6 ms, are the longer part "
-                   "again. 1.1 to 1.2 times as fast as v22 where K and D are large, no faster at D = 32, where the "
-                   "epilogue is the longest part",
-               .shows = "assign", .counter = "tensor_percent",
-               .source = "NVIDIA's CUTLASS, kernels with ping-pong warpgroups and TMA multicast",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+LADDER_VARIANT(
+        .id = "v23_multicast", .base = "v22_ping_pong",
+        .idea = "clusters of two blocks: each stage of centroids is fetched once for both (multicast)",
+        .expect =
+            "4.9 GB from the L2 cache instead of 9.8 at kmcuda, 0.9 ms: the products, 1.6 ms, are the longer part "
+            "again. 1.1 to 1.2 times as fast as v22 where K and D are large, no faster at D = 32, where the "
+            "epilogue is the longest part",
+        .shows = "assign", .counter = "tensor_percent",
+        .source = "NVIDIA's CUTLASS, kernels with ping-pong warpgroups and TMA multicast",
+        .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
+        .f32 = phases<float>, .f64 = phases<double>)

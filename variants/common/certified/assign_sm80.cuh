@@ -41,8 +41,7 @@ struct AssignSm80 {
 /// Labels of all n rows.
 void launch_assign_sm80(const AssignSm80& p, cudaStream_t stream);
 /// Labels of the rows list[0 .. *length), by a grid of `grid` blocks.
-void launch_assign_listed_sm80(const int* list, const int* length, const AssignSm80& p, int grid,
-                               cudaStream_t stream);
+void launch_assign_listed_sm80(const int* list, const int* length, const AssignSm80& p, int grid, cudaStream_t stream);
 
 }  // namespace certified
 
@@ -98,8 +97,16 @@ void quantize_centroids(Run<T, W>& s, const int* length = nullptr) {
 template <class T, class W>
 certified::AssignSm80 assign_sm80_arguments(Run<T, W>& s, RefineCounters* refine_counters) {
   const auto& certified = s.ws.certified;
-  return {certified.x, certified.c, certified.point, certified.centroid, s.label, s.ws.refinement.undecided_pairs,
-          refine_counters, s.n, s.k, s.d};
+  return {certified.x,
+          certified.c,
+          certified.point,
+          certified.centroid,
+          s.label,
+          s.ws.refinement.undecided_pairs,
+          refine_counters,
+          s.n,
+          s.k,
+          s.d};
 }
 
 /// Labels of the rows that the bounds prove; the others are in the list that the result counts.

@@ -1,6 +1,6 @@
-// The certified assignment on wgmma: its operands in memory, and the epilogue that turns a tile of products into bounds,
-// keeps the best of each row and decides proven rows. v20_wgmma introduces it; v21_tma_ring to v23_multicast keep it and
-// change the mainloop that calls the epilogue.
+// The certified assignment on wgmma: its operands in memory, and the epilogue that turns a tile of products into
+// bounds, keeps the best of each row and decides proven rows. v20_wgmma introduces it; v21_tma_ring to v23_multicast
+// keep it and change the mainloop that calls the epilogue.
 #pragma once
 #include "../gemm/wgmma_sm90.cuh"
 #include "../lloyd/phases.cuh"
@@ -220,8 +220,8 @@ struct Top3Epilogue {
 template <int columns>
 constexpr size_t probe_sm90_bytes = step_bytes<columns> + sizeof(float) * warpgroup_rows* columns;
 
-/// The same for the products of a warpgroup, which may be added in another order: one probe per block, 64 x columns sums
-/// after each link of its chain.
+/// The same for the products of a warpgroup, which may be added in another order: one probe per block, 64 x columns
+/// sums after each link of its chain.
 template <int columns>
 __global__ void __launch_bounds__(warpgroup_threads) probe_sm90_kernel(unsigned* worst) {
   unsigned char* const b = dynamic_shared<unsigned char>();               // a step's B

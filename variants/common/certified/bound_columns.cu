@@ -56,7 +56,7 @@ struct CentroidColumns {
 
 /// A thread per fragment of the gathered rows, padded to whole work tiles: each has a part of two rows.
 __global__ void gather_rows_kernel(const uint4* __restrict__ from, RowList list, uint4* __restrict__ to, int steps) {
-    const int length = *list.length;
+  const int length = *list.length;
   const int64_t padded = (int64_t(length) + padded_group - 1) / padded_group * padded_group;
   const int64_t fragments = padded / warpgroup_rows * steps * warpgroup_threads;
   for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < fragments;
@@ -79,8 +79,8 @@ __global__ void gather_rows_kernel(const uint4* __restrict__ from, RowList list,
 #ifdef __CUDACC__
 /// A lower bound of the score of a row and a centroid whose upper bound is at least `upper`. row: of the operands x.
 template <int columns>
-__device__ float lower_of_pair(float upper, const uint4* x, const unsigned char* c, int64_t row, int j, int steps, int d,
-                               float accumulation) {
+__device__ float lower_of_pair(float upper, const uint4* x, const unsigned char* c, int64_t row, int j, int steps,
+                               int d, float accumulation) {
   const auto* const point = reinterpret_cast<const __half*>(x);
   const auto* const centroid =
       reinterpret_cast<const __half*>(c + j / columns * MainloopSm90<columns, NoFacts>::tile_bytes(steps));
@@ -93,8 +93,8 @@ __device__ float lower_of_pair(float upper, const uint4* x, const unsigned char*
   return lower_of_columns(upper, y, z, accumulation);
 }
 
-/// Labels of the rows in the list. The epilogue keeps the two largest bounds of each row without a branch; at the end the
-/// four threads that share a row have up to eight candidates for it.
+/// Labels of the rows in the list. The epilogue keeps the two largest bounds of each row without a branch; at the end
+/// the four threads that share a row have up to eight candidates for it.
 template <int columns, int k_block, bool streamed>
 __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(MainloopSm90<columns, NoFacts>::block, 1)
     argmax_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, int d, float accumulation,

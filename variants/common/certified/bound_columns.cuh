@@ -1,8 +1,8 @@
 // Bounds as columns of the operands. Everything that an upper bound adds to the product of two rows is itself a sum of
-// products of a term of the point and a term of the centroid. So it becomes a few more columns of the rows, and what the
-// tensor core adds up is not below the score: the epilogue reads nothing but products. All rows must be in one unit for
-// that (error_bound.cuh), in which no point is longer than 4096. docs/certificate.md has the proof, by these names. The
-// kernels are in bound_columns.cu. v24_branch_free_argmax introduces it.
+// products of a term of the point and a term of the centroid. So it becomes a few more columns of the rows, and what
+// the tensor core adds up is not below the score: the epilogue reads nothing but products. All rows must be in one unit
+// for that (error_bound.cuh), in which no point is longer than 4096. docs/certificate.md has the proof, by these names.
+// The kernels are in bound_columns.cu. v24_branch_free_argmax introduces it.
 //
 // Rows of D features, with k = accumulation(of all steps that are multiplied):
 //   point:    y_1 .. y_D, lost,                kept,                                4096,  4096
@@ -74,15 +74,13 @@ constexpr unsigned index_mask = (1u << index_bits) - 1;
 __host__ __device__ inline float pack_index(float bound, unsigned index, unsigned bound_mask) {
   return std::bit_cast<float>((std::bit_cast<unsigned>(bound) & bound_mask) | index);
 }
-__host__ __device__ inline int unpack_index(float packed) {
-  return int(std::bit_cast<unsigned>(packed) & index_mask);
-}
+__host__ __device__ inline int unpack_index(float packed) { return int(std::bit_cast<unsigned>(packed) & index_mask); }
 /// Not below, and not above, the bound that was packed.
 __host__ __device__ inline float upper_of(float packed) { return fmaf(fabsf(packed), 0x1p-16f, packed); }
 __host__ __device__ inline float lower_of(float packed) { return fmaf(fabsf(packed), -0x1p-16f, packed); }
 
-/// The two largest bounds of a row over all tiles, with the first columns of their tiles. `third` is not below any other
-/// bound, except others of the tile of both: those are not above the second.
+/// The two largest bounds of a row over all tiles, with the first columns of their tiles. `third` is not below any
+/// other bound, except others of the tile of both: those are not above the second.
 struct Top2 {
   float first = -std::numeric_limits<float>::infinity(), second = first, third = first;
   int first_index = 0, second_index = 0;
@@ -132,8 +130,8 @@ void quantize_bound_column_centroids(const T* c, const Frame<T>& frame, const Wa
                                      int k, int d, cudaStream_t stream);
 /// Labels of the rows in the list, whose operands lie side by side; rows that are not proven go to `undecided`.
 void launch_assign_bound_columns(const AssignBoundColumns& arguments, cudaStream_t stream);
-/// Copies the fragments of the rows in the list to the front of `to`, so that warpgroups find their 64 rows side by side.
-/// The last work tile is padded with the list's last row.
+/// Copies the fragments of the rows in the list to the front of `to`, so that warpgroups find their 64 rows side by
+/// side. The last work tile is padded with the list's last row.
 void gather_rows(const uint4* from, const RowList& list, uint4* to, int steps, int grid, cudaStream_t stream);
 
 // ---- host side
@@ -196,8 +194,7 @@ void prepare_gathered(Run<T, W>& s, bool listed) {
   auto& gathered = s.ws.gathered;
   gathered.rows = s.ws.warpgroup.rows;
   if (listed)
-    gathered.rows.x =
-        s.template device<uint4>(size_t(padded_points(s.n)) * gathered.rows.shape.steps * mma_depth / 8);
+    gathered.rows.x = s.template device<uint4>(size_t(padded_points(s.n)) * gathered.rows.shape.steps * mma_depth / 8);
 }
 
 /// Labels of the rows list[0 .. *length), and of those that refine_counters counts already.

@@ -39,8 +39,8 @@ struct StoreLabel {
   __device__ void operator()(int64_t row, int nearest, double) const { label[row] = nearest; }
 };
 
-/// The nearest centroids of rows[0 .. *count), a warp per row: lane 0 holds the guess, the next lanes the candidates. One
-/// thread calls keep(row, nearest, its squared distance).
+/// The nearest centroids of rows[0 .. *count), a warp per row: lane 0 holds the guess, the next lanes the candidates.
+/// One thread calls keep(row, nearest, its squared distance).
 template <class T, class Keep>
 __global__ void __launch_bounds__(256)
     compare_kernel(const T* __restrict__ x, const T* __restrict__ c, Candidates candidates,

@@ -14,8 +14,8 @@ namespace ladder {
 
 // ---- what is assumed of a tensor core; accumulator_probe.cuh tests it on the device at hand
 
-/// One mma differs from C + sum a_k b_k by at most this many units of 2^-23 (|C| + sum |a_k|' |b_k|'), where |x|' is the
-/// nominal size of a half, max(|x|, min_nominal): two steps, each of which truncates nine addends and their sum.
+/// One mma differs from C + sum a_k b_k by at most this many units of 2^-23 (|C| + sum |a_k|' |b_k|'), where |x|' is
+/// the nominal size of a half, max(|x|, min_nominal): two steps, each of which truncates nine addends and their sum.
 constexpr double cut_units = 20;
 constexpr int most_features = 1 << 16;  // so that the truncations of all steps together stay below a hundredth
 

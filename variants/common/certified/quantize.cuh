@@ -21,7 +21,8 @@ struct Frame {
   }
 };
 
-constexpr int frame_points = 1024;  // points of which the centre is the mean: any centre is right, theirs is good enough
+constexpr int frame_points =
+    1024;  // points of which the centre is the mean: any centre is right, theirs is good enough
 
 /// One thread per feature: the mean of points that are `apart` rows apart, in their order.
 template <class T>
@@ -79,7 +80,8 @@ __global__ void quantize_kernel(const T* rows, Frame<T> frame, Target target, co
                                 int64_t padded, int d) {
   const int64_t row = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
   if (row >= padded || (length && *length == 0)) return;  // a whole warp at a time
-  target(row, count, [&](int f) { return row < count ? frame(rows, row, f, d) : 0.0; }, d);
+  target(
+      row, count, [&](int f) { return row < count ? frame(rows, row, f, d) : 0.0; }, d);
 }
 
 /// A launch of quantize_kernel. `length`: as above; null: always.

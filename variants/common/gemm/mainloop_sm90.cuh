@@ -1,9 +1,9 @@
 // The mainloop of v23_multicast and later rungs: persistent, warp-specialised, ping-pong. A block is three warpgroups:
-// one thread of the last is the producer and keeps the ring of centroids full; each of the other two, the consumers, has
-// 64 points and multiplies them with a tile of centroids, or runs the epilogue of its last tile while the other consumer
-// multiplies. Blocks are persistent: clusters of two go from one work tile, 256 points, to the next. Points whose
-// features fit in registers are loaded once per work tile; longer ones are streamed, a k-block ahead of their products.
-// v23_multicast introduces it.
+// one thread of the last is the producer and keeps the ring of centroids full; each of the other two, the consumers,
+// has 64 points and multiplies them with a tile of centroids, or runs the epilogue of its last tile while the other
+// consumer multiplies. Blocks are persistent: clusters of two go from one work tile, 256 points, to the next. Points
+// whose features fit in registers are loaded once per work tile; longer ones are streamed, a k-block ahead of their
+// products. v23_multicast introduces it.
 #pragma once
 #include <type_traits>
 
@@ -24,9 +24,9 @@ struct MainloopPlan {
 
 static_assert(stage_steps % cluster_size == 0, "each block of a cluster fetches an equal share of a stage");
 
-/// Tiles of 168 columns, the most whose accumulators leave registers for k-blocks of 512 features, or of 128 where these
-/// pad the centroids less. The smallest k-block that holds all features; beyond 16 stages, 128 registers, the one that
-/// pads least of those long enough that a point's next features arrive from the L2 cache in time.
+/// Tiles of 168 columns, the most whose accumulators leave registers for k-blocks of 512 features, or of 128 where
+/// these pad the centroids less. The smallest k-block that holds all features; beyond 16 stages, 128 registers, the one
+/// that pads least of those long enough that a point's next features arrive from the L2 cache in time.
 constexpr MainloopPlan plan_mainloop(int k, int d) {
   const auto whole = [](int count, int of) { return (count + of - 1) / of * of; };
   MainloopPlan plan{.columns = whole(k, 128) < whole(k, 168) ? 128 : 168, .k_block = 0, .streamed = false, .steps = 0};
@@ -86,18 +86,17 @@ struct MainloopSm90 {
   static constexpr int consumer_registers = 240, producer_registers = 24;
   static_assert(groups * consumer_registers + producer_registers <= 3 * 168);
 
-  /// For each 64 points in turn, `row` the first of them, calls prologue(row), epilogue(first, facts, products) for each
-  /// tile of centroids first .. first + columns - 1, and finish(row), by the consumer that holds them. These are called
-  /// by whole warps, and return converged. Dynamic shared memory: Ring::bytes, and what the caller adds. x:
+  /// For each 64 points in turn, `row` the first of them, calls prologue(row), epilogue(first, facts, products) for
+  /// each tile of centroids first .. first + columns - 1, and finish(row), by the consumer that holds them. These are
+  /// called by whole warps, and return converged. Dynamic shared memory: Ring::bytes, and what the caller adds. x:
   /// a_fragment_offset(), padded_rows(n) rows; c: tile by tile, b_smem_offset() and the tile's Facts, padded_columns(k)
   /// columns.
   template <int k_block, bool streamed, class Prologue, class Epilogue, class Finish>
   __device__ static void multiply(const uint4* __restrict__ x, const unsigned char* __restrict__ c, int n, int k,
-                                  int steps, const Prologue& prologue, const Epilogue& epilogue,
-                                  const Finish& finish) {
+                                  int steps, const Prologue& prologue, const Epilogue& epilogue, const Finish& finish) {
     // No deadlock: a turn is a k-block. A consumer that waits for its turn may still hold the last slot of its k-block
-    // before, and the facts after it; meanwhile the other consumer reads a k-block, and facts. A ring that does not hold
-    // all of these never becomes free again: both would wait for ever.
+    // before, and the facts after it; meanwhile the other consumer reads a k-block, and facts. A ring that does not
+    // hold all of these never becomes free again: both would wait for ever.
     static_assert(slots >= k_block + 3);
     const Ring ring(dynamic_shared<unsigned char>());
     ring.init();
@@ -145,9 +144,10 @@ struct MainloopSm90 {
         prologue(first_row(work_tile));
         for (int tile = 0; tile < tiles; ++tile) {
           // The work tile of the next tile's points.
-          const int next_work_tile = tile + 1 == tiles && work_tile + clusters < work_tiles ? work_tile + clusters : work_tile;
-          // Declared in the loop: if it lived on to the next tile, the compiler would carry it as the epilogue's integers
-          // and copy it while products are added to it.
+          const int next_work_tile =
+              tile + 1 == tiles && work_tile + clusters < work_tiles ? work_tile + clusters : work_tile;
+          // Declared in the loop: if it lived on to the next tile, the compiler would carry it as the epilogue's
+          // integers and copy it while products are added to it.
           float product[columns / 2];
           int previous = 0;  // the slot of the stage before
           const uint4* current = streamed ? fragments(work_tile) : nullptr;

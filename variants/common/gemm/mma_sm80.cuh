@@ -38,10 +38,10 @@ struct FragmentB {
 #ifndef __CUDACC__
 
 /// The sum of a float and 8 products of halves, with the largest error that the certificate allows for: every addend is
-/// truncated to a multiple of 2^-23 of the power of two of the largest one, and their sum to 24 bits. The power of two of
-/// a product is that of its operands' nominal sizes; `size` has these products. Tensor cores truncate in this way, with
-/// none (V100) to two (A100 and later) bits more (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA
-/// tensor cores", 2021).
+/// truncated to a multiple of 2^-23 of the power of two of the largest one, and their sum to 24 bits. The power of two
+/// of a product is that of its operands' nominal sizes; `size` has these products. Tensor cores truncate in this way,
+/// with none (V100) to two (A100 and later) bits more (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of
+/// NVIDIA tensor cores", 2021).
 inline float cut_sum(float c, const float* product, const float* size) {
   // Products of halves are floats without a rounding. As whole numbers, the bits of magnitudes are in their order.
   uint32_t most = std::bit_cast<uint32_t>(c) & 0x7fffffffu;

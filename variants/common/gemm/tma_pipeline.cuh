@@ -2,8 +2,8 @@
 // capability 9.0 and up), and consumer warps, which read them in the same order. CUTLASS calls it PipelineTmaAsync.
 // v21_tma_ring introduces it, for one block; v23_multicast uses it for a cluster.
 //
-// Each slot has two mbarriers. `full`: the producer arrives with the number of bytes to come, and the copy engine counts
-// them off. `empty`: each consumer warp arrives when it has read the slot.
+// Each slot has two mbarriers. `full`: the producer arrives with the number of bytes to come, and the copy engine
+// counts them off. `empty`: each consumer warp arrives when it has read the slot.
 //
 //                 slot 0        slot 1        slot 2        slot 3
 //   producer    wait empty -> announce bytes on full -> start the copy into the slot
@@ -14,9 +14,9 @@
 // A thread waits for a phase of a barrier to end, and names the phase by its parity: PipelineState.
 //
 // In a cluster of two blocks both read the same data. Each block's producer fetches half of every slot, and the copy
-// engine writes it to both blocks (multicast), so that it leaves the L2 cache once for two. `full` then counts the bytes
-// from both producers, and `empty` the consumers of both blocks, because a producer writes to both. Source: PTX ISA,
-// sections "mbarrier", "cp.async.bulk", "mapa", "barrier.cluster".
+// engine writes it to both blocks (multicast), so that it leaves the L2 cache once for two. `full` then counts the
+// bytes from both producers, and `empty` the consumers of both blocks, because a producer writes to both. Source: PTX
+// ISA, sections "mbarrier", "cp.async.bulk", "mapa", "barrier.cluster".
 #pragma once
 #include "../../../harness/contract/launch.cuh"
 #ifdef __CUDACC__
@@ -61,18 +61,18 @@ __device__ inline void wait(uint64_t* barrier, uint32_t parity) {
   }
 }
 
-/// Arrives at the same barrier of another block of the cluster. library: cuda::ptx::mbarrier_arrive; own because that one
-/// releases at cluster scope, and this one, like CUTLASS's, at block scope: consumers have only read.
+/// Arrives at the same barrier of another block of the cluster. library: cuda::ptx::mbarrier_arrive; own because that
+/// one releases at cluster scope, and this one, like CUTLASS's, at block scope: consumers have only read.
 __device__ inline void arrive_remote(const uint64_t* barrier, uint32_t rank) {
   asm volatile(
-      "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [remote]; }" ::
-          "r"(shared_address(barrier)),
+      "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [remote]; "
+      "}" ::"r"(shared_address(barrier)),
       "r"(rank)
       : "memory");
 }
 
-/// `readers`: consumer warps of a block, each of which reads every slot. `cluster`: blocks that read the same data, 1 or
-/// cluster_size. slot_bytes is a multiple of 16 x cluster.
+/// `readers`: consumer warps of a block, each of which reads every slot. `cluster`: blocks that read the same data, 1
+/// or cluster_size. slot_bytes is a multiple of 16 x cluster.
 template <int slots, int slot_bytes, int readers, int cluster = cluster_size>
 struct TmaPipeline {
   static constexpr size_t bytes = size_t(slots) * (slot_bytes + 2 * sizeof(uint64_t));

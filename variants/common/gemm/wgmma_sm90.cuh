@@ -1,7 +1,7 @@
 // Hopper's asynchronous matrix product of a warpgroup, four warps: D = A B + D, A 64 x 16 halves in registers, B
-// 16 x `columns` halves in shared memory, D floats in registers (wgmma.mma_async.m64nNk16, compute capability 9.0 only).
-// The layouts are plain arithmetic, also for the host and its tests; the instructions are for nvcc.
-// v20_wgmma introduces it.
+// 16 x `columns` halves in shared memory, D floats in registers (wgmma.mma_async.m64nNk16, compute capability 9.0
+// only). The layouts are plain arithmetic, also for the host and its tests; the instructions are for nvcc. v20_wgmma
+// introduces it.
 //
 // A and D: warp w of the group holds rows 16 w .. 16 w + 15, of A the fragment of mma.m16n8k16 (FragmentA in
 // mma_sm80.cuh); element e of a thread's part of D is at accumulator_row() and accumulator_column().
@@ -30,9 +30,9 @@ __host__ __device__ constexpr int accumulator_row(int thread, int e) {
 }
 __host__ __device__ constexpr int accumulator_column(int thread, int e) { return e / 4 * 8 + thread % 4 * 2 + e % 2; }
 
-/// Points in global memory in the order of a warpgroup's fragments: for 64 rows, for each step of 16 features, 128 times
-/// a FragmentA, so that a warpgroup loads A by 16 coalesced bytes per thread. The place of the features 2 word and
-/// 2 word + 1 of a row, in words.
+/// Points in global memory in the order of a warpgroup's fragments: for 64 rows, for each step of 16 features, 128
+/// times a FragmentA, so that a warpgroup loads A by 16 coalesced bytes per thread. The place of the features 2 word
+/// and 2 word + 1 of a row, in words.
 __host__ __device__ constexpr int64_t a_fragment_offset(int64_t row, int word, int steps) {
   const int line = int(row % warpgroup_rows), warp = line / 16, g = line % 8, below = line % 16 / 8;
   const int step = word / 8, q = word % 4, right = word % 8 / 4;
@@ -65,8 +65,8 @@ __host__ __device__ constexpr uint64_t descriptor_offset(int bytes) { return uin
 constexpr int stage_steps = 2, stage_depth = stage_steps * mma_depth;
 
 #ifdef __CUDACC__
-/// By each thread that wrote shared memory with ordinary stores or cp.async, before the barrier after which wgmma or bulk
-/// copies access it: these use the async proxy, which does not see such writes without a fence.
+/// By each thread that wrote shared memory with ordinary stores or cp.async, before the barrier after which wgmma or
+/// bulk copies access it: these use the async proxy, which does not see such writes without a fence.
 __device__ inline void fence_async_proxy() { cuda::ptx::fence_proxy_async(cuda::ptx::space_shared); }
 
 // ---- the instructions, each by all threads of a warpgroup together. library: cuda::ptx has no wgmma, CuTe has
@@ -172,9 +172,9 @@ struct OrderedBarrier {
   }
 };
 
-/// Registers per thread of this warpgroup from here on: alloc waits until dealloc of another warpgroup has freed enough.
-/// The kernel's launch bounds must name its block size. library: cuda::ptx::setmaxnreg of newer CCCL; own because the
-/// toolkit's CCCL does not have it.
+/// Registers per thread of this warpgroup from here on: alloc waits until dealloc of another warpgroup has freed
+/// enough. The kernel's launch bounds must name its block size. library: cuda::ptx::setmaxnreg of newer CCCL; own
+/// because the toolkit's CCCL does not have it.
 template <int count>
 __device__ void warpgroup_reg_alloc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
