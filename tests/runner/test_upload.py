@@ -3,9 +3,11 @@ far ones leave their unit."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import Ladder
 from test_certified import ADVERSARIAL, Data, faulty_copy, run
@@ -13,6 +15,7 @@ from test_projected import LESS, counted, many_near_few_directions, near_few_dir
 
 OVERLAPPED = "v34_overlapped_upload"
 GRAPH_LOOP = "v35_graph_loop"
+CHUNKED_POINTS = 500 * (1 + 3 * 128 * (os.cpu_count() or 1) // 500)  # the CPU device has a multiprocessor per core
 SMALL_SAMPLES = [
     *LESS,
     ("filter/pca.cuh", "constexpr int sample_rows = 4096;", "constexpr int sample_rows = 48;"),
@@ -64,11 +67,17 @@ def test_points_without_exact_sums_are_refused_by_row_and_column(ladder: Ladder,
     assert "row 20, column 3" in row["reason"] and "row 433, column 7" in row["reason"], row["reason"]
 
 
+def more_near_few_directions() -> Data:
+    """So many points that they come in several chunks, of at least 128 rows for each multiprocessor."""
+    points, centroids = near_few_directions()
+    return np.concatenate([points + shift for shift in range(CHUNKED_POINTS // len(points))]), centroids
+
+
 def test_a_fault_is_found(ladder: Ladder, tmp_path: Path) -> None:
     """Most labels outlive a unit that does not hold: tests/simt/kernels/upload.cu has that fault, and those of
     streams."""
     same_rows = ("overlap/chunked_upload.cuh", r"(\w+)\.x \+ first, \1\.points \+ first", r"\1.x + first, \1.points")
     planted = faulty_copy(tmp_path / "copy", [*SMALL_SAMPLES, same_rows], OVERLAPPED)
     how = ["--modules", planted, "--axis", "short_row_width=32", "--scopes", "iteration"]
-    (row,) = run(ladder, near_few_directions, "faulty", *how, status=1)
+    (row,) = run(ladder, more_near_few_directions, "faulty", *how, status=1)
     assert row["status"] == "invalid", row["reason"]
