@@ -18,7 +18,7 @@ GRAPH_LOOP = "v35_graph_loop"
 CHUNKED_POINTS = 500 * (1 + 3 * 128 * (os.cpu_count() or 1) // 500)  # the CPU device has a multiprocessor per core
 SMALL_SAMPLES = [
     *LESS,
-    ("filter/pca.cuh", "constexpr int sample_rows = 4096;", "constexpr int sample_rows = 48;"),
+    ("projection/pca.cuh", "constexpr int sample_rows = 4096;", "constexpr int sample_rows = 48;"),
     ("certified/frame.cuh", r"constexpr int (\w+) = 1024;", r"constexpr int \1 = 32;"),
 ]
 

@@ -202,3 +202,15 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path, json_compiled: Pa
     result = subprocess.run([*COMPILE, "-fsyntax-only", *first, unit], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "not used" not in result.stderr, "the precompiled header serves this compiler: " + result.stderr
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "variants").rglob("*.c*")), ids=lambda path: path.name)
+def test_what_cmake_reads_in_a_comment_stands_on_a_line_of_its_own(path: Path) -> None:
+    """clang-format joins it to the comment above, where CMake does not see it, unless an empty `//` is between."""
+    asked = re.compile(r"(?<!`)(for cuda: \d+a?|link( on [a-z]+)?: [a-z]+)(?!`)")
+    wanted = re.compile(r"// (for cuda: \d+a?|link( on [a-z]+)?: [a-z]+)")
+    lines = path.read_text().splitlines()
+    for before, line in zip(["", *lines], lines, strict=False):
+        if line.startswith("//") and asked.search(line):
+            assert wanted.fullmatch(line), line
+            assert not re.match(r"// [A-Za-z]", before) or wanted.fullmatch(before), f"an empty // before: {line}"

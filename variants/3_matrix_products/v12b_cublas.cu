@@ -1,6 +1,7 @@
 // v12b: the library's way. The products of a chunk of points with all centroids are one matrix product (GEMM) by
 // cuBLAS; a second kernel adds the norms and takes the argmin of each row. v12 does both in one kernel and keeps its
 // products in registers; here each is written to global memory and read again, 256 MB of them at a time.
+//
 // link: cublas
 #include <cublas_v2.h>
 

@@ -1,6 +1,7 @@
 // v12c: the same products on the tensor cores. v12b's run on the fp32 units, at a tenth of the rate; tensor cores
 // accept fp32 operands too, but cut each to 10 bits of mantissa (TF32) before they multiply. That is an error of the
 // inputs, which no accumulation repairs: the share of labels that differ from the fp64 reference is this rung's lesson.
+//
 // link: cublas
 #include <cublas_v2.h>
 

@@ -1,8 +1,8 @@
 // v20: Hopper's tensor cores reach their rate only with wgmma, a product of a whole warpgroup: four warps multiply 64
-// points with a tile of centroids, asynchronously, and read the centroids from shared memory themselves. In v19 each warp
-// loads both operands into registers (ldmatrix) before a synchronous mma.sync, which gives half of that rate. Here only
-// points are in registers. v19's ring of cp.async stages stays; the copies go through the ordinary (generic) proxy and
-// the tensor core reads through the asynchronous one, hence a fence between them. The layouts: gemm/wgmma_sm90.cuh.
+// points with a tile of centroids, asynchronously, and read the centroids from shared memory themselves. In v19 each
+// warp loads both operands into registers (ldmatrix) before a synchronous mma.sync, which gives half of that rate. Here
+// only points are in registers. v19's ring of cp.async stages stays; the copies go through the ordinary (generic) proxy
+// and the tensor core reads through the asynchronous one, hence a fence between them. The layouts: gemm/wgmma_sm90.cuh.
 // The instruction is for compute capability 9.0 only.
 //
 // for cuda: 90a
@@ -15,9 +15,9 @@ namespace {
 using namespace ladder;
 
 #ifdef __CUDACC__
-constexpr int columns = 128;                                                            // centroids of a tile
-constexpr int block = 2 * warpgroup_threads, rows = block / 2;                          // 64 points per warpgroup
-constexpr int stages = 4, stage_bytes = stage_steps * step_bytes<columns>;              // of 32 features: 8 KB
+constexpr int columns = 128;                                                                 // centroids of a tile
+constexpr int block = 2 * warpgroup_threads, rows = block / 2;                               // 64 points per warpgroup
+constexpr int stages = 4, stage_bytes = stage_steps * step_bytes<columns>;                   // of 32 features: 8 KB
 constexpr size_t shared_bytes = stages * stage_bytes + Top3Epilogue<columns, block>::bytes;  // 48 KB: two blocks fit
 
 __global__ void __launch_bounds__(block, 2)
@@ -28,8 +28,7 @@ __global__ void __launch_bounds__(block, 2)
   Top3Epilogue<columns, block> epilogue{reinterpret_cast<RowSlot*>(shared + stages * stage_bytes)};
   const int tiles = (k + columns - 1) / columns, tile_stages = steps / stage_steps;
   const int64_t row = int64_t(blockIdx.x) * rows + threadIdx.x / warpgroup_threads * warpgroup_rows;
-  const uint4* const fragments =
-      x + row / warpgroup_rows * steps * warpgroup_threads + threadIdx.x % warpgroup_threads;
+  const uint4* const fragments = x + row / warpgroup_rows * steps * warpgroup_threads + threadIdx.x % warpgroup_threads;
 
   const unsigned char* next = c;  // the next stage to be copied
   int next_tile = 0, next_stage = 0;

@@ -4,6 +4,7 @@
 // (gemm/tma_pipeline.cuh has the picture), and one may be most of the ring ahead of the other, so that products go on
 // during the other's epilogue. A consumer keeps 8 stages of its points in registers: whole rows up to 256 features; of
 // longer rows, the fragments of a stage are replaced as soon as its products have ended, 8 stages ahead of their use.
+//
 // for cuda: 90a
 #include "../common/certified/assign_sm90.cuh"
 #include "../common/gemm/tma_pipeline.cuh"

@@ -3,7 +3,9 @@
 // then it is the other's turn, so that one consumer's epilogue always runs during the other's products. The ring is
 // long enough for both: a consumer that waits for its turn holds at most one slot of its last k-block and one of
 // bounds. Registers follow the work: the producer, now a warpgroup because setmaxnreg counts in these, gives back all
-// but 24 of its 168, and the consumers take 240, which hold rows of 416 features. for cuda: 90a
+// but 24 of its 168, and the consumers take 240, which hold rows of 416 features.
+//
+// for cuda: 90a
 #include "../common/certified/assign_sm90.cuh"
 #include "../common/gemm/tma_pipeline.cuh"
 #include "../common/update/lane_private.cuh"

@@ -6,6 +6,7 @@
 // of a tile are found by minimum and maximum alone, because a bound carries its column in its last six bits
 // (certified/bound_columns.cuh). Rows that two bounds do not prove have up to eight candidates, and are compared with
 // those in double.
+//
 // for cuda: 90a
 #include "../common/certified/bound_columns.cuh"
 #include "../common/update/lane_private.cuh"

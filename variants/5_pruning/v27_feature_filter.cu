@@ -6,7 +6,7 @@
 // D features, as all rows do in the first iteration.
 //
 // for cuda: 90a
-#include "../common/filter/feature_selection.cuh"
+#include "../common/projection/feature_selection.cuh"
 
 namespace {
 using namespace ladder;

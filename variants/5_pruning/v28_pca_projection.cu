@@ -1,11 +1,11 @@
 // v28: principal directions in place of features. Points that lie near a subspace of some dozen dimensions, as most
 // real ones do, are told apart in its coordinates, however the subspace is turned against the axes. The directions are
-// found on the device when the points arrive (filter/pca.cuh), and short rows are projections (filter/projection.cuh).
-// Their bounds are tight enough to make the first guess, too: the centroid with the largest bound; so the first
-// iteration is filtered like all others.
+// found on the device when the points arrive (projection/pca.cuh), and short rows are projections
+// (projection/projection.cuh). Their bounds are tight enough to make the first guess, too: the centroid with the
+// largest bound; so the first iteration is filtered like all others.
 //
 // for cuda: 90a
-#include "../common/filter/pca.cuh"
+#include "../common/projection/pca.cuh"
 
 namespace {
 using namespace ladder;

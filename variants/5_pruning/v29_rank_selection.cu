@@ -1,10 +1,10 @@
 // v29: the number of directions is measured. A short row that is too narrow leaves many candidates, one that is too
 // wide costs products for nothing, and where points fill all directions alike every width loses. Before the first
 // iteration a pilot estimates the candidates of 256 points for each width, and takes the cheapest, or switches the
-// filter off (filter/rank_selection.cuh). A wrong choice costs time, never a label.
+// filter off (projection/rank_selection.cuh). A wrong choice costs time, never a label.
 //
 // for cuda: 90a
-#include "../common/filter/rank_selection.cuh"
+#include "../common/projection/rank_selection.cuh"
 
 namespace {
 using namespace ladder;

@@ -4,8 +4,11 @@
 // j), the distances of all points to all means, without the common term k(x, x), are
 //     -2 V kernel + norms,    norm of mean j = row j of V times row j of V kernel.
 // cuSPARSE multiplies: each entry of the kernel matrix is read once and added once, whatever K is. In the first
-// iteration the means are the images of the initial centroids. A cluster without points has no mean and gets none. link
-// on cuda: cublas link on cuda: cusparse
+// iteration the means are the images of the initial centroids. A cluster without points has no mean and gets none.
+//
+// link on cuda: cublas
+//
+// link on cuda: cusparse
 #include "../common/device/warp.cuh"
 #include "../common/kernel_kmeans/kernel_means.cuh"
 #include "../common/lloyd/norms.cuh"

@@ -1,6 +1,8 @@
 // c1b: vector instructions (SIMD). c1's inner loop is a chain of dependent additions that no compiler may reorder. Here
 // the centroids are stored feature by feature, so that one vector instruction advances the distances to several
-// centroids at once; each distance still adds its features in the same order, so the rounding is c1's. link: openmp
+// centroids at once; each distance still adds its features in the same order, so the rounding is c1's.
+//
+// link: openmp
 #include "../common/cpu/cosine.hpp"
 
 namespace {

@@ -1,4 +1,5 @@
 // c2: all cores. c1b uses one. Threads split the points, each with sums of its own, which are added up at the end.
+//
 // link: openmp
 #include <omp.h>
 

@@ -2,7 +2,9 @@
 // reads every centroid's coordinate from the cache for one multiply-add; a good matrix product keeps blocks of both
 // operands in registers and caches, and needs one load for a dozen. It computes |x - c|^2 = |x|^2 + |c|^2 - 2 x.c
 // without |x|^2, which is the same for all centroids. Threads split the chunks; each calls a single-threaded BLAS.
+//
 // link: openmp
+//
 // link: openblas
 #include <cblas.h>
 #include <omp.h>

@@ -6,6 +6,7 @@
 //
 // Exact: distances are sums of (x - c)^2, and one is skipped only if no rounding could make it the minimum
 // (pruning/yinyang_margin.hpp): labels are those of Lloyd, ties included.
+//
 // link: openmp
 #include <omp.h>
 #include <unistd.h>

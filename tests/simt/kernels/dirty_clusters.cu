@@ -89,7 +89,7 @@ class Iterations {
       widen(threshold, halves);
       return double(halves[0]) + double(halves[1]);
     };
-    const int unit = 2 * ((-1 - std::max(at(frame_of(*state_).top, 1)[0], -1000)) + short_exponent(d));
+    const int unit = 2 * ((-1 - std::max(at(frame_of(*state_).max_exponent, 1)[0], -1000)) + short_exponent(d));
     for (int i = 0; i < state_->n; ++i) {
       long double distance = 0;
       for (int f = 0; f < d; ++f) {

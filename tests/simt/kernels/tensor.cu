@@ -215,7 +215,7 @@ double used_up_beside(const Seen& seen) {
   OnDevice<PointBound> point(n);
   OnDevice<CentroidBound> centroid(k);
   OnDevice<Bounds> bounds(size_t(n) * k);
-  launch(certify_kernel, k * 32 / 256, 256, 0, nullptr, seen.x, seen.c, seen.view, rows, columns, point, centroid);
+  launch(certify_kernel, k * 32 / 256, 256, 0, nullptr, seen.x, seen.c, seen.frame, rows, columns, point, centroid);
   launch(bounds_kernel, 1, MainloopSm80<1>::block, MainloopSm80<1>::bytes, nullptr, rows, columns, point, centroid,
          bounds);
   const auto found = bounds.values();
@@ -242,8 +242,8 @@ double used_up_within(const Seen& seen) {
   const OnDevice<int> length(std::vector<int>{1});
   WarpgroupData operands;
   operands.shape = {columns, steps}, operands.x = left, operands.c = right;
-  quantize_bound_column_points<float>(seen.x, seen.view, operands, n, padded_rows, d, nullptr);
-  quantize_bound_column_centroids<float>(seen.c, seen.view, operands, length, k, d, nullptr);
+  quantize_bound_column_points<float>(seen.x, seen.frame, operands, n, padded_rows, d, nullptr);
+  quantize_bound_column_centroids<float>(seen.c, seen.frame, operands, length, k, d, nullptr);
   const auto x = left.values();
   const auto c = right.values();
   const auto* const of_points = reinterpret_cast<const __half*>(x.data());

@@ -82,7 +82,7 @@ struct Projected {
   void sample(int rows) { chunks().sampled_rows = state->ws.subspace.count = rows; }
   void upload_whole() { upload_ranked(*state); }
   void upload_by(int count) {
-    const auto& view = certified_rows().view;
+    const auto& view = certified_rows().frame;
     upload_chunks(
         *state, view, count, [&](const float* sample, int rows) { find_projection(*state, sample, rows); },
         [&](const RowRange& range) {
@@ -112,7 +112,7 @@ struct Projected {
     check(cudaStreamSynchronize(stream), "downloading");
     return values;
   }
-  int top() { return at(certified_rows().view.top, 1)[0]; }
+  int top() { return at(certified_rows().frame.max_exponent, 1)[0]; }
 };
 
 template <class E>
@@ -171,7 +171,7 @@ TEST_F(Upload, InPiecesLeavesWhatOneOfAllPointsDoes) {
     EXPECT_FALSE(run.chunks().again);
     EXPECT_EQ(run.top(), whole.top() + headroom_exponents);
     EXPECT_TRUE(
-        same_bits(run.at(run.certified_rows().view.centre, d), whole.at(whole.certified_rows().view.centre, d)));
+        same_bits(run.at(run.certified_rows().frame.centre, d), whole.at(whole.certified_rows().frame.centre, d)));
     const auto directions = [&](Projected& of) {
       return of.at(of.state->ws.directions.value, size_t(d) * max_directions);
     };
@@ -180,7 +180,7 @@ TEST_F(Upload, InPiecesLeavesWhatOneOfAllPointsDoes) {
     EXPECT_EQ(std::tie(a.low, a.bits, a.words), std::tie(b.low, b.bits, b.words));
     // In the same unit, all is the same.
     const int top = run.top();
-    check(cudaMemcpy(whole.certified_rows().view.top, &top, sizeof top, cudaMemcpyHostToDevice), "uploading");
+    check(cudaMemcpy(whole.certified_rows().frame.max_exponent, &top, sizeof top, cudaMemcpyHostToDevice), "uploading");
     quantize_rows(*whole.state, all_rows(*whole.state));
     project_rows(*whole.state, all_rows(*whole.state));
     expect_same_rows(run, whole);
@@ -311,7 +311,7 @@ void halves_come_to_their_places(Projected& run) {
   ProjectedRun& s = *run.state;
   prepare_sm90<float, By>(s);
   auto& own = s.ws.warpgroup;
-  own.view = run.certified_rows().view;
+  own.frame = run.certified_rows().frame;
   const auto all = size_t(MainloopSm90<128>::padded_rows(s.n)), words = all * own.rows.shape.steps * mma_depth / 2;
   const auto facts = own.rows.point ? all : 0;
   const auto halved = [&](int pieces) {

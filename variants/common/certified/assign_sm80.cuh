@@ -15,7 +15,7 @@ using Tile = MainloopSm80<1>;
 template <class T>
 struct Certified {
   Fp16Rows x, c;
-  Frame<T> view;
+  Frame<T> frame;
   PointBound* point = nullptr;        // n, padded to whole tiles
   CentroidBound* centroid = nullptr;  // k, padded to whole tiles
 };
@@ -55,7 +55,7 @@ void prepare_certified_operands(Run<T, W>& s) {
   const int64_t points = Tile::padded_rows(s.n), centroids = Tile::padded_columns(s.k);
   certified.x = allocate_fp16_rows(s, 1, points, s.d);
   certified.c = allocate_fp16_rows(s, 1, centroids, s.d);
-  certified.view = {s.template device<T>(s.d), s.template device<int>(1)};
+  certified.frame = {s.template device<T>(s.d), s.template device<int>(1)};
   certified.point = s.template device<PointBound>(points);
   certified.centroid = s.template device<CentroidBound>(centroids);
 }
@@ -73,7 +73,7 @@ void quantize_rows(Run<T, W>& s, const RowRange& range) {
   const auto& certified = s.ws.certified;
   Fp16Rows halves = certified.x;
   halves.part[0] += size_t(range.first) * halves.pitch;
-  quantize_points_sm80<T>(s.ws.rows.points + size_t(range.first) * s.d, certified.view, halves,
+  quantize_points_sm80<T>(s.ws.rows.points + size_t(range.first) * s.d, certified.frame, halves,
                           certified.point + range.first, range.count, range.padded(Tile::padded_rows(s.n), s.n), s.d,
                           s.stream);
 }
@@ -81,7 +81,7 @@ void quantize_rows(Run<T, W>& s, const RowRange& range) {
 /// Requires the points, Rows::points, on the device.
 template <class T, class W>
 void quantize_points(Run<T, W>& s) {
-  fit_frame(s, s.ws.rows.points, s.ws.certified.view, s.n, s.d);
+  fit_frame(s, s.ws.rows.points, s.ws.certified.frame, s.n, s.d);
   quantize_rows(s, all_rows(s));
 }
 
@@ -90,7 +90,7 @@ template <class T, class W>
 void quantize_centroids(Run<T, W>& s, const int* length = nullptr) {
   using namespace certified;
   const auto& certified = s.ws.certified;
-  quantize_centroids_sm80<T>(s.c, certified.view, certified.c, certified.centroid, length, s.k,
+  quantize_centroids_sm80<T>(s.c, certified.frame, certified.c, certified.centroid, length, s.k,
                              Tile::padded_columns(s.k), s.d, s.stream);
 }
 

@@ -39,7 +39,7 @@ struct WarpgroupData {
 template <class T>
 struct WarpgroupOperands {
   WarpgroupData rows;
-  Frame<T> view;
+  Frame<T> frame;
 };
 
 /// The bytes of a tile of centroids, whose bounds begin at bounds_offset().
@@ -304,14 +304,14 @@ void prepare_sm90(Run<T, W>& s) {
   rows.x = s.template device<uint4>(size_t(points) * rows.shape.steps * mma_depth / 8);
   rows.c = s.template device<unsigned char>(blocks(s.k, rows.shape.columns) * By::tile_bytes(rows.shape));
   if (By::separate) rows.point = s.template device<PointBound>(points);
-  s.ws.warpgroup.view = {s.template device<T>(s.d), s.template device<int>(1)};
+  s.ws.warpgroup.frame = {s.template device<T>(s.d), s.template device<int>(1)};
 }
 
 /// Requires these of the points, Rows::points, on the device, and the frame.
 template <class By = SeparateBounds, class T, class W>
 void quantize_rows_sm90(Run<T, W>& s, const RowRange& range) {
   static_assert(RowRange::alignment % warpgroup_rows == 0);
-  By::quantize_points(static_cast<const T*>(s.ws.rows.points) + size_t(range.first) * s.d, s.ws.warpgroup.view,
+  By::quantize_points(static_cast<const T*>(s.ws.rows.points) + size_t(range.first) * s.d, s.ws.warpgroup.frame,
                       s.ws.warpgroup.rows.from(range.first), range.count, range.padded(padded_points(s.n), s.n), s.d,
                       s.stream);
 }
@@ -319,14 +319,14 @@ void quantize_rows_sm90(Run<T, W>& s, const RowRange& range) {
 /// Requires the points, Rows::points, on the device.
 template <class By = SeparateBounds, class T, class W>
 void quantize_points_sm90(Run<T, W>& s) {
-  fit_frame(s, s.ws.rows.points, s.ws.warpgroup.view, s.n, s.d);
+  fit_frame(s, s.ws.rows.points, s.ws.warpgroup.frame, s.n, s.d);
   quantize_rows_sm90<By>(s, all_rows(s));
 }
 
 /// `length`: of the list of rows that need them; null: all rows do.
 template <class By = SeparateBounds, class T, class W>
 void quantize_centroids_sm90(Run<T, W>& s, const int* length = nullptr) {
-  By::quantize_centroids(static_cast<const T*>(s.c), s.ws.warpgroup.view, s.ws.warpgroup.rows, length, s.k, s.d,
+  By::quantize_centroids(static_cast<const T*>(s.c), s.ws.warpgroup.frame, s.ws.warpgroup.rows, length, s.k, s.d,
                          s.stream);
 }
 

@@ -1,4 +1,5 @@
 // The kernels of bound_columns.cuh: rows to halves and bound columns, gathering, and the argmax of the products.
+//
 // for cuda: 90a
 #include "bound_columns.cuh"
 

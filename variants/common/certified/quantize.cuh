@@ -10,11 +10,11 @@ namespace ladder {
 /// Centre and power-of-two scale of a coordinate frame in which all points have coordinates below 1.
 template <class T>
 struct Frame {
-  T* centre = nullptr;  // d
-  int* top = nullptr;   // the exponent of the largest coordinate, relative to the centre
+  T* centre = nullptr;          // d
+  int* max_exponent = nullptr;  // the exponent of the largest coordinate, relative to the centre
 
   /// The exponent of the scale. Points that all equal the centre have an exponent far below -1000.
-  __device__ int exponent() const { return -1 - max(*top, -1000); }
+  __device__ int exponent() const { return -1 - max(*max_exponent, -1000); }
   /// A coordinate in the frame.
   __device__ double operator()(const T* rows, int64_t row, int f, int d) const {
     return (double(rows[row * d + f]) - double(centre[f])) * scalbn(1.0, exponent());
@@ -48,11 +48,11 @@ __global__ void max_exponent_kernel(const T* rows, Frame<T> frame, int64_t count
     if (f >= d) f -= d;
   }
   largest = warp_max(largest);
-  if (threadIdx.x % 32 == 0 && largest > 0) atomicMax(frame.top, ilogb(largest));
+  if (threadIdx.x % 32 == 0 && largest > 0) atomicMax(frame.max_exponent, ilogb(largest));
 }
 
-inline void clear_max_exponent(Resources& s, int* top) {
-  check(cudaMemsetAsync(top, 0x80, sizeof *top, s.stream), "clearing the exponent");  // far below all
+inline void clear_max_exponent(Resources& s, int* max_exponent) {
+  check(cudaMemsetAsync(max_exponent, 0x80, sizeof *max_exponent, s.stream), "clearing the exponent");  // far below all
 }
 
 /// Raises the frame's exponent to that of these n points.
@@ -68,7 +68,7 @@ template <class T>
 void fit_frame(Resources& s, const T* rows, const Frame<T>& frame, int n, int d) {
   const int count = std::min(n, frame_points);
   launch(centre_kernel<T>, blocks(d, 64), 64, 0, s.stream, rows, frame.centre, count, n / count, d);
-  clear_max_exponent(s, frame.top);
+  clear_max_exponent(s, frame.max_exponent);
   update_max_exponent(s, rows, frame, n, d);
 }
 

@@ -2,7 +2,7 @@
 // (gemm/narrow_mainloop_sm90.cuh). Centroids lie in tiles. v30_filter_wgmma introduces it; the CPU device, which has no
 // warpgroups, keeps the mma.sync form.
 #pragma once
-#include "rank_selection.cuh"
+#include "../projection/rank_selection.cuh"
 
 namespace ladder {
 

@@ -41,7 +41,8 @@ struct NarrowMainloopSm90 {
 
 #ifdef __CUDACC__
   using Ring = TmaPipeline<slots, tile_bytes, readers / 32>;
-  static constexpr uint64_t next_part = descriptor_offset(part_columns * 16);  // what is behind a part's first 8 features
+  static constexpr uint64_t next_part =
+      descriptor_offset(part_columns * 16);  // what is behind a part's first 8 features
   using Products = float[part_columns / 2];  // accumulator_row() and accumulator_column() say of what
   /// Threads have so many registers at launch, 65 536 shared out and rounded down to eights: they are moved from those
   /// that only copy to those that multiply.
@@ -98,7 +99,8 @@ struct NarrowMainloopSm90 {
           for (int p = 0; p < parts; ++p) {
 #pragma unroll
             for (int s = 0; s < steps; ++s)
-              wgmma<part_columns>(product[p], a[s], b + s * descriptor_offset(step_bytes<columns>) + p * next_part, s > 0);
+              wgmma<part_columns>(product[p], a[s], b + s * descriptor_offset(step_bytes<columns>) + p * next_part,
+                                  s > 0);
             warpgroup_commit();
           }
 #pragma unroll

@@ -1,8 +1,6 @@
 // |c|^2 of every centroid, once per iteration. First used by v12_norms.
 #pragma once
-#include <cooperative_groups.h>
-#include <cooperative_groups/reduce.h>
-
+#include "../device/warp.cuh"
 #include "feature_major.cuh"
 
 namespace ladder {
@@ -21,12 +19,11 @@ void prepare_norms(Run<T, W>& s) {
 /// One warp per centroid: each lane adds every 32nd feature.
 template <class T>
 __global__ void norms_kernel(const T* c, T* norm, int k, int d) {
-  namespace cg = cooperative_groups;
   const int j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (j >= k) return;  // a whole warp at a time
   T sum = 0;
   for (int f = lane; f < d; f += 32) sum += c[size_t(j) * d + f] * c[size_t(j) * d + f];
-  sum = cg::reduce(cg::tiled_partition<32>(cg::this_thread_block()), sum, cg::plus<T>());
+  sum = warp_sum(sum);
   if (lane == 0) norm[j] = sum;
 }
 

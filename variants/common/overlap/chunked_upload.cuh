@@ -7,7 +7,7 @@
 #pragma once
 #include <array>
 
-#include "../filter/rank_selection.cuh"
+#include "../projection/rank_selection.cuh"
 
 namespace ladder {
 
@@ -85,7 +85,7 @@ inline RowRange chunk_range(int n, int chunks, int p, int alignment = RowRange::
 /// One thread. Exponents of points at the centre or of infinite ones are clamped: no overflow.
 template <class T>
 __global__ void add_headroom_kernel(Frame<T> frame, int exponents) {
-  *frame.top = min(max(*frame.top, -1000), 2000) + exponents;
+  *frame.max_exponent = min(max(*frame.max_exponent, -1000), 2000) + exponents;
 }
 
 /// Chunks that are copied before the initial centroids: the host prepares these meanwhile.
@@ -124,7 +124,7 @@ void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Prepar
   const auto fetch_exponent = [&](int* to, const int* from) {
     check(cudaMemcpyAsync(to, from, sizeof *to, cudaMemcpyDeviceToHost, s.stream), "downloading an exponent");
   };
-  fetch_exponent(&upload.arrived->assumed, frame.top);
+  fetch_exponent(&upload.arrived->assumed, frame.max_exponent);
   prepare(upload.sample, upload.sampled_rows);
   for (int p = 0; p < chunks; ++p) {
     const RowRange range = range_of(p);

@@ -36,9 +36,9 @@ __device__ Interval distance_interval(const uint4* point, double point_square, c
   double product = 0, loss = 0;
 #pragma unroll
   for (int e = 0; e < width / 8; ++e) {
-    const uint4 left = point[e], right = halves(e);
+    const uint4 lhs = point[e], rhs = halves(e);
     __half a[8], b[8];
-    std::memcpy(a, &left, sizeof a), std::memcpy(b, &right, sizeof b);
+    std::memcpy(a, &lhs, sizeof a), std::memcpy(b, &rhs, sizeof b);
 #pragma unroll
     for (int f = 0; f < 8; ++f) {
       const int column = e * 8 + f;

@@ -19,7 +19,7 @@ struct FullDimension {
 
 template <class T, class W>
 const Frame<T>& frame_of(Run<T, W>& s) {
-  return s.ws.warpgroup.view;
+  return s.ws.warpgroup.frame;
 }
 /// `overflow`: assign_overflow() will be called.
 template <class T, class W>
@@ -70,7 +70,7 @@ struct FullDimension {
 
 template <class T, class W>
 const Frame<T>& frame_of(Run<T, W>& s) {
-  return s.ws.certified.view;
+  return s.ws.certified.frame;
 }
 template <class T, class W>
 void prepare_full_dimension(Run<T, W>& s, bool = false) {

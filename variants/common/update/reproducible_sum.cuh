@@ -91,23 +91,23 @@ struct SumWords {
 /// once.
 template <class T>
 __device__ T mean_of(const SumWords& sum, int count, const FixedPoint& format) {
-  long long digit[FixedPoint::most_words] = {}, top = 0;
+  long long digit[FixedPoint::most_words] = {}, carry_word = 0;
   const long long all = (1ll << format.bits) - 1;
   const auto settle = [&](bool turned) {
-    top = 0;
+    carry_word = 0;
 #pragma unroll
     for (int w = 0; w < FixedPoint::most_words; ++w) {
       if (w >= format.words) continue;
       const unsigned long long word = turned ? 0 - sum.of[w] : sum.of[w];
-      const auto settled_rows = static_cast<long long>(word + static_cast<unsigned long long>(top));
-      digit[w] = settled_rows & all;
-      top = settled_rows >> format.bits;  // rounds down
+      const auto digits = static_cast<long long>(word + static_cast<unsigned long long>(carry_word));
+      digit[w] = digits & all;
+      carry_word = digits >> format.bits;  // rounds down
     }
   };
   settle(false);
-  const bool negative = top < 0;
+  const bool negative = carry_word < 0;
   settle(negative);
-  double value = double(top);
+  double value = double(carry_word);
 #pragma unroll
   for (int w = FixedPoint::most_words - 1; w >= 0; --w)
     if (w < format.words) value = value * double(all + 1) + double(digit[w]);

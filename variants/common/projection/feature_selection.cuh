@@ -1,7 +1,7 @@
 // The directions of the cheapest projection: the features with the largest variance. Short rows are then a gather of
 // coordinates, without any product. v27_feature_filter introduces it.
 #pragma once
-#include "filter.cuh"
+#include "../filter/filter.cuh"
 
 namespace ladder {
 

@@ -1,7 +1,7 @@
 // Short rows along any directions, and the first guesses: the centroid with the largest bound. Coordinates are products
 // in double, on the CUDA cores. v28_pca_projection introduces it.
 #pragma once
-#include "filter.cuh"
+#include "../filter/filter.cuh"
 
 namespace ladder {
 

@@ -31,7 +31,7 @@ constexpr int product_step = 16;
 /// product = a^T b, with a: inner x rows, b: inner x columns, product: rows x columns.
 template <class A, class B, class P>
 __global__ void product_kernel(const A* a, const B* b, P* product, int rows, int columns, int inner) {
-  __shared__ P left[product_step][product_tile], right[product_step][product_tile];
+  __shared__ P lhs[product_step][product_tile], rhs[product_step][product_tile];
   const int row = blockIdx.y * product_tile, column = blockIdx.x * product_tile;
   const int r = threadIdx.x / 16 * 2, c = threadIdx.x % 16 * 2;  // a thread has 2 x 2 of the tile
   P sum[2][2] = {};
@@ -39,13 +39,13 @@ __global__ void product_kernel(const A* a, const B* b, P* product, int rows, int
     __syncthreads();  // the step before is no longer read
     for (int e = threadIdx.x; e < product_step * product_tile; e += blockDim.x) {
       const int i = begin + e / product_tile, index = e % product_tile;
-      left[e / product_tile][index] = i < inner && row + index < rows ? P(a[int64_t(i) * rows + row + index]) : P(0);
-      right[e / product_tile][index] =
+      lhs[e / product_tile][index] = i < inner && row + index < rows ? P(a[int64_t(i) * rows + row + index]) : P(0);
+      rhs[e / product_tile][index] =
           i < inner && column + index < columns ? P(b[int64_t(i) * columns + column + index]) : P(0);
     }
     __syncthreads();
     for (int i = 0; i < product_step; ++i)
-      for (int e = 0; e < 4; ++e) sum[e / 2][e % 2] += left[i][r + e / 2] * right[i][c + e % 2];
+      for (int e = 0; e < 4; ++e) sum[e / 2][e % 2] += lhs[i][r + e / 2] * rhs[i][c + e % 2];
   }
   for (int e = 0; e < 4; ++e) {
     const int i = row + r + e / 2, j = column + c + e % 2;
