@@ -248,7 +248,7 @@ class Timer {
     const double probe = scope.whole ? 5 * probe_seconds : probe_seconds;
     spin_ = scope.from_host ? 0 : probe;
     const double begin = now_seconds();
-    const double wanted = run_.device().kind == DeviceKind::cuda && !run_.host_memory()
+    const double wanted = run_.device().kind == DeviceKind::cuda  // a peer too, though its results are in host memory
                               ? std::max(request_.warm_up_seconds, request_.sustained_seconds)
                               : 0;
     std::vector<double> walls, mhz;
