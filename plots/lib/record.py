@@ -339,8 +339,9 @@ class Source:
 
     @property
     def machine_kind(self) -> str:
+        """GPU and processor. With a GPU the number of host cores may differ: it is shown beside the figures."""
         gpu, host = self.context["gpu"], self.context["host"]
-        return f"{gpu['name'] if gpu else 'no GPU'}, {host['cpu']}, {host['cores']} cores"
+        return f"{gpu['name']}, {host['cpu']}" if gpu else f"no GPU, {host['cpu']}, {host['cores']} cores"
 
     @property
     def shown(self) -> str:
@@ -364,11 +365,14 @@ class Record:
     skipped: int = field(init=False)  # rows that repeat a key with other axes, another cache state or in another file
 
     def __post_init__(self) -> None:
-        self.bases = {row.variant: row.base for row in self.rows}
+        first = {}  # the first row of a variant: of several records, that of the newest card
+        for row in self.rows:
+            first.setdefault(row.variant, row)
+        self.bases = {variant: row.base for variant, row in first.items()}
         if any(source.older for source in self.sources):
             self._bridge()
-        self.shows = {row.variant: row.shows for row in self.rows}
-        self.ideas = {row.variant: row.idea for row in self.rows}
+        self.shows = {variant: row.shows for variant, row in first.items()}
+        self.ideas = {variant: row.idea for variant, row in first.items()}
         self._index: dict[tuple[str, str, str, str], Row] = {}
         for row in self.rows:
             self._index.setdefault(row.place, row)
@@ -596,8 +600,9 @@ class Record:
             if gpu and device in ("cuda", None) and any(row.device == "cuda" for row in self.rows):
                 parts.append(f"{gpu['name']} (driver {gpu['driver']}, CUDA {gpu['cuda']})")
         if device != "cuda":
-            host = self.sources[0].context["host"]
-            parts.append(f"{host['cpu']} ({host['cores']} cores)")
+            hosts = [source.context["host"] for source in self.sources]
+            cores = " or ".join(dict.fromkeys(str(host["cores"]) for host in hosts))
+            parts.append(f"{hosts[0]['cpu']} ({cores} cores)")
         return " · ".join(dict.fromkeys(parts))
 
     def footer(self, device: str | None = None) -> str:
@@ -777,7 +782,7 @@ def merged(records: Sequence[Record]) -> Record:
                 raise RecordError(f"{first.names} and {record.names} mean different problems by workload {name}.")
         for variant, base in record.bases.items():
             said, by = bases.setdefault(variant, (base, record.names))
-            if said != base:
+            if said != base and not record.sources[0].older:  # an older record lacks rungs between
                 raise RecordError(f"{by} says that {variant} is based on '{said}', {record.names} says '{base}'.")
     timed = {row.place: record for record in reversed(records) for row in record.rows if row.timed}
     rows = [

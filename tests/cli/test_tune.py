@@ -375,8 +375,8 @@ def test_a_real_sweep_and_a_run_that_uses_it(ladder: Ladder) -> None:
     record = json.loads(out.read_text())
     assert schema.violations(record) == []
     rows = [row for row in record["rows"] if "session" not in row]
-    assert [row["axes"] for row in rows] == [{"points": 4}, {"points": 1}, {"points": 2}]
-    assert record["tuning"][0]["axes"] == [{"name": "points", "values": [1, 2, 4], "standard": 4, "reported": []}]
+    assert [row["axes"] for row in rows] == [{"points": 2}, {"points": 1}, {"points": 4}]
+    assert record["tuning"][0]["axes"] == [{"name": "points", "values": [1, 2, 4], "standard": 2, "reported": []}]
     assert all(row["status"] == "ok" and row["validation"]["labels_wrong"] == 0 for row in rows)
     (entry,) = json.loads((ladder.folder / "tuned.json").read_text())["entries"]
     assert entry["device"] == "simt" and entry["axes"] == record["tuning"][0]["best"]

@@ -124,7 +124,7 @@ class Told:
         self.timed = {event["scope"]: event for event in of["timed"]}
         self.refused = "".join(event["reason"] for event in of["refused"])
         self.error = "".join(event["reason"] for event in of["error"])
-        self.result = of["result"][0] if of["result"] else None
+        self.result = of["result"][-1] if of["result"] else None  # the first is sent before anything is timed
         self.fault = self.result["fault"] if self.result else None
 
 

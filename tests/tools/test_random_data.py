@@ -38,7 +38,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_two_trials_agree(run: Main) -> None:
-    status, (*trials, last) = run("--variants", "c0*,v01*,v13_block_size")
+    status, (*trials, last) = run("--variants", "c0*,v01_*,v13_block_size")
     assert [line.split(":")[0] for line in trials] == ["trial 1", "trial 2"]
     assert last.startswith("All 6 solves of 2 trials agree with scikit-learn's Lloyd") and status == 0
 
@@ -50,8 +50,8 @@ def test_a_wrong_variant_is_found(run: Main) -> None:
 
 
 def test_where_nothing_runs_nothing_is_claimed(run: Main) -> None:
-    status, (*_, last) = run("--variants", "v17*")
-    assert (status, last) == (2, "nothing was compared: no rung of 'v17*' ran on simt")
+    status, (*_, last) = run("--variants", "k1*")
+    assert (status, last) == (2, "nothing was compared: no rung of 'k1*' ran on simt")
 
 
 def left_by(trial: Trial, folder: Path) -> dict:

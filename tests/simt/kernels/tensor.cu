@@ -172,12 +172,12 @@ __global__ void bounds_kernel(Fp16Rows x, Fp16Rows c, const PointBound* point, c
 struct Seen {
   OnDevice<float> x, c, centre;
   OnDevice<int> top{std::vector<int>{-2000}};
-  Frame<float> view;
+  Frame<float> frame;
   int exponent;
-  std::vector<long double> scores, products;  // n x k, in the unit of the view
+  std::vector<long double> scores, products;  // n x k, in the unit of the frame
   Seen(const std::vector<float>& points, const std::vector<float>& centroids, float middle)
-      : x(points), c(centroids), centre(std::vector<float>(d, middle)), view{centre, top} {
-    launch(max_exponent_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
+      : x(points), c(centroids), centre(std::vector<float>(d, middle)), frame{centre, top} {
+    launch(max_exponent_kernel<float>, 4, 256, 0, nullptr, x, frame, int64_t(n) * d, d);
     exponent = std::max(top.values()[0], -1000);
     const auto seen = [&](float value) {
       return std::ldexp(static_cast<long double>(value) - static_cast<long double>(middle), -1 - exponent);

@@ -149,10 +149,12 @@ std::string refuse_tensor_tiles(const Device& device) {
   if (device.kind == DeviceKind::cuda && device.compute_capability < 80)
     return "the tensor cores' products used here need a GPU of compute capability 8.0 or more, this one has " +
            std::to_string(device.compute_capability / 10) + "." + std::to_string(device.compute_capability % 10);
-  if (device.shared_bytes_optin < MainloopSm80<parts>::bytes)
-    return "its tiles need " + std::to_string(MainloopSm80<parts>::bytes) +
-           " bytes of shared memory in a block, the device has " + std::to_string(device.shared_bytes_optin);
-  return "";
+  std::string why;
+  if (device.shared_bytes_optin < MainloopSm80<parts>::bytes) {
+    why = "its tiles need " + std::to_string(MainloopSm80<parts>::bytes);
+    why += " bytes of shared memory in a block, the device has " + std::to_string(device.shared_bytes_optin);
+  }
+  return why;
 }
 
 }  // namespace ladder
