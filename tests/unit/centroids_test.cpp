@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "judge_helper.hpp"
+#include "validation_helper.hpp"
 
 namespace ladder {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "base/npy.hpp"
 #include "base/philox.hpp"
-#include "judge_helper.hpp"
+#include "validation_helper.hpp"
 #include "validation/bounds.hpp"
 
 namespace ladder {

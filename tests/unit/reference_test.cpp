@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "judge_helper.hpp"
+#include "validation_helper.hpp"
 
 namespace ladder {
 namespace {
