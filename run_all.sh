@@ -436,7 +436,7 @@ run_tests() {
     '^Right[.]'                                                          # right variants: special points check memory
     '^Loops_' 'StepsAndASolveOfItsOwn'                                   # loops that repeat such variants
     '^EagerAssignment[.](Is(Not|Of|TheBases|TheFirst)|Has)'              # equal bits and equal counts
-    '^ActiveSet[.](Is|Gives)' 'ChangedOnly.*DoesNotTouch' '^Prunes_' '^Pilot' 'DirectionsNeedNotBe'
+    '^ActiveSet[.](Is|Gives)' 'DirtyClustersOf.*DoesNotTouch' '^Prunes_' '^Pilot' 'DirectionsNeedNotBe'
     'SameBitsIterationByIteration' 'RoundedOperands[.]WhatTheyGive' '[.]BoundsHold'
     '[.]p_.*_f64_'                                                       # the second type of each peer
   )

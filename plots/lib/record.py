@@ -785,11 +785,24 @@ def merged(records: Sequence[Record]) -> Record:
             if said != base and not record.sources[0].older:  # an older record lacks rungs between
                 raise RecordError(f"{by} says that {variant} is based on '{said}', {record.names} says '{base}'.")
     timed = {row.place: record for record in reversed(records) for row in record.rows if row.timed}
+    standard: dict[str, dict[str, int]] = {}  # variant -> its axes' values in the first record that has it
+    for record in records:
+        for row in record.rows:
+            if not row.tuned:
+                standard.setdefault(row.variant, row.axes)
+
+    def of_today(row: Row) -> bool:
+        today = standard.get(row.variant, {})
+        return all(today.get(axis, value) == value for axis, value in row.axes.items())
+
     rows = [
         row
         for record in records
         for row in record.rows
-        if row.status != "refused" or timed.get(row.place, record) is record
+        # An older record may have been made with other standard values: those rows are of another variant. A sweep has
+        # all values.
+        if (row.status != "refused" or timed.get(row.place, record) is record)
+        and (not record.sources[0].older or record.tuning or of_today(row))
     ]
     return Record(
         [s for r in records for s in r.sources],

@@ -78,7 +78,7 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
 
 def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     scopes = ["iteration", "end_to_end"]
-    words = ["--device", "simt", "--variants", "v*,m*,c*", "--workloads", "*_tiny", "--time-limit", "40", "--check"]
+    words = ["--device", "simt", "--variants", "v*,m*,c*,k*", "--workloads", "*_tiny", "--time-limit", "40", "--check"]
     record = ladder.run(*words, "--scopes", ",".join(scopes))
     assert record["context"]["complete"]
     listed = json.loads(ladder("list", "--json").stdout)
@@ -86,7 +86,7 @@ def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     assert [w["name"] for w in record["workloads"]] == [w["name"] for w in tiny if w["available"]]
     assert {e["workload"] for e in record["context"]["left_out"]} == {w["name"] for w in tiny if not w["available"]}
     here = {v["id"] for v in listed["variants"] if {"simt", "cpu"} & set(v["devices"])}  # no GPU library
-    variants = [name for name in ids("*/*.cu", "*/*.cpp") if name in here and name[0] in "vmc"]
+    variants = [name for name in ids("*/*.cu", "*/*.cpp") if name in here and name[0] in "vmck"]
     expected = {(v, w["name"], s) for v in variants for w in record["workloads"] for s in scopes}
     assert {(r["variant"], r["workload"], r["scope"]) for r in record["rows"]} == expected
     for row in record["rows"]:

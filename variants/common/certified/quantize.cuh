@@ -21,8 +21,7 @@ struct Frame {
   }
 };
 
-constexpr int frame_points =
-    1024;  // points of which the centre is the mean: any centre is right, theirs is good enough
+constexpr int frame_points = 1024;  // points whose mean is the centre: any centre is right
 
 /// One thread per feature: the mean of points that are `apart` rows apart, in their order.
 template <class T>
