@@ -182,7 +182,7 @@ void assign_bound_columns(Run<T, W>& s) {
   multiply_sm90(s, s.ws.warpgroup.rows, {}, next_refine_counters(s));
 }
 
-// ---- some of the rows; v27_projection_filter introduces these
+// ---- some of the rows; v27_feature_filter introduces these
 
 struct Gathered {
   WarpgroupData rows;
@@ -204,12 +204,6 @@ void assign_gathered(Run<T, W>& s, const int* list, const int* length, RefineCou
   const auto& gathered = s.ws.gathered;
   gather_rows(from.x, {list, length}, gathered.rows.x, from.shape.steps, 8 * s.device_info.multiprocessors, s.stream);
   multiply_sm90(s, gathered.rows, {list, length}, refine_counters);
-}
-
-/// Labels of all rows.
-template <class T, class W>
-void assign_all(Run<T, W>& s) {
-  assign_bound_columns(s);
 }
 
 }  // namespace ladder

@@ -1,6 +1,7 @@
 // Kernels of pca.cuh.
 //
 // for cuda: 90a
+#include "../device/warp.cuh"
 #include "pca.cuh"
 
 namespace ladder {
@@ -20,9 +21,7 @@ template <class T>
 __global__ void signs_kernel(T* vectors, int64_t values) {
   const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (e >= values) return;
-  uint32_t h = uint32_t(e) * 0x9e3779b9u + 0x7f4a7c15u;
-  for (int round = 0; round < 2; ++round) h ^= h >> 16, h *= 0x7feb352du, h ^= h >> 15, h *= 0x846ca68bu;
-  vectors[e] = h >> 31 ? -1 : 1;
+  vectors[e] = hash32(uint32_t(e) * 0x9e3779b9u + 0x7f4a7c15u) >> 31 ? -1 : 1;
 }
 
 constexpr int product_tile = 32;  // rows and columns of a block of 256 threads

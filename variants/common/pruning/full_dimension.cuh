@@ -42,7 +42,7 @@ void quantize_full_dimension(Run<T, W>& s, const RowRange& range) {
 /// The labels of all rows.
 template <class T, class W>
 void assign_full_dimension(Run<T, W>& s) {
-  assign_all(s);
+  assign_bound_columns(s);
 }
 /// The labels of the rows list[0 .. *length), and of those that refine_counters already counts.
 template <class T, class W>
