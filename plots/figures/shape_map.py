@@ -18,7 +18,7 @@ from plots.figures.overview import shade
 from plots.figures.per_workload import common_beginning
 from plots.lib.heatmap import EMPTY, Square, gap_square
 from plots.lib.options import Options
-from plots.lib.record import DAGGER, DEVICES, SCOPE_TITLES, Gap, Record, Row, Workload, geometric_mean
+from plots.lib.record import DAGGER, DEVICES, SCOPE_TITLES, Gap, Record, Row, Workload, geometric_mean, renamed
 from plots.lib.style import BODY, GREY, LINE, MARGIN, SMALL, WIDTH, Notes, Page, text_width, times
 
 GAP = 0.25  # inches between two panels
@@ -84,8 +84,9 @@ def grids(record: Record, device: str, scope: str) -> dict[str, list[Workload]]:
 
 def short_names(names: Sequence[str], inches: float) -> dict[str, str]:
     """What names are called in so little room: by their beginnings up to an underscore where not all of them fit, and
-    these tell them apart."""
-    beginnings = {name: name.split("_")[0] for name in names}
+    these tell them apart. An id of the past is called so: its number means another rung today."""
+    past = renamed().retired
+    beginnings = {name: ("former " if name in past else "") + name.split("_")[0] for name in names}
     fit = all(text_width(name) <= inches for name in names)
     return dict(zip(names, names, strict=True)) if fit or len({*beginnings.values()}) < len(names) else beginnings
 

@@ -699,8 +699,8 @@ def today(document: dict[str, Any], retired: bool) -> dict[str, Any]:
 
     def base_of(variant: str) -> str:
         base = recorded.get(variant, "")
-        while base in names.retired:
-            base = recorded.get(base, "")
+        while base in names.retired and base in recorded:  # one without a row stays: a rung is no root
+            base = recorded[base]
         return card_bases().get(names.today(variant), names.today(base))
 
     def kept(entry: dict[str, Any]) -> bool:

@@ -255,6 +255,16 @@ def test_older_records_are_read_with_todays_ids() -> None:
     assert retired in kept.bases and kept.retired_note == ""
 
 
+def test_a_retired_rung_whose_base_is_absent_is_no_root() -> None:
+    """Else figures would take it for a library."""
+    document = older()
+    first, second, *_ = renamed().retired
+    w = document["workloads"][0]
+    document["rows"] = [sample_record.row(second, first, w, "cuda", "assign", 2.0)]
+    record = from_document(document, Path("record.json"), retired=True)
+    assert record.bases == {second: first} and not record.lone(second)
+
+
 def test_no_id_is_both_of_today_and_of_the_past() -> None:
     names = renamed()
     assert not set(names.ids) & set(names.retired)

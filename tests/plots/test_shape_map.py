@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from plots.figures import shape_map
 from plots.lib import schema
 from plots.lib.options import Options
-from plots.lib.record import DAGGER, TIMES, Record
+from plots.lib.record import DAGGER, TIMES, Record, renamed
 
 pytest_plugins = ("figure_fixtures",)
 
@@ -72,4 +72,7 @@ def test_without_peers_or_without_shapes_there_is_no_map(mixed: Record, tmp_path
 def test_names_are_short_only_where_that_tells_them_apart() -> None:
     assert shape_map.short_names(["v1_one", "v2_two"], 9) == {"v1_one": "v1_one", "v2_two": "v2_two"}
     assert shape_map.short_names(["v1_one", "v2_two"], 0.5) == {"v1_one": "v1", "v2_two": "v2"}
+    past = next(iter(renamed().retired))
+    number = past.split("_")[0]
+    assert shape_map.short_names([past, f"{number}_two"], 0.5) == {past: f"former {number}", f"{number}_two": number}
     assert shape_map.short_names(["p_one", "p_two"], 0.1) == {"p_one": "p_one", "p_two": "p_two"}

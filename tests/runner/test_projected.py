@@ -97,9 +97,7 @@ LESS = [
 @pytest.mark.parametrize(
     ("file", "right", "wrong"),
     [
-        pytest.param(
-            "filter/short_rows.cuh", r"half_up\(\w+\.rest\);", "half_up(0);", id="a_remainder_left_out"
-        ),
+        pytest.param("filter/short_rows.cuh", r"half_up\(\w+\.rest\);", "half_up(0);", id="a_remainder_left_out"),
         pytest.param(
             "certified/candidates.cuh",
             r"(\w+) < \*(\w+); \1 \+= gridDim",
