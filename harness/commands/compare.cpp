@@ -154,7 +154,7 @@ Command compare_command(CLI::App& app) {
   compare->add_option("records", words->files, "BASE.json CANDIDATE.json, or one record")->required()->expected(1, 2);
   compare->add_option("--variants", words->variants,
                       "Two records, or --over: globs of the variants to compare. One record: BASE,CANDIDATE");
-  compare->add_option("--workloads", words->workloads, "Globs over names and families, with commas between them");
+  compare->add_option("--workloads,--workload", words->workloads, "Globs over names and families, with commas between them");
   compare->add_option("--scope", words->scopes, "One, or several with commas between them");
   compare->add_option("--over", words->over, "One record: each variant over its base, or over the root of its ladder")
       ->check(CLI::IsMember({"base", "root"}));

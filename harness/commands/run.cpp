@@ -90,7 +90,7 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       ->needs(compare)
       ->capture_default_str();
   auto* workloads_option =
-      run->add_option("--workloads", words->workloads, "Globs over names and families, with commas between them")
+      run->add_option("--workloads,--workload", words->workloads, "Globs over names and families, with commas between them")
           ->capture_default_str();
   run->add_option(
       "--scopes", words->scopes,
