@@ -25,6 +25,11 @@ __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int
 }
 
 template <class T>
+struct Workspace {
+  Sums sums;
+};
+
+template <class T>
 void assign(State<T>& s) {
   launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
 }
@@ -37,11 +42,6 @@ __global__ void sum_kernel(const T* x, const int32_t* label, double* sum, int* c
   for (int f = 0; f < d; ++f) atomicAdd(&sum[size_t(j) * d + f], double(x[size_t(i) * d + f]));
   atomicAdd(&count[j], 1);
 }
-
-template <class T>
-struct Workspace {
-  Sums sums;
-};
 
 template <class T>
 void update(Run<T, Workspace<T>>& s) {

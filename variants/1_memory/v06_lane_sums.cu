@@ -27,15 +27,15 @@ __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int
 }
 
 template <class T>
-void assign(State<T>& s) {
-  launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
-}
-
-template <class T>
 struct Workspace {
   Rows<T> rows;
   Sums sums;
 };
+
+template <class T>
+void assign(State<T>& s) {
+  launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+}
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_features<T>,

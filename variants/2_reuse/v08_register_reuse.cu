@@ -35,6 +35,12 @@ __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int
 }
 
 template <class T>
+struct Workspace {
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
 void assign(State<T>& s) {
   dispatch<4, 8, 16>(s.axis("tile"), [&]<int tile>() {
     const int width = tile_width<tile, T>(s.d);
@@ -42,12 +48,6 @@ void assign(State<T>& s) {
            s.k, s.d, width);
   });
 }
-
-template <class T>
-struct Workspace {
-  Rows<T> rows;
-  Sums sums;
-};
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_features<T>,

@@ -45,6 +45,12 @@ __global__ void assign_kernel(const T* x, const T* c, int32_t* label, int n, int
 }
 
 template <class T>
+struct Workspace {
+  Rows<T> rows;
+  Sums sums;
+};
+
+template <class T>
 void assign(State<T>& s) {
   constexpr int tile = 128 / sizeof(T);  // 2 points: 64 of a thread's registers hold distances
   int points = s.axis("points");
@@ -56,12 +62,6 @@ void assign(State<T>& s) {
            s.c, s.label, s.n, s.k, s.d, width);
   });
 }
-
-template <class T>
-struct Workspace {
-  Rows<T> rows;
-  Sums sums;
-};
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_features<T>,

@@ -4,7 +4,7 @@
 // shared memory serve 64 multiply-adds, and a coordinate is read once for every 128 centroids. Shared memory is double
 // buffered: while 8 features are multiplied, the next 8 are loaded to registers, and stored to the other buffer
 // afterwards.
-#include "../common/device/warp.cuh"
+#include "../common/device/warp_argmin.cuh"
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/update/lane_private.cuh"

@@ -5,7 +5,7 @@
 // link: cublas
 #include <cublas_v2.h>
 
-#include "../common/device/warp.cuh"
+#include "../common/device/warp_argmin.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/update/lane_private.cuh"
 

@@ -2,7 +2,7 @@
 // and column) are less to read and to multiply: |x - c|^2 = |x|^2 + |c|^2 - 2 x.c, and a zero adds nothing to x.c. v04
 // reads and subtracts every zero. Upload counts the zeros on the device and builds the rows there only where that pays;
 // otherwise everything takes v04's way. Points that come as sparse rows are used as they are.
-#include "../common/device/warp.cuh"
+#include "../common/device/warp_compact.cuh"
 #include "../common/lloyd/assign_naive.cuh"
 #include "../common/lloyd/vector_load.cuh"
 #include "../common/update/block_private.cuh"

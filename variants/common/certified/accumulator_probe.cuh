@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "../device/double_double.cuh"
+#include "../device/hash.cuh"
 #include "error_bound.cuh"
 
 namespace ladder {

@@ -1,6 +1,7 @@
 // Kernels of filter_sm90.cuh.
 //
 // for cuda: 90a
+#include "../device/warp_compact.cuh"
 #include "../gemm/narrow_mainloop_sm90.cuh"
 #include "filter_sm90.cuh"
 

@@ -1,7 +1,7 @@
 // Kernels of pca.cuh.
 //
 // for cuda: 90a
-#include "../device/warp.cuh"
+#include "../device/hash.cuh"
 #include "pca.cuh"
 
 namespace ladder {

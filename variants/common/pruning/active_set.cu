@@ -1,6 +1,7 @@
 // Kernels of active_set.cuh.
 //
 // for cuda: 90a
+#include "../device/warp_compact.cuh"
 #include "active_set.cuh"
 
 namespace ladder {

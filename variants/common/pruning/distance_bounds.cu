@@ -1,6 +1,7 @@
 // Kernels of distance_bounds.cuh.
 //
 // for cuda: 90a
+#include "../device/warp_compact.cuh"
 #include "distance_bounds.cuh"
 
 namespace ladder {
