@@ -1,4 +1,4 @@
-// The kernels of bound_columns.cuh: rows to halves and bound columns, gathering, and the argmax of the products.
+// The kernels of bound_columns.cuh: rows to halves and bound columns, and the argmax of the products.
 //
 // for cuda: 90a
 #include "bound_columns.cuh"
@@ -54,28 +54,6 @@ struct CentroidColumns {
         });
   }
 };
-
-/// A thread per fragment of the gathered rows, padded to whole work tiles: each has a part of two rows.
-__global__ void gather_rows_kernel(const uint4* __restrict__ from, RowList list, uint4* __restrict__ to, int steps) {
-  const int length = *list.length;
-  const int64_t padded = (int64_t(length) + padded_group - 1) / padded_group * padded_group;
-  const int64_t fragments = padded / warpgroup_rows * steps * warpgroup_threads;
-  for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < fragments;
-       e += int64_t(gridDim.x) * blockDim.x) {
-    const int thread = int(e % warpgroup_threads), step = int(e / warpgroup_threads % steps);
-    const int64_t begin = e / warpgroup_threads / steps * warpgroup_rows;
-    uint32_t share[2][2];  // of the row and the one 8 below, left and right
-    for (int below = 0; below < 2; ++below) {
-      const int64_t i = begin + accumulator_row(thread, 2 * below);
-      const int row = list.rows[min(i, int64_t(length) - 1)];
-      const int64_t word = a_fragment_offset(row, step * (mma_depth / 2) + thread % 4, steps);
-      const uint4 words = from[word / 4];
-      share[below][0] = word % 4 == 0 ? words.x : words.y;
-      share[below][1] = word % 4 == 0 ? words.z : words.w;
-    }
-    to[e] = {share[0][0], share[1][0], share[0][1], share[1][1]};
-  }
-}
 
 #ifdef __CUDACC__
 /// A lower bound of the score of a row and a centroid whose upper bound is at least `upper`. row: of the operands x.
@@ -186,30 +164,27 @@ __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(MainloopS
 }  // namespace
 
 template <class T>
-void quantize_bound_column_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
-                                  int64_t padded, int d, cudaStream_t stream) {
+void EpilogueBoundColumns::quantize_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
+                                           int64_t padded, int d, cudaStream_t stream) {
   quantize(points, frame, PointColumns{rows.x, rows.shape.steps}, nullptr, count, padded, d, stream);
 }
 template <class T>
-void quantize_bound_column_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length,
-                                     int k, int d, cudaStream_t stream) {
+void EpilogueBoundColumns::quantize_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows,
+                                              const int* length, int k, int d, cudaStream_t stream) {
   dispatch<128, 168>(rows.shape.columns, [&]<int columns>() {
     quantize(c, frame, CentroidColumns<columns>{rows.c, rows.shape.steps}, length, k,
              int64_t(blocks(k, columns)) * columns, d, stream);
   });
 }
-template void quantize_bound_column_points(const float*, const Frame<float>&, const WarpgroupData&, int, int64_t, int,
-                                           cudaStream_t);
-template void quantize_bound_column_points(const double*, const Frame<double>&, const WarpgroupData&, int, int64_t, int,
-                                           cudaStream_t);
-template void quantize_bound_column_centroids(const float*, const Frame<float>&, const WarpgroupData&, const int*, int,
-                                              int, cudaStream_t);
-template void quantize_bound_column_centroids(const double*, const Frame<double>&, const WarpgroupData&, const int*,
-                                              int, int, cudaStream_t);
 
-void gather_rows(const uint4* from, const RowList& list, uint4* to, int steps, int grid, cudaStream_t stream) {
-  launch(gather_rows_kernel, grid, 256, 0, stream, from, list, to, steps);
-}
+template void EpilogueBoundColumns::quantize_points(const float*, const Frame<float>&, const WarpgroupData&, int,
+                                                    int64_t, int, cudaStream_t);
+template void EpilogueBoundColumns::quantize_points(const double*, const Frame<double>&, const WarpgroupData&, int,
+                                                    int64_t, int, cudaStream_t);
+template void EpilogueBoundColumns::quantize_centroids(const float*, const Frame<float>&, const WarpgroupData&,
+                                                       const int*, int, int, cudaStream_t);
+template void EpilogueBoundColumns::quantize_centroids(const double*, const Frame<double>&, const WarpgroupData&,
+                                                       const int*, int, int, cudaStream_t);
 
 void launch_assign_bound_columns(const AssignBoundColumns& p, cudaStream_t stream) {
 #ifdef __CUDACC__

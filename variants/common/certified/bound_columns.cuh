@@ -120,19 +120,8 @@ struct AssignBoundColumns {
   int n, k, d, multiprocessors;
 };
 
-// ---- launches, T: float or double
-
-template <class T>
-void quantize_bound_column_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
-                                  int64_t padded, int d, cudaStream_t stream);
-template <class T>
-void quantize_bound_column_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length,
-                                     int k, int d, cudaStream_t stream);
 /// Labels of the rows in the list, whose operands lie side by side; rows that are not proven go to `undecided`.
 void launch_assign_bound_columns(const AssignBoundColumns& arguments, cudaStream_t stream);
-/// Copies the fragments of the rows in the list to the front of `to`, so that warpgroups find their 64 rows side by
-/// side. The last work tile is padded with the list's last row.
-void gather_rows(const uint4* from, const RowList& list, uint4* to, int steps, int grid, cudaStream_t stream);
 
 // ---- host side
 
@@ -150,16 +139,13 @@ struct EpilogueBoundColumns {
   static size_t tile_bytes(const OperandShape& shape) {
     return size_t(shape.steps) * (shape.columns == 128 ? step_bytes<128> : step_bytes<168>);
   }
+  // T: float or double
   template <class T>
   static void quantize_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
-                              int64_t padded, int d, cudaStream_t stream) {
-    quantize_bound_column_points<T>(points, frame, rows, count, padded, d, stream);
-  }
+                              int64_t padded, int d, cudaStream_t stream);
   template <class T>
   static void quantize_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length, int k,
-                                 int d, cudaStream_t stream) {
-    quantize_bound_column_centroids<T>(c, frame, rows, length, k, d, stream);
-  }
+                                 int d, cudaStream_t stream);
 };
 
 /// Labels of the rows in the list, whose operands are `rows`, and of those that refine_counters counts already.
@@ -180,30 +166,6 @@ void multiply_sm90(Run<T, W>& s, const WarpgroupData& rows, const RowList& list,
 template <class T, class W>
 void assign_bound_columns(Run<T, W>& s) {
   multiply_sm90(s, s.ws.warpgroup.rows, {}, next_refine_counters(s));
-}
-
-// ---- some of the rows; v27_feature_filter introduces these
-
-struct Gathered {
-  WarpgroupData rows;
-};
-
-/// `listed`: memory for a list of up to n rows.
-template <class T, class W>
-void prepare_gathered(Run<T, W>& s, bool listed) {
-  auto& gathered = s.ws.gathered;
-  gathered.rows = s.ws.warpgroup.rows;
-  if (listed)
-    gathered.rows.x = s.template device<uint4>(size_t(padded_points(s.n)) * gathered.rows.shape.steps * mma_depth / 8);
-}
-
-/// Labels of the rows list[0 .. *length), and of those that refine_counters counts already.
-template <class T, class W>
-void assign_gathered(Run<T, W>& s, const int* list, const int* length, RefineCounters* refine_counters) {
-  const auto& from = s.ws.warpgroup.rows;
-  const auto& gathered = s.ws.gathered;
-  gather_rows(from.x, {list, length}, gathered.rows.x, from.shape.steps, 8 * s.device_info.multiprocessors, s.stream);
-  multiply_sm90(s, gathered.rows, {list, length}, refine_counters);
 }
 
 }  // namespace ladder
