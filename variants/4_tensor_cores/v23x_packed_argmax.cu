@@ -122,10 +122,11 @@ LADDER_VARIANT(
         .idea = "an argmax without branches: bounds carry their column, minimum and maximum keep the two largest",
         .expect =
             "the base's assignment at kmcuda_isotropic on an H200 takes 3.23 ms in the first iteration, where many "
-            "bounds reach the best, and 2.25 in later ones; products alone take 1.6. Three instructions per bound for "
-            "the argmax and three for the bound: some 1,000 cycles a tile of 168 columns, always, against 2,180 of "
-            "products: 1.1 to 1.2 times as fast as v23 where K and D are large, and the same time in all iterations. "
-            "At D = 32, where the epilogue is the longest part, up to 1.5 times",
+            "bounds reach the best, and 2.25 in later ones; products alone take 1.6. Four instructions per bound for "
+            "the argmax, 670 cycles a tile of 168 columns, and three for the bound: some 1,000 cycles in every tile, "
+            "hidden behind 2,180 of products. 1.1 to 1.2 times as fast as v23 where K and D are large, in the first "
+            "iteration up to 1.5 times; most at few features, where the epilogue is the longest part. A larger step: "
+            "rows with up to eight candidates need a list and a kernel that compares them",
         .shows = "assign",
         .source = "this project; cuVS, fused distance and argmin, for the idea of an argmin epilogue",
         .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,

@@ -243,8 +243,8 @@ double used_up_within(const Seen& seen) {
   const OnDevice<int> length(std::vector<int>{1});
   WarpgroupData operands;
   operands.shape = {columns, steps}, operands.x = left, operands.c = right;
-  EpilogueBoundColumns::quantize_points(seen.x, seen.frame, operands, n, padded_rows, d, nullptr);
-  EpilogueBoundColumns::quantize_centroids(seen.c, seen.frame, operands, length, k, d, nullptr);
+  EpilogueBoundColumns::quantize_points<float>(seen.x, seen.frame, operands, n, padded_rows, d, nullptr);
+  EpilogueBoundColumns::quantize_centroids<float>(seen.c, seen.frame, operands, length, k, d, nullptr);
   const auto x = left.values();
   const auto c = right.values();
   const auto* const of_points = reinterpret_cast<const __half*>(x.data());
