@@ -1,11 +1,11 @@
 // v23x: v23's epilogue compares each bound with the row's best, and goes through the tile again for each one that
 // reaches it. A warp has sixteen rows: in nearly every tile one of them has a new best, and all wait, longer than the
 // other consumer multiplies. Here the argmax has no branch: a bound carries its column in its last six bits, and
-// minimum and maximum alone keep the two largest of a tile (certified/argmax_sm90.cuh). Rows that two bounds do not
+// minimum and maximum alone keep the two largest of a tile (gemm/argmax_sm90.cuh). Rows that two bounds do not
 // prove have up to eight candidates, and are compared with those in double.
 //
 // for cuda: 90a
-#include "../common/certified/argmax_sm90.cuh"
+#include "../common/gemm/argmax_sm90.cuh"
 #include "../common/gemm/mainloop_sm90.cuh"
 #include "../common/update/lane_private.cuh"
 

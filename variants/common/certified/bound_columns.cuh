@@ -10,8 +10,8 @@
 // with whole >= |z|, lost >= the length of the halves' rounding error, kept >= the halves' nominal length, and
 // 4096 (high + low) >= -|z|^2 / 2 (1 - 1.1 k) + 8 k. Behind them, zeros.
 #pragma once
+#include "../gemm/argmax_sm90.cuh"
 #include "../gemm/mainloop_sm90.cuh"
-#include "argmax_sm90.cuh"
 
 namespace ladder {
 
