@@ -24,6 +24,7 @@ GPU_ONLY = {
     "v21_tma_ring",
     "v22_ping_pong",
     "v23_multicast",
+    "v23x_packed_argmax",
     "v24_branch_free_argmax",
 }
 QUICK = ["--min-time", "0", "--max-time", "0.05"]

@@ -109,7 +109,7 @@ void assign(Run<T, Workspace<T>>& s) {
   refine(s, refine_counters);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90(p, device); }
+std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90<128>(p, device); }
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,

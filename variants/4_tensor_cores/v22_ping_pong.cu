@@ -7,6 +7,7 @@
 //
 // for cuda: 90a
 #include "../common/certified/assign_sm90.cuh"
+#include "../common/gemm/ping_pong_sm90.cuh"
 #include "../common/gemm/tma_pipeline.cuh"
 #include "../common/update/lane_private.cuh"
 
@@ -166,7 +167,7 @@ void assign(Run<T, Workspace<T>>& s) {
   refine(s, refine_counters);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90(p, device); }
+std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90<128>(p, device); }
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,

@@ -37,6 +37,16 @@ struct PlannedBounds : SeparateBounds {
     const MainloopPlan plan = plan_mainloop(k, d);
     return {plan.columns, plan.steps};
   }
+  static size_t tile_bytes(const OperandShape& shape) {
+    return shape.columns == 128 ? centroid_tile_bytes<128>(shape.steps) : centroid_tile_bytes<168>(shape.steps);
+  }
+  template <class T>
+  static void quantize_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length, int k,
+                                 int d, cudaStream_t stream) {
+    dispatch<128, 168>(rows.shape.columns, [&]<int columns>() {
+      SeparateBounds::quantize_centroids<T, columns>(c, frame, rows, length, k, d, stream);
+    });
+  }
 };
 
 template <class T>
@@ -62,7 +72,7 @@ void upload(Run<T, Workspace<T>>& s) {
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
   RefineCounters* const refine_counters = next_refine_counters(s);
-  quantize_centroids_sm90(s);
+  quantize_centroids_sm90<PlannedBounds>(s);
 #ifdef __CUDACC__
   const WarpgroupData& operands = s.ws.warpgroup.rows;
   dispatch_plan(plan_mainloop(s.k, s.d), [&]<int columns, int k_block, bool streamed>() {
@@ -76,7 +86,7 @@ void assign(Run<T, Workspace<T>>& s) {
   refine(s, refine_counters);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90(p, device); }
+std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90<168>(p, device); }
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,

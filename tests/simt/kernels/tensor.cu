@@ -11,6 +11,7 @@
 #include "../../../variants/common/certified/bound_columns.cuh"
 #include "../../../variants/common/certified/quantize.cuh"
 #include "../../../variants/common/gemm/mainloop_sm80.cuh"
+#include "../../../variants/common/pruning/gathered_rows.cuh"
 #include "../on_device.cuh"
 
 namespace {
@@ -242,8 +243,8 @@ double used_up_within(const Seen& seen) {
   const OnDevice<int> length(std::vector<int>{1});
   WarpgroupData operands;
   operands.shape = {columns, steps}, operands.x = left, operands.c = right;
-  quantize_bound_column_points<float>(seen.x, seen.frame, operands, n, padded_rows, d, nullptr);
-  quantize_bound_column_centroids<float>(seen.c, seen.frame, operands, length, k, d, nullptr);
+  EpilogueBoundColumns::quantize_points<float>(seen.x, seen.frame, operands, n, padded_rows, d, nullptr);
+  EpilogueBoundColumns::quantize_centroids<float>(seen.c, seen.frame, operands, length, k, d, nullptr);
   const auto x = left.values();
   const auto c = right.values();
   const auto* const of_points = reinterpret_cast<const __half*>(x.data());

@@ -61,15 +61,29 @@ __device__ inline __half probe_operand(int probe, int link, int matrix, int line
   }
 }
 
-/// worst[kind]: the largest error of any element divided by the allowed error for a chain that long, as the bits of a
-/// float (non-negative floats and their bits have the same order).
+/// The error of `sum`, the products of a row of A and a column of B added up to link `link`, divided by the allowed
+/// error for a chain that long.
+__device__ inline float probe_ratio(int probe, int link, int row, int column, float sum) {
+  DoubleDouble exact;
+  double size = 0;
+  for (int k = 0; k < (link + 1) * mma_depth; ++k) {
+    const float a = __half2float(probe_operand(probe, k / mma_depth, 0, row, k % mma_depth));
+    const float b = __half2float(probe_operand(probe, k / mma_depth, 1, column, k % mma_depth));
+    exact = add(exact, {double(a) * double(b), 0});
+    size += double(nominal(a)) * double(nominal(b));
+  }
+  const double error = fabs(add(exact, {-double(sum), 0}).high);
+  const double allowed = accumulation((link + 1) * mma_depth) * size;
+  return error <= 1e6 * allowed ? float(error / allowed) : 1e6f;  // written so that a NaN counts as not allowed
+}
+
+/// worst[kind]: the largest ratio of any element, as the bits of a float (non-negative floats and their bits have the
+/// same order).
 static __global__ void probe_kernel(unsigned* worst, int probes) {
   const int probe = int(blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (probe >= probes) return;  // a whole warp at a time
   const int g = lane / 4, q = lane % 4;
   float d[4] = {};
-  DoubleDouble exact[4];
-  double size[4] = {};
   for (int link = 0; link < probe_chain; ++link) {
     const auto two = [&](int matrix, int line, int k) {
       return uint32_t(__half_as_ushort(probe_operand(probe, link, matrix, line, k))) |
@@ -81,16 +95,7 @@ static __global__ void probe_kernel(unsigned* worst, int probes) {
     for (int e = 0; e < 2; ++e) b.r[e] = two(1, g, 2 * q + e * 8);
     mma(d, a, b);
     for (int e = 0; e < 4; ++e) {
-      for (int k = 0; k < mma_depth; ++k) {
-        const float row = __half2float(probe_operand(probe, link, 0, g + e / 2 * 8, k));
-        const float column = __half2float(probe_operand(probe, link, 1, 2 * q + e % 2, k));
-        exact[e] = add(exact[e], {double(row) * double(column), 0});
-        size[e] += double(nominal(row)) * double(nominal(column));
-      }
-      const DoubleDouble error = add(exact[e], {-double(d[e]), 0});
-      const double allowed = accumulation((link + 1) * mma_depth) * size[e];
-      // Written so that a NaN counts as not allowed.
-      const float ratio = fabs(error.high) <= 1e6 * allowed ? float(fabs(error.high) / allowed) : 1e6f;
+      const float ratio = probe_ratio(probe, link, g + e / 2 * 8, 2 * q + e % 2, d[e]);
       atomicMax(&worst[probe % kinds_of_probes], __float_as_uint(ratio));
     }
   }

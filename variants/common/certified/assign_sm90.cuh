@@ -94,21 +94,17 @@ struct SeparateBounds {
   static void prepare(Run<T, W>&) {}
   /// Tiles of 128 centroids; whole stages.
   static OperandShape shape(int, int d) { return {128, blocks(d, stage_depth) * stage_steps}; }
-  static size_t tile_bytes(const OperandShape& shape) {
-    return shape.columns == 128 ? centroid_tile_bytes<128>(shape.steps) : centroid_tile_bytes<168>(shape.steps);
-  }
+  static size_t tile_bytes(const OperandShape& shape) { return centroid_tile_bytes<128>(shape.steps); }
   template <class T>
   static void quantize_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
                               int64_t padded, int d, cudaStream_t stream) {
     quantize(points, frame, PointFragments{rows.x, rows.point, rows.shape.steps}, nullptr, count, padded, d, stream);
   }
-  template <class T>
+  template <class T, int columns = 128>
   static void quantize_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length, int k,
                                  int d, cudaStream_t stream) {
-    dispatch<128, 168>(rows.shape.columns, [&]<int columns>() {
-      quantize(c, frame, CentroidTiles<columns>{rows.c, rows.shape.steps}, length, k,
-               int64_t(blocks(k, columns)) * columns, d, stream);
-    });
+    quantize(c, frame, CentroidTiles<columns>{rows.c, rows.shape.steps}, length, k,
+             int64_t(blocks(k, columns)) * columns, d, stream);
   }
 };
 
@@ -252,27 +248,13 @@ __global__ void __launch_bounds__(warpgroup_threads) probe_sm90_kernel(unsigned*
     for (int e = 0; e < columns / 2; ++e)
       sums[accumulator_row(thread, e) * columns + accumulator_column(thread, e)] = d[e];
     __syncthreads();
-    for (int index = thread; index < warpgroup_rows * columns; index += warpgroup_threads) {
-      DoubleDouble exact;
-      double size = 0;
-      for (int k = 0; k < (link + 1) * mma_depth; ++k) {
-        const float row = __half2float(probe_operand(probe, k / mma_depth, 0, index / columns, k % mma_depth));
-        const float column = __half2float(probe_operand(probe, k / mma_depth, 1, index % columns, k % mma_depth));
-        exact = add(exact, {double(row) * double(column), 0});
-        size += double(nominal(row)) * double(nominal(column));
-      }
-      const double error = fabs(add(exact, {-double(sums[index]), 0}).high);
-      const double allowed = accumulation((link + 1) * mma_depth) * size;
-      // Written so that a NaN counts as not allowed.
-      largest = fmaxf(largest, error <= 1e6 * allowed ? float(error / allowed) : 1e6f);
-    }
+    for (int e = thread; e < warpgroup_rows * columns; e += warpgroup_threads)
+      largest = fmaxf(largest, probe_ratio(probe, link, e / columns, e % columns, sums[e]));
     __syncthreads();  // all have read the sums
   }
   atomicMax(&worst[probe % kinds_of_probes], __float_as_uint(largest));
 }
-#endif
 
-#ifdef __CUDACC__
 /// wgmma with this number of columns on the current device.
 template <int columns>
 ProbeRatios probe_accumulator_sm90(int probes_per_kind) {
@@ -281,15 +263,6 @@ ProbeRatios probe_accumulator_sm90(int probes_per_kind) {
   });
 }
 #endif
-
-/// The same for the products of a warpgroup.
-inline std::string refuse_accumulator_sm90() {
-#ifdef __CUDACC__
-  return refuse_ratios(probe_accumulator_sm90<168>(40));  // 64 x 168 sums each: 3 times as many as 1000 probes by mma
-#else
-  return "";
-#endif
-}
 
 // ---- host side. `By`: the format of the operands, SeparateBounds or BoundColumns (bound_columns.cuh).
 
@@ -330,12 +303,17 @@ void quantize_centroids_sm90(Run<T, W>& s, const int* length = nullptr) {
                          s.stream);
 }
 
-inline std::string refuse_sm90(const Shape& p, const Device& device) {
+/// `columns`: of the products.
+template <int columns>
+std::string refuse_sm90(const Shape& p, const Device& device) {
   if (p.d > most_features)
     return "its bounds are proven for up to " + std::to_string(most_features) + " features, these points have " +
            std::to_string(p.d);
-  const std::string why = refuse_warpgroups(device);
-  return why.empty() ? refuse_accumulator_sm90() : why;
+  std::string why = refuse_warpgroups(device);
+#ifdef __CUDACC__
+  if (why.empty()) why = refuse_ratios(probe_accumulator_sm90<columns>(40));  // more sums than 1000 probes by mma
+#endif
+  return why;
 }
 
 }  // namespace ladder

@@ -1,4 +1,4 @@
-// The kernels of bound_columns.cuh: rows to halves and bound columns, gathering, and the argmax of the products.
+// The kernels of bound_columns.cuh: rows to halves and bound columns, and the argmax of the products.
 //
 // for cuda: 90a
 #include "bound_columns.cuh"
@@ -55,28 +55,6 @@ struct CentroidColumns {
   }
 };
 
-/// A thread per fragment of the gathered rows, padded to whole work tiles: each has a part of two rows.
-__global__ void gather_rows_kernel(const uint4* __restrict__ from, RowList list, uint4* __restrict__ to, int steps) {
-  const int length = *list.length;
-  const int64_t padded = (int64_t(length) + padded_group - 1) / padded_group * padded_group;
-  const int64_t fragments = padded / warpgroup_rows * steps * warpgroup_threads;
-  for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < fragments;
-       e += int64_t(gridDim.x) * blockDim.x) {
-    const int thread = int(e % warpgroup_threads), step = int(e / warpgroup_threads % steps);
-    const int64_t begin = e / warpgroup_threads / steps * warpgroup_rows;
-    uint32_t share[2][2];  // of the row and the one 8 below, left and right
-    for (int below = 0; below < 2; ++below) {
-      const int64_t i = begin + accumulator_row(thread, 2 * below);
-      const int row = list.rows[min(i, int64_t(length) - 1)];
-      const int64_t word = a_fragment_offset(row, step * (mma_depth / 2) + thread % 4, steps);
-      const uint4 words = from[word / 4];
-      share[below][0] = word % 4 == 0 ? words.x : words.y;
-      share[below][1] = word % 4 == 0 ? words.z : words.w;
-    }
-    to[e] = {share[0][0], share[1][0], share[0][1], share[1][1]};
-  }
-}
-
 #ifdef __CUDACC__
 /// A lower bound of the score of a row and a centroid whose upper bound is at least `upper`. row: of the operands x.
 template <int columns>
@@ -94,122 +72,52 @@ __device__ float lower_of_pair(float upper, const uint4* x, const unsigned char*
   return lower_of_columns(upper, y, z, accumulation);
 }
 
-/// Labels of the rows in the list. The epilogue keeps the two largest bounds of each row without a branch; at the end
-/// the four threads that share a row have up to eight candidates for it.
+/// Labels of the rows in the list: the products are the bounds.
 template <int columns, int k_block, bool streamed>
 __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(MainloopSm90<columns, NoFacts>::block, 1)
     argmax_kernel(const uint4* __restrict__ x, const unsigned char* __restrict__ c, int d, float accumulation,
                   RowList list, int32_t* __restrict__ label, CandidateRows undecided, RefineCounters* refine_counters,
                   int n, int k, int steps) {
   using Mainloop = MainloopSm90<columns, NoFacts>;
-  constexpr float none = -std::numeric_limits<float>::infinity();
-  constexpr int thread_columns = columns / 4;  // of a tile: a thread has products of two rows with them
-  static_assert(thread_columns <= 1 << index_bits);
-  const auto element = [](int column) { return column / 2 * 4 + column % 2; };  // of the first row; + 2: of the second
-  const int thread = threadIdx.x, lane = thread % 32;
-  RowSlot* const slots =
-      reinterpret_cast<RowSlot*>(dynamic_shared<unsigned char>() + Mainloop::Ring::bytes);  // 2 x readers
   // Loaded twice, which saves a register.
   const auto length = [&] { return list.length ? __ldg(list.length) : n; };
-  // ~index_mask, but not as a constant: lop3 takes one immediate operand, and the column is one already.
-  const unsigned bound_mask = steps > 0 ? ~index_mask : 0;
-  const auto slot = [&](int r) -> RowSlot& { return slots[r * Mainloop::readers + thread]; };
-  Top2 top2[2];
-
-  const auto prologue = [&](int64_t) {
-    for (int r = 0; r < 2; ++r) top2[r] = {};
+  Top2Epilogue<columns, Mainloop::readers> epilogue{
+      reinterpret_cast<RowSlot*>(dynamic_shared<unsigned char>() + Mainloop::Ring::bytes), steps > 0 ? ~index_mask : 0};
+  const auto number = [&](int64_t row) { return list.rows ? list.rows[row] : int(row); };
+  const auto lower = [&](float upper, int64_t row, int j) {
+    return lower_of_pair<columns>(upper, x, c, row, j, steps, d, accumulation);
   };
-  const auto epilogue = [&](int first, NoFacts, float(&product)[columns / 2]) {
-    float one[2] = {none, none}, two[2] = {none, none};
-#pragma unroll
-    for (int column = 0; column < thread_columns; ++column) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const float bound = pack_index(product[element(column) + 2 * r], unsigned(column), bound_mask);
-        two[r] = fmaxf(two[r], fminf(one[r], bound));
-        one[r] = fmaxf(one[r], bound);
-      }
-    }
-#pragma unroll
-    for (int r = 0; r < 2; ++r) top2[r].insert(one[r], two[r], first);
-  };
-  const auto finish = [&](int64_t row) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const Top2& kept = top2[r];
-      const auto centroid = [&](int first, float bound) {
-        return first + accumulator_column(thread, element(unpack_index(bound)));
-      };
-      Top3& top3 = slot(r).top3 = {};
-      top3.insert(kept.first, centroid(kept.first_index, kept.first));
-      top3.insert(kept.second, centroid(kept.second_index, kept.second));
-      top3.third = fmaxf(top3.third, kept.rest());
-    }
-    __syncwarp();
-    if (lane < 16) {
-      const RowSlot* const quad = quad_slot<Mainloop::readers>(slots);
-      const Top3 merged = merge_quad(quad);
-      const int64_t index = row + thread % warpgroup_threads / 32 * 16 + lane;
-      if (index < length()) {
-        const float lower =
-            lower_of_pair<columns>(lower_of(merged.first), x, c, index, merged.first_index, steps, d, accumulation);
-        const int i = list.rows ? list.rows[index] : int(index);
-        float rest = Top3::none;
-        for (int e = 0; e < 4; ++e) rest = fmaxf(rest, quad[e].top3.third);
-        if (upper_of(merged.second) < lower) {
-          label[i] = merged.first_index;
-        } else if (upper_of(rest) < lower) {
-          const Candidates& candidates = undecided.candidates;
-          int found = 0;
-          const auto add = [&](float bound, int j) {
-            if (j != merged.first_index && upper_of(bound) >= lower)
-              candidates.list[int64_t(i) * most_candidates + found++] = j;
-          };
-#pragma unroll 1
-          for (int e = 0; e < 4; ++e) {
-            const Top3& part = quad[e].top3;
-            add(part.first, part.first_index), add(part.second, part.second_index);
-          }
-          candidates.guess[i] = merged.first_index, candidates.found[i] = found;
-          undecided.rows[atomicAdd(&refine_counters->candidate_rows, 1)] = i;
-        } else {
-          undecided.undecided_pairs[n - 1 - atomicAdd(&refine_counters->brute_force, 1)] = {i, 0, 0};
-        }
-      }
-    }
-    __syncwarp();  // all have read the slots: the next rows may overwrite them
-  };
-  Mainloop::template multiply<k_block, streamed>(x, c, length(), k, steps, prologue, epilogue, finish);
+  Mainloop::template multiply<k_block, streamed>(
+      x, c, length(), k, steps, [&](int64_t) { epilogue.clear(); },
+      [&](int first, NoFacts, float(&product)[columns / 2]) { epilogue(first, [&](int e) { return product[e]; }); },
+      [&](int64_t row) { epilogue.finish(row, length, number, lower, label, undecided, refine_counters, n); });
 }
 #endif
 
 }  // namespace
 
 template <class T>
-void quantize_bound_column_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
-                                  int64_t padded, int d, cudaStream_t stream) {
+void EpilogueBoundColumns::quantize_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
+                                           int64_t padded, int d, cudaStream_t stream) {
   quantize(points, frame, PointColumns{rows.x, rows.shape.steps}, nullptr, count, padded, d, stream);
 }
 template <class T>
-void quantize_bound_column_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length,
-                                     int k, int d, cudaStream_t stream) {
+void EpilogueBoundColumns::quantize_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows,
+                                              const int* length, int k, int d, cudaStream_t stream) {
   dispatch<128, 168>(rows.shape.columns, [&]<int columns>() {
     quantize(c, frame, CentroidColumns<columns>{rows.c, rows.shape.steps}, length, k,
              int64_t(blocks(k, columns)) * columns, d, stream);
   });
 }
-template void quantize_bound_column_points(const float*, const Frame<float>&, const WarpgroupData&, int, int64_t, int,
-                                           cudaStream_t);
-template void quantize_bound_column_points(const double*, const Frame<double>&, const WarpgroupData&, int, int64_t, int,
-                                           cudaStream_t);
-template void quantize_bound_column_centroids(const float*, const Frame<float>&, const WarpgroupData&, const int*, int,
-                                              int, cudaStream_t);
-template void quantize_bound_column_centroids(const double*, const Frame<double>&, const WarpgroupData&, const int*,
-                                              int, int, cudaStream_t);
 
-void gather_rows(const uint4* from, const RowList& list, uint4* to, int steps, int grid, cudaStream_t stream) {
-  launch(gather_rows_kernel, grid, 256, 0, stream, from, list, to, steps);
-}
+template void EpilogueBoundColumns::quantize_points(const float*, const Frame<float>&, const WarpgroupData&, int,
+                                                    int64_t, int, cudaStream_t);
+template void EpilogueBoundColumns::quantize_points(const double*, const Frame<double>&, const WarpgroupData&, int,
+                                                    int64_t, int, cudaStream_t);
+template void EpilogueBoundColumns::quantize_centroids(const float*, const Frame<float>&, const WarpgroupData&,
+                                                       const int*, int, int, cudaStream_t);
+template void EpilogueBoundColumns::quantize_centroids(const double*, const Frame<double>&, const WarpgroupData&,
+                                                       const int*, int, int, cudaStream_t);
 
 void launch_assign_bound_columns(const AssignBoundColumns& p, cudaStream_t stream) {
 #ifdef __CUDACC__
@@ -217,9 +125,9 @@ void launch_assign_bound_columns(const AssignBoundColumns& p, cudaStream_t strea
   dispatch_plan(plan_mainloop(p.k, p.d + wide_columns), [&]<int columns, int k_block, bool streamed>() {
     using Mainloop = MainloopSm90<columns, NoFacts>;
     launch(argmax_kernel<columns, k_block, streamed>, Mainloop::grid(p.n, p.multiprocessors), Mainloop::block,
-           Mainloop::Ring::bytes + 2 * Mainloop::readers * sizeof(RowSlot), stream, p.operands.x, p.operands.c, p.d,
-           float(accumulation(steps * mma_depth) * (1 + 0x1p-20)), p.list, p.label, p.undecided, p.refine_counters, p.n,
-           p.k, steps);
+           Mainloop::Ring::bytes + Top2Epilogue<columns, Mainloop::readers>::bytes, stream, p.operands.x, p.operands.c,
+           p.d, float(accumulation(steps * mma_depth) * (1 + 0x1p-20)), p.list, p.label, p.undecided, p.refine_counters,
+           p.n, p.k, steps);
   });
 #else
   static_cast<void>(p), static_cast<void>(stream);  // the CPU device is refused

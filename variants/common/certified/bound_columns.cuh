@@ -10,11 +10,8 @@
 // with whole >= |z|, lost >= the length of the halves' rounding error, kept >= the halves' nominal length, and
 // 4096 (high + low) >= -|z|^2 / 2 (1 - 1.1 k) + 8 k. Behind them, zeros.
 #pragma once
-#include <bit>
-
+#include "../gemm/argmax_sm90.cuh"
 #include "../gemm/mainloop_sm90.cuh"
-#include "assign_sm90.cuh"
-#include "candidates.cuh"
 
 namespace ladder {
 
@@ -64,48 +61,6 @@ __host__ __device__ inline float lower_of_columns(float upper, const WideColumns
   return upper - fmaf(0x1p-22f, fabsf(upper), width);
 }
 
-// ---- an index in a bound's low bits
-
-/// Low bits of a bound that hold an index instead: the bound changes by less than 2^-17 of itself.
-constexpr int index_bits = 6;
-constexpr unsigned index_mask = (1u << index_bits) - 1;
-
-/// The bound with an index in its low bits. `bound_mask`: ~index_mask.
-__host__ __device__ inline float pack_index(float bound, unsigned index, unsigned bound_mask) {
-  return std::bit_cast<float>((std::bit_cast<unsigned>(bound) & bound_mask) | index);
-}
-__host__ __device__ inline int unpack_index(float packed) { return int(std::bit_cast<unsigned>(packed) & index_mask); }
-/// Not below, and not above, the bound that was packed.
-__host__ __device__ inline float upper_of(float packed) { return fmaf(fabsf(packed), 0x1p-16f, packed); }
-__host__ __device__ inline float lower_of(float packed) { return fmaf(fabsf(packed), -0x1p-16f, packed); }
-
-/// The two largest bounds of a row over all tiles, with the first columns of their tiles. `third` is not below any
-/// other bound, except others of the tile of both: those are not above the second.
-struct Top2 {
-  float first = -std::numeric_limits<float>::infinity(), second = first, third = first;
-  int first_index = 0, second_index = 0;
-
-  /// The two largest of a tile, one >= two. Minimum, maximum and selections: no branch.
-  __host__ __device__ void insert(float one, float two, int index) {
-    const float lower = fminf(first, one), upper = fmaxf(second, two);  // the new second is one of these
-    const int lower_index = one > first ? first_index : index, upper_index = two > second ? index : second_index;
-    first_index = one > first ? index : first_index;
-    second_index = lower >= upper ? lower_index : upper_index;
-    first = fmaxf(first, one);
-    third = fmaxf(third, fminf(lower, upper));
-    second = fmaxf(lower, upper);
-  }
-  /// Not below any bound but the two.
-  __host__ __device__ float rest() const { return first_index == second_index ? second : third; }
-};
-
-/// Rows that are not proven, with all centroids that may be nearest: rows[0 .. RefineCounters::candidate_rows).
-struct CandidateRows {
-  Candidates candidates;
-  int* rows = nullptr;                       // n
-  UndecidedPair* undecided_pairs = nullptr;  // n: rows with more, as in UndecidedRows
-};
-
 /// The rows rows[0 .. *length) of the points; `rows` null: the first *length; both null: all.
 struct RowList {
   const int *rows = nullptr, *length = nullptr;
@@ -120,19 +75,8 @@ struct AssignBoundColumns {
   int n, k, d, multiprocessors;
 };
 
-// ---- launches, T: float or double
-
-template <class T>
-void quantize_bound_column_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
-                                  int64_t padded, int d, cudaStream_t stream);
-template <class T>
-void quantize_bound_column_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length,
-                                     int k, int d, cudaStream_t stream);
 /// Labels of the rows in the list, whose operands lie side by side; rows that are not proven go to `undecided`.
 void launch_assign_bound_columns(const AssignBoundColumns& arguments, cudaStream_t stream);
-/// Copies the fragments of the rows in the list to the front of `to`, so that warpgroups find their 64 rows side by
-/// side. The last work tile is padded with the list's last row.
-void gather_rows(const uint4* from, const RowList& list, uint4* to, int steps, int grid, cudaStream_t stream);
 
 // ---- host side
 
@@ -141,7 +85,7 @@ struct EpilogueBoundColumns {
   static constexpr bool separate = false;
   template <class T, class W>
   static void prepare(Run<T, W>& s) {
-    s.ws.undecided = {allocate_candidates(s, s.n), s.template device<int>(s.n), s.ws.refinement.undecided_pairs};
+    prepare_candidate_rows(s);
   }
   static OperandShape shape(int k, int d) {
     const MainloopPlan plan = plan_mainloop(k, d + wide_columns);
@@ -150,60 +94,28 @@ struct EpilogueBoundColumns {
   static size_t tile_bytes(const OperandShape& shape) {
     return size_t(shape.steps) * (shape.columns == 128 ? step_bytes<128> : step_bytes<168>);
   }
+  // T: float or double
   template <class T>
   static void quantize_points(const T* points, const Frame<T>& frame, const WarpgroupData& rows, int count,
-                              int64_t padded, int d, cudaStream_t stream) {
-    quantize_bound_column_points<T>(points, frame, rows, count, padded, d, stream);
-  }
+                              int64_t padded, int d, cudaStream_t stream);
   template <class T>
   static void quantize_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length, int k,
-                                 int d, cudaStream_t stream) {
-    quantize_bound_column_centroids<T>(c, frame, rows, length, k, d, stream);
-  }
+                                 int d, cudaStream_t stream);
 };
 
 /// Labels of the rows in the list, whose operands are `rows`, and of those that refine_counters counts already.
 template <class T, class W>
 void multiply_sm90(Run<T, W>& s, const WarpgroupData& rows, const RowList& list, RefineCounters* refine_counters) {
   quantize_centroids_sm90<EpilogueBoundColumns>(s, list.length);
-  const CandidateRows& undecided = s.ws.undecided;
-  const int multiprocessors = s.device_info.multiprocessors;
-  launch_assign_bound_columns({rows, list, s.label, undecided, refine_counters, s.n, s.k, s.d, multiprocessors},
-                              s.stream);
-  launch(compare_kernel<T, StoreLabel>, std::min(blocks(s.n, 8), 8 * multiprocessors), 256, 0, s.stream,
-         s.ws.rows.points, s.c, undecided.candidates, undecided.rows, &refine_counters->candidate_rows,
-         StoreLabel{s.label}, s.d);
-  refine(s, refine_counters);
+  launch_assign_bound_columns(
+      {rows, list, s.label, s.ws.undecided, refine_counters, s.n, s.k, s.d, s.device_info.multiprocessors}, s.stream);
+  refine_candidates(s, refine_counters);
 }
 
 /// Labels of all rows.
 template <class T, class W>
 void assign_bound_columns(Run<T, W>& s) {
   multiply_sm90(s, s.ws.warpgroup.rows, {}, next_refine_counters(s));
-}
-
-// ---- some of the rows; v27_feature_filter introduces these
-
-struct Gathered {
-  WarpgroupData rows;
-};
-
-/// `listed`: memory for a list of up to n rows.
-template <class T, class W>
-void prepare_gathered(Run<T, W>& s, bool listed) {
-  auto& gathered = s.ws.gathered;
-  gathered.rows = s.ws.warpgroup.rows;
-  if (listed)
-    gathered.rows.x = s.template device<uint4>(size_t(padded_points(s.n)) * gathered.rows.shape.steps * mma_depth / 8);
-}
-
-/// Labels of the rows list[0 .. *length), and of those that refine_counters counts already.
-template <class T, class W>
-void assign_gathered(Run<T, W>& s, const int* list, const int* length, RefineCounters* refine_counters) {
-  const auto& from = s.ws.warpgroup.rows;
-  const auto& gathered = s.ws.gathered;
-  gather_rows(from.x, {list, length}, gathered.rows.x, from.shape.steps, 8 * s.device_info.multiprocessors, s.stream);
-  multiply_sm90(s, gathered.rows, {list, length}, refine_counters);
 }
 
 }  // namespace ladder

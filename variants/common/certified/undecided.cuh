@@ -15,7 +15,7 @@ struct UndecidedPair {
 struct RefineCounters {
   int pairs;           ///< rows with two candidates: undecided_pairs[0 .. pairs)
   int brute_force;     ///< rows with more: the last ones of undecided_pairs
-  int candidate_rows;  ///< rows with up to eight candidates, in a list of their own (bound_columns.cuh)
+  int candidate_rows;  ///< rows with up to eight candidates, in a list of their own (gemm/argmax_sm90.cuh)
 };
 constexpr int counted = 1024;  ///< iterations of a solve whose counts are kept; later ones share the last place
 

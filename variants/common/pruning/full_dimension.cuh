@@ -3,7 +3,7 @@
 // decide. v25_incremental_update introduces it.
 #pragma once
 #include "../certified/assign_sm80.cuh"
-#include "../certified/bound_columns.cuh"
+#include "gathered_rows.cuh"
 
 namespace ladder {
 
@@ -59,7 +59,7 @@ void slice_full_dimension(Run<T, W>& s, const RowRange& range, Run<T, W>& chunk)
   chunk.ws.gathered = s.ws.gathered;
   chunk.ws.undecided = s.ws.undecided;
 }
-inline std::string refuse_full_dimension(const Shape& p, const Device& device) { return refuse_sm90(p, device); }
+inline std::string refuse_full_dimension(const Shape& p, const Device& device) { return refuse_sm90<168>(p, device); }
 #else
 template <class T>
 struct FullDimension {

@@ -1,0 +1,34 @@
+// The assignment of bound_columns.cuh for a list of rows, whose operands are gathered so that they lie side by side.
+// The kernel is in gathered_rows.cu. v27_feature_filter introduces it.
+#pragma once
+#include "../certified/bound_columns.cuh"
+
+namespace ladder {
+
+/// Copies the fragments of the rows in the list to the front of `to`, so that warpgroups find their 64 rows side by
+/// side. The last work tile is padded with the list's last row.
+void gather_rows(const uint4* from, const RowList& list, uint4* to, int steps, int grid, cudaStream_t stream);
+
+struct Gathered {
+  WarpgroupData rows;
+};
+
+/// `listed`: memory for a list of up to n rows.
+template <class T, class W>
+void prepare_gathered(Run<T, W>& s, bool listed) {
+  auto& gathered = s.ws.gathered;
+  gathered.rows = s.ws.warpgroup.rows;
+  if (listed)
+    gathered.rows.x = s.template device<uint4>(size_t(padded_points(s.n)) * gathered.rows.shape.steps * mma_depth / 8);
+}
+
+/// Labels of the rows list[0 .. *length), and of those that refine_counters counts already.
+template <class T, class W>
+void assign_gathered(Run<T, W>& s, const int* list, const int* length, RefineCounters* refine_counters) {
+  const auto& from = s.ws.warpgroup.rows;
+  const auto& gathered = s.ws.gathered;
+  gather_rows(from.x, {list, length}, gathered.rows.x, from.shape.steps, 8 * s.device_info.multiprocessors, s.stream);
+  multiply_sm90(s, gathered.rows, {list, length}, refine_counters);
+}
+
+}  // namespace ladder
