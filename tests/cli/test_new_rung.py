@@ -366,9 +366,6 @@ STEPS_TO_CUT = {
     "v18_certified": 676,
     "v20_wgmma": 472,
     "v24_branch_free_argmax": 450,
-    "v25_incremental_update": 507,
-    "v27_feature_filter": 669,
-    "v28_pca_projection": 488,
 }
 MEDIAN_STEP = 83  # to become 60
 
