@@ -64,7 +64,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 }  // namespace
 
 LADDER_VARIANT(.id = "v25_incremental_update", .base = "v24x_reproducible_sums",
-               .idea = "sums are kept; only points whose label changed are added and subtracted",
+               .idea = "exact sums are kept; only points whose label changed are added and subtracted",
                .expect =
                    "the base adds 122 million values in every update at kmcuda on an H200, some 1 ms; with 1 % of the "
                    "points moving a fiftieth of that many additions and subtractions remain: 0.05 ms. The first "
