@@ -364,9 +364,6 @@ STEPS_TO_CUT = {
     "v13d_yinyang": 422,
     "v17_tensor_split": 426,
     "v18_certified": 676,
-    "v25_incremental_update": 507,
-    "v27_feature_filter": 669,
-    "v28_pca_projection": 488,
 }
 MEDIAN_STEP = 83  # to become 60
 

@@ -13,7 +13,7 @@ using namespace ladder;
 
 template <class T>
 struct Workspace : FullDimension<T> {
-  IncrementalSums incremental;
+  IncrementalSums sums;
   ClusterOrder order;
 };
 

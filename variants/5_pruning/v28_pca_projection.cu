@@ -1,8 +1,7 @@
 // v28: principal directions in place of features. Points that lie near a subspace of some dozen dimensions, as most
 // real ones do, are told apart in its coordinates, however the subspace is turned against the axes. The directions are
 // found on the device when the points arrive (projection/pca.cuh), and short rows are projections
-// (projection/projection.cuh). Their bounds are tight enough to make the first guess, too: the centroid with the
-// largest bound; so the first iteration is filtered like all others.
+// (projection/projection.cuh).
 //
 // for cuda: 90a
 #include "../common/projection/pca.cuh"
@@ -16,7 +15,7 @@ struct Workspace : PcaState<T> {};
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
   const int width = s.axis("short_row_width");
-  prepare_full_dimension(s, width > 0);
+  prepare_listed_rows(s, width > 0);
   prepare_incremental(s);
   prepare_order(s, SortState::after_any_move);
   if (width > 0) prepare_pca(s, width);
@@ -46,7 +45,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .download = download_filter<T>};
 }  // namespace
 
-LADDER_VARIANT(.id = "v28_pca_projection", .base = "v27_feature_filter",
+LADDER_VARIANT(.id = "v28_pca_projection", .base = "v27x_first_guess",
                .idea = "short rows along the principal directions of the points",
                .expect =
                    "products of 64 columns in place of D = 408, twice in the first iteration, else once, and one "

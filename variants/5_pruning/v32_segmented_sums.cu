@@ -17,7 +17,7 @@ struct Workspace : BoundedState<T> {};
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
   prepare_bounds(s);
-  s.ws.incremental.full_update_share = s.axis("full_update_share");
+  s.ws.sums.full_update_share = s.axis("full_update_share");
 }
 
 template <class T>

@@ -48,7 +48,7 @@ class Iterations {
   ~Iterations() { cudaDeviceSynchronize(); }
 
   Run<T, BoundedWorkspace<T>>& state() { return *state_; }
-  IncrementalSums& sums() { return state_->ws.incremental; }
+  IncrementalSums& sums() { return state_->ws.sums; }
   ProjectionFilter& filter() { return state_->ws.filter; }
   /// Labels are what the harness leaves of them: none.
   void restart() {

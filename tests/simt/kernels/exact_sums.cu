@@ -294,7 +294,7 @@ void expect_order(const RowOrder& order, const std::vector<int32_t>& label) {
 }
 
 struct Summed {
-  IncrementalSums incremental;
+  IncrementalSums sums;
   ClusterOrder order;
 };
 
@@ -303,7 +303,7 @@ template <class T>
 void expect_counts(Run<T, Summed>& s, const std::vector<int32_t>& label) {
   std::vector<int> count(k), expected(k);
   for (const int32_t j : label) ++expected[j];
-  check(cudaMemcpy(count.data(), s.ws.incremental.count, k * sizeof(int), cudaMemcpyDeviceToHost),
+  check(cudaMemcpy(count.data(), s.ws.sums.count, k * sizeof(int), cudaMemcpyDeviceToHost),
         "downloading counts");
   EXPECT_EQ(count, expected);
 }
@@ -333,7 +333,7 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
     for (int i = 0; i < s.n; ++i) left += &label == &labels[0] || label[i] != (&label)[-1][i];
     to_device(s, s.label, label.data(), label.size(), "uploading labels");
     if (sorted) {
-      s.ws.incremental.full_update_share = sorted->full_update_share;
+      s.ws.sums.full_update_share = sorted->full_update_share;
       const MoveCounters* const moves = list_moved(s);
       sort_by_cluster(s, moves);
       move_or_sum_segments(s, s.x, moves);
@@ -350,7 +350,7 @@ Updated<T> updated(const std::vector<T>& rows, const std::vector<T>& centroids,
   download_rows(s);
   report_moves(s);
   const T* const c = s.result.centroids;
-  return {{c, c + k * d}, s.counters, s.ws.incremental.format.words};
+  return {{c, c + k * d}, s.counters, s.ws.sums.format.words};
 }
 
 template <class T>

@@ -8,6 +8,7 @@
 
 #include "../../../variants/common/certified/assign_sm80.cuh"
 #include "../../../variants/common/certified/bound_columns.cuh"
+#include "../../../variants/common/overlap/chunk_state.cuh"
 #include "../../../variants/common/overlap/chunked_upload.cuh"
 #include "../../fixtures/low_rank.hpp"
 #include "../on_device.cuh"
@@ -133,7 +134,7 @@ void expect_same_rows(Projected& a, Projected& b) {
       << "halves";
   EXPECT_TRUE(same_bits(a.at(one.point, all), b.at(other.point, all))) << "what halves lost";
   if (a.filter().width == 0) return;
-  const size_t short_rows = size_t(padded_filter_rows(int(n))) * (a.filter().width / 8) * 4;
+  const size_t short_rows = size_t(padded_short_rows(int(n))) * (a.filter().width / 8) * 4;
   EXPECT_TRUE(same_bits(a.at(words(a.filter().x), short_rows), b.at(words(b.filter().x), short_rows))) << "short rows";
   EXPECT_TRUE(same_bits(a.at(a.filter().square, n), b.at(b.filter().square, n))) << "lengths";
 }
@@ -176,7 +177,7 @@ TEST_F(Upload, InPiecesLeavesWhatOneOfAllPointsDoes) {
       return of.at(of.state->ws.directions.value, size_t(d) * max_directions);
     };
     EXPECT_TRUE(same_bits(directions(run), directions(whole))) << "of a unit twice as large";
-    const FixedPoint a = run.state->ws.incremental.format, b = whole.state->ws.incremental.format;
+    const FixedPoint a = run.state->ws.sums.format, b = whole.state->ws.sums.format;
     EXPECT_EQ(std::tie(a.low, a.bits, a.words), std::tie(b.low, b.bits, b.words));
     // In the same unit, all is the same.
     const int top = run.top();

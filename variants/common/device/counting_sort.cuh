@@ -2,6 +2,7 @@
 // with the same key end up side by side, in any order among themselves. v26_cluster_order introduces it.
 #pragma once
 #include "../lloyd/phases.cuh"
+#include "warp_compact.cuh"
 
 namespace ladder {
 
@@ -28,28 +29,19 @@ constexpr int prefix_sum_block = 1024;
 /// offset[j] = count[0] + .. + count[j - 1], by one block of prefix_sum_block threads.
 /// library: cub::BlockScan does this; own because the CPU device runs it.
 __device__ inline void exclusive_prefix_sum(const int* count, int* offset, int k) {
-  constexpr unsigned all = 0xffffffffu;
   __shared__ int warp_total[prefix_sum_block / 32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int before = 0;  // the sum of all earlier tiles
   for (int first = 0; first < k; first += prefix_sum_block) {
     const int key = first + int(threadIdx.x);
     const int value = key < k ? count[key] : 0;
-    int sum = value;  // inclusive, within the warp
-    for (int step = 1; step < 32; step *= 2) {
-      const int lower = __shfl_up_sync(all, sum, step);
-      if (lane >= step) sum += lower;
-    }
+    const int sum = warp_prefix_sum(value);
     if (lane == 31) warp_total[warp] = sum;
     __syncthreads();
-    int lower = 0, tile = warp_total[lane];  // sums of the lower warps, of the whole tile
-    if (lane < warp) lower = tile;
-    for (int step = 16; step > 0; step /= 2) {
-      lower += __shfl_xor_sync(all, lower, step);
-      tile += __shfl_xor_sync(all, tile, step);
-    }
+    const int total = warp_total[lane];
+    const int lower = warp_sum(lane < warp ? total : 0);  // of the lower warps
     if (key < k) offset[key] = before + lower + sum - value;
-    before += tile;
+    before += warp_sum(total);
     __syncthreads();  // the next tile overwrites warp_total
   }
 }

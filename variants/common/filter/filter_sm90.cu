@@ -1,6 +1,7 @@
 // Kernels of filter_sm90.cuh.
 //
 // for cuda: 90a
+#include "../device/warp_argmin.cuh"
 #include "../device/warp_compact.cuh"
 #include "../gemm/narrow_mainloop_sm90.cuh"
 #include "filter_sm90.cuh"
@@ -50,11 +51,7 @@ __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(NarrowMai
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       int j = first_column[r] + Tile::column(thread, __float_as_uint(greatest[r]) & ~bound_bits);
-      for (int lanes = 1; lanes < 4; lanes *= 2) {  // four lanes share a row
-        const float bound = __shfl_xor_sync(0xffffffffu, greatest[r], lanes);
-        const int rival = __shfl_xor_sync(0xffffffffu, j, lanes);
-        if (bound > greatest[r] || (bound == greatest[r] && rival < j)) greatest[r] = bound, j = rival;
-      }
+      warp_argmax<4>(greatest[r], j);  // four lanes share a row
       const int64_t i = first + accumulator_row(thread, 2 * r);
       if (lane % 4 == 0 && i < n) count_row(order, guess[i] = min(j, k - 1));
     }

@@ -2,8 +2,7 @@
 // coordinates in some directions P and the length of the rest: y = P^T a + r. Then y.z <= a.b + |r_y| |r_z|
 // (Cauchy-Schwarz), plus terms for the fp16 rounding of a and b, for directions that are not quite orthonormal, and for
 // the tensor core's sums. Each term is a product of something of the point and something of the centroid, so the bound
-// is one product of two short rows. docs/certificate.md has the proof, by these names. v27_feature_filter introduces
-// it.
+// is one product of two short rows. docs/certificate.md has the proof, by these names. v26x_short_rows introduces it.
 //
 // A row of `width` halves, w = width - bound_columns directions (zeros where there are fewer):
 //   point:    a_1 .. a_w,  lost,           kept,                    rest,            4096,  4096,  T.high,  T.low
@@ -14,7 +13,6 @@
 // has zeros there; thresholds are stored apart and replace the zeros when the row is loaded.
 #pragma once
 #include "../certified/error_bound.cuh"
-#include "../gemm/wgmma_sm90.cuh"
 
 namespace ladder {
 
@@ -23,28 +21,8 @@ constexpr int loss_columns = 3;               // the first of them: what the pro
 constexpr int max_projected_features = 4096;  // features of which the defect is known well enough
 constexpr int widest = 128;                   // halves of a short row
 
-/// How short rows of centroids lie in memory.
-enum class ShortRowLayout {
-  rows,   ///< row-major
-  tiles,  ///< tiles of short_row_tile rows, as wgmma reads them from shared memory
-};
-constexpr int short_row_tile = 128;
-/// Rows of the points' and of the centroids' arrays: whole tiles of the kernels.
-inline int64_t padded_filter_rows(int n) { return int64_t(blocks(n, 256)) * 256; }
-inline int64_t padded_short_rows(int k) { return int64_t(blocks(k, short_row_tile)) * short_row_tile; }
-
-/// The index of half f of centroid j.
-template <int width, ShortRowLayout layout>
-__host__ __device__ constexpr int64_t short_row_offset(int64_t j, int f) {
-  if constexpr (layout == ShortRowLayout::rows) return j * width + f;
-  return j / short_row_tile * (short_row_tile * width) +
-         b_smem_offset<short_row_tile>(int(j % short_row_tile), f / 2) * 2 + f % 2;
-}
-/// The index of the 16 bytes with halves 8 e to 8 e + 7 of centroid j: one term for all e, and one that is a constant.
-template <int width, ShortRowLayout layout>
-__host__ __device__ constexpr int64_t short_row_chunk(int64_t j, int e) {
-  return short_row_offset<width, layout>(j, 0) / 8 + short_row_offset<width, layout>(0, e * 8) / 8;
-}
+/// Rows of an array of short rows: whole tiles of all kernels.
+inline int64_t padded_short_rows(int count) { return int64_t(blocks(count, 256)) * 256; }
 
 /// Calls body.template operator()<width>().
 template <class F>
@@ -87,14 +65,6 @@ __device__ ProjectedRow split_projection(int directions, int d, double square, d
           sqrt(max(rest, 0.0) + 0x1p-36 * square) * (1 + of_doubles)};
 }
 
-/// The last columns of a point, by one thread. `row` is its short row.
-__device__ inline void write_point_columns(__half* row, int width, const ProjectedRow& parts) {
-  __half* const last = row + width - bound_columns;
-  last[0] = half_up(parts.lost), last[1] = half_up(parts.kept), last[2] = half_up(parts.rest);
-  last[3] = last[4] = __double2half(0x1p12);
-  last[5] = last[6] = __double2half(0);
-}
-
 /// The last columns of a centroid, by one thread. A centroid that is far away, or padding, has zeros in all other
 /// columns. `square`: its squared length, infinite for padding. half(f) is a reference to half f.
 template <class Half>
@@ -111,17 +81,6 @@ __device__ void write_centroid_columns(const Half& half, int width, double squar
   last(5) = last(6) = __double2half(0x1p12);
 }
 
-/// The short row of a centroid, by a warp: as split_projection() and write_centroid_columns().
-template <class Half, class Coordinate>
-__device__ void write_centroid(const Half& half, int width, double square, double defect, const Coordinate& coordinate,
-                               int d) {
-  const bool far = !(square < far_length * far_length);
-  const ProjectedRow parts = split_projection(
-      width - bound_columns, d, far ? 0 : square, defect, [&](int k) { return far ? 0 : coordinate(k); },
-      [&](int k, __half value) { half(k) = value; });
-  if (threadIdx.x % 32 == 0) write_centroid_columns(half, width, square, parts);
-}
-
 /// With this threshold (a half, times 4096) every product is at least 0.
 constexpr double all_reach = 0x1.cp15;
 
@@ -134,6 +93,15 @@ __host__ __device__ inline uint32_t threshold(double square, double distance, in
   const double all = fmin(needed, all_reach);  // fmin: also where needed is NaN
   const __half high = __double2half(all), low = half_up(all - double(__half2float(high)));
   return uint32_t(__half_as_ushort(low)) << 16 | __half_as_ushort(high);
+}
+
+/// The score that a candidate's bound reaches, from a threshold: -T, rounded down.
+__device__ inline float score_to_reach(uint32_t threshold) {
+  const auto half = [&](int e) {
+    return double(__half2float(__ushort_as_half((unsigned short)(threshold >> 16 * e))));
+  };
+  const double score = -0x1p12 * (half(0) + half(1));  // exact
+  return float(score - fabs(score) * 0x1p-23);
 }
 
 // ---- writing short rows; a whole warp calls these with the row's coordinates and squared length
@@ -154,13 +122,22 @@ struct WritePoints {
     const ProjectedRow parts = split_projection(width - bound_columns, d, length, *defect, coordinate,
                                                 [&](int k, __half half) { row[k] = half; });
     if (threadIdx.x % 32 != 0) return;
-    write_point_columns(row, width, parts);
+    __half* const last = row + width - bound_columns;
+    last[0] = half_up(parts.lost), last[1] = half_up(parts.kept), last[2] = half_up(parts.rest);
+    last[3] = last[4] = __double2half(0x1p12);
+    last[5] = last[6] = __double2half(0);
     if (i < count) square[i] = length;
   }
 };
 
+/// Where half f of row j is.
+template <int width>
+struct RowMajor {
+  __device__ int64_t operator()(int64_t j, int f) const { return j * width + f; }
+};
+
 /// Centroids: short rows. Those from `count` on, up to `padded`, are far away.
-template <int width, ShortRowLayout layout>
+template <int width, class Offset>
 struct WriteCentroids {
   uint4* rows;  // padded x width halves
   const double* defect;
@@ -172,10 +149,13 @@ struct WriteCentroids {
   __device__ void operator()(int64_t j, const Coordinate& coordinate, double length) const {
     if (j >= padded) return;
     if (square && j < count && threadIdx.x % 32 == 0) square[j] = length;
-    const auto half = [&](int f) -> __half& {
-      return reinterpret_cast<__half*>(rows)[short_row_offset<width, layout>(j, f)];
-    };
-    write_centroid(half, width, j < count ? length : std::numeric_limits<double>::infinity(), *defect, coordinate, d);
+    if (j >= count) length = std::numeric_limits<double>::infinity();
+    const auto half = [&](int f) -> __half& { return reinterpret_cast<__half*>(rows)[Offset()(j, f)]; };
+    const bool far = !(length < far_length * far_length);
+    const ProjectedRow parts = split_projection(
+        width - bound_columns, d, far ? 0 : length, *defect, [&](int k) { return far ? 0 : coordinate(k); },
+        [&](int k, __half value) { half(k) = value; });
+    if (threadIdx.x % 32 == 0) write_centroid_columns(half, width, length, parts);
   }
 };
 

@@ -3,7 +3,7 @@
 // parts are slices of the whole problem's. The result is kept apart and reused once, by the first iteration of a solve
 // with the same initial centroids and a scale that held. v34_overlapped_upload introduces it.
 #pragma once
-#include "../pruning/active_set.cuh"
+#include "chunk_state.cuh"
 #include "chunked_upload.cuh"
 
 namespace ladder {
@@ -46,7 +46,7 @@ template <class T, class W>
 void prepare_overlapped(Run<T, W>& s) {
   prepare_active_set(s);
   prepare_chunks(s, wants_filter(s));
-  s.ws.chunks.alignment = int(padded_filter_rows(1));  // whole tiles: none reads rows of the next chunk
+  s.ws.chunks.alignment = int(padded_short_rows(1));  // whole tiles: none reads rows of the next chunk
   if (!wants_filter(s)) return;
   auto& eager = s.ws.eager;
   eager.label = s.template device<int32_t>(s.n);

@@ -209,7 +209,7 @@ inline std::string refuse_loop() {
 template <class T, class Iterate, class W>
 void solve_filtered(Run<T, W>& s, const Iterate& iterate) {
   auto& refine = s.ws.refinement;
-  auto& moved = s.ws.incremental;
+  auto& moved = s.ws.sums;
   const auto& f = s.ws.filter;
   const FixedPoint& format = moved.format;
   const auto history = [](auto* first, int places) {

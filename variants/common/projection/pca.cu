@@ -2,6 +2,7 @@
 //
 // for cuda: 90a
 #include "../device/hash.cuh"
+#include "../device/warp.cuh"
 #include "pca.cuh"
 
 namespace ladder {
@@ -17,8 +18,7 @@ __global__ void sample_kernel(const T* rows, Frame<T> frame, float* sample, int6
 }
 
 /// First vectors: pseudo-random signs.
-template <class T>
-__global__ void signs_kernel(T* vectors, int64_t values) {
+__global__ void signs_kernel(double* vectors, int64_t values) {
   const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (e >= values) return;
   vectors[e] = hash32(uint32_t(e) * 0x9e3779b9u + 0x7f4a7c15u) >> 31 ? -1 : 1;
@@ -122,28 +122,23 @@ __global__ void solve_kernel(const double* vectors, const double* upper, double*
   for (int m = 0; m < each; ++m) orthonormal[int64_t(f) * max_directions + m * 32 + lane] = value[m];
 }
 
-/// One block: the defect, from the products of the directions with each other.
+/// One warp: the defect, from the products of the directions with each other.
 __global__ void defect_kernel(const double* products, double* defect) {
-  __shared__ double share[256];
   double sum = 0;
-  for (int e = threadIdx.x; e < max_directions * max_directions; e += blockDim.x) {
+  for (int e = threadIdx.x; e < max_directions * max_directions; e += warp_lanes) {
     const double off = products[e] - (e / max_directions == e % max_directions && products[e] != 0 ? 1 : 0);
     sum += off * off;
   }
-  share[threadIdx.x] = sum;
-  for (int half = blockDim.x / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (int(threadIdx.x) < half) share[threadIdx.x] += share[threadIdx.x + half];
-  }
+  sum = warp_sum(sum);
   // A product of two unit vectors is off by less than 2^-40, and so is their norm by less than 2^-33, for any d <=
   // 4096.
-  if (threadIdx.x == 0) *defect = sqrt(share[0]) * (1 + 0x1p-40) + 0x1p-33;
+  if (threadIdx.x == 0) *defect = sqrt(sum) * (1 + 0x1p-40) + 0x1p-33;
 }
 
 }  // namespace
 
 void measure_defect(cudaStream_t stream, const double* products, double* defect) {
-  launch(defect_kernel, 1, 256, 0, stream, products, defect);
+  launch(defect_kernel, 1, warp_lanes, 0, stream, products, defect);
 }
 
 template <class T>
@@ -153,7 +148,7 @@ void find_directions(cudaStream_t stream, const T* rows, const Frame<T>& frame, 
   const int64_t values = int64_t(count) * d;
   launch(sample_kernel<T>, blocks(values, 256), 256, 0, stream, rows, frame, sample, values, n / count, d);
   multiply_transposed(stream, sample, sample, covariance, d, d, count);
-  launch(signs_kernel<double>, blocks(int64_t(d) * max_directions, 256), 256, 0, stream, found.value,
+  launch(signs_kernel, blocks(int64_t(d) * max_directions, 256), 256, 0, stream, found.value,
          int64_t(d) * max_directions);
   for (int round = 0; round < rounds; ++round) {
     multiply_transposed(stream, covariance, found.value, vectors, d, max_directions, d);

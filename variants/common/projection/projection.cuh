@@ -1,7 +1,7 @@
-// Short rows along any directions, and the first guesses: the centroid with the largest bound. Coordinates are products
-// in double, on the CUDA cores. v28_pca_projection introduces it.
+// Short rows along any directions. Coordinates are products in double, on the CUDA cores. v28_pca_projection introduces
+// it.
 #pragma once
-#include "../filter/filter.cuh"
+#include "../filter/first_guess.cuh"
 
 namespace ladder {
 
@@ -38,17 +38,6 @@ void project_points(int width, cudaStream_t stream, const T* x, const Frame<T>& 
 template <class T>
 void project_centroids(int width, ShortRowLayout layout, cudaStream_t stream, const T* c, const Frame<T>& frame,
                        const Directions& directions, const RowSubset& centroids, const ShortRows& out, int d);
-/// Coordinates in all max_directions directions as floats, max_directions x count, and squared lengths.
-template <class T>
-void project_floats(cudaStream_t stream, const T* x, const Frame<T>& frame, const Directions& directions,
-                    const RowSubset& subset, float* coordinates, float* square, int d);
-
-/// The largest bound of each row, by mma.sync: o.candidates.guess. Counts the rows of each guess in `order`.
-void max_bound(FilterSm80, int width, cudaStream_t stream, const FilterOperands& o, const RowOrder& order);
-
-/// One block: the exclusive prefix sum of `order`'s counts.
-void begin_order(cudaStream_t stream, const RowOrder& order, int k);
-
 // ---- phases
 
 inline Directions allocate_directions(Resources& s, int d) {
@@ -67,31 +56,19 @@ void project_rows(Run<T, W>& s, const RowRange& range) {
   const auto& f = s.ws.filter;
   if (f.width == 0) return;
   const ShortRows out{f.x + size_t(range.first) * (f.width / 8), f.square + range.first,
-                      range.padded(padded_filter_rows(s.n), s.n)};
+                      range.padded(padded_short_rows(s.n), s.n)};
   project_points(f.width, s.stream, s.ws.rows.points, frame_of(s), s.ws.directions,
                  {.first = range.first, .count = range.count}, out, s.d);
 }
 
-/// As slice_filter(). `same_centroids`: their short rows are there already.
-template <class T, class W>
-void slice_projection(Run<T, W>& s, const RowRange& range, Run<T, W>& chunk, bool same_centroids) {
-  slice_filter(s, range, chunk);
-  chunk.ws.directions = s.ws.directions;
-  chunk.ws.filter.centroids_ready = same_centroids;
-}
-
-/// Short rows of the centroids; in the first iteration the rows' guesses and their order. Later the guesses are the
-/// previous labels, and the update has sorted the rows.
+/// Short rows of the centroids, and the rows' guesses.
 template <class Form, class T, class W>
 void compute_guesses(Run<T, W>& s) {
   const auto& f = s.ws.filter;
   if (!f.centroids_ready)
     project_centroids(f.width, Form::layout, s.stream, s.c, frame_of(s), s.ws.directions,
-                      {.count = s.k, .dirty = s.ws.incremental.dirty}, {f.c, f.centroid_square, padded_short_rows(s.k)},
-                      s.d);
-  if (s.ws.incremental.done > 0) return;
-  max_bound(Form(), f.width, s.stream, filter_operands(s, nullptr), s.ws.order.rows);
-  begin_order(s.stream, s.ws.order.rows, s.k);
+                      {.count = s.k, .dirty = s.ws.sums.dirty}, {f.c, f.centroid_square, padded_short_rows(s.k)}, s.d);
+  make_first_guesses<Form>(s);
 }
 
 /// The whole assignment.
@@ -102,12 +79,7 @@ void assign_filtered(Run<T, W>& s) {
   FilterCounters* const counters = filter_counters(s);
   compute_guesses<Form>(s);
   set_exact_thresholds(s);
-  filter_rows(
-      s, counters, refine_counters,
-      [&](FilterCounters* counters) {
-        Form::filter(s.ws.filter.width, s.stream, filter_operands(s, counters), FilterPart{});
-      },
-      StoreLabel{s.label});
+  filter_all_rows<Form>(s, counters, refine_counters, StoreLabel{s.label});
 }
 
 }  // namespace ladder

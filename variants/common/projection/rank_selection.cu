@@ -1,10 +1,23 @@
 // Kernels of rank_selection.cuh.
 //
 // for cuda: 90a
+#include "project_few.cuh"
 #include "rank_selection.cuh"
 
 namespace ladder {
 namespace {
+
+/// Stores coordinates as floats, direction by direction, and squared lengths.
+struct StoreFloats {
+  float *coordinates, *square;
+  int count;
+  __device__ void operator()(int64_t i, const Coordinates& coordinate, double length) const {
+    if (i >= count) return;
+    for (int k = threadIdx.x % 32; k < max_directions; k += 32)
+      coordinates[int64_t(k) * count + i] = float(coordinate(k));
+    if (threadIdx.x % 32 == 0) square[i] = float(length);
+  }
+};
 
 constexpr int pilot_block = 128;
 constexpr double age_share[pilot_ages] = {0.25, 0.75};  // of the iterations
@@ -78,6 +91,14 @@ constexpr double exact_columns = 270;
 inline double full_cost(int k, int d) { return k * (blocks(d, mma_depth) * mma_depth + epilogue_columns); }
 inline double short_cost(int k, int d, int width, double candidates, double overflow) {
   return k * (width + epilogue_columns) + exact_columns * d * (1 + candidates) + overflow * full_cost(k, d);
+}
+
+/// Coordinates in all max_directions directions as floats, max_directions x count, and squared lengths.
+template <class T>
+void project_floats(cudaStream_t stream, const T* x, const Frame<T>& frame, const Directions& directions,
+                    const RowSubset& subset, float* coordinates, float* square, int d) {
+  project_few<max_directions>(stream, x, frame, directions, subset, subset.count, d,
+                              StoreFloats{coordinates, square, subset.count});
 }
 
 }  // namespace

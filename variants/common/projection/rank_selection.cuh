@@ -63,7 +63,7 @@ bool wants_filter(const State<T>& s) {
 
 template <class T, class W>
 void prepare_ranked(Run<T, W>& s) {
-  prepare_full_dimension(s, wants_filter(s));
+  prepare_listed_rows(s, wants_filter(s));
   prepare_incremental(s);
   prepare_order(s, SortState::after_any_move);
   if (!wants_filter(s)) return;

@@ -87,8 +87,7 @@ void split_active_set(int width, ShortRowLayout layout, cudaStream_t stream, con
       launch(partition_kernel<width, layout>, blocks(o.n, 256 * points_per_lane), 256, 0, stream, o.order,
              o.candidates.guess, o.c, dirty, active, o.n);
     };
-    layout == ShortRowLayout::rows ? partition.template operator()<ShortRowLayout::rows>()
-                                   : partition.template operator()<ShortRowLayout::tiles>();
+    dispatch_layout(layout, partition);
   });
 }
 

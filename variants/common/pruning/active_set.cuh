@@ -43,8 +43,8 @@ struct ActiveState : BoundedState<T> {
 template <class T, class W>
 void prepare_active_set(Run<T, W>& s) {
   prepare_bounds(s);
-  s.ws.incremental.full_update_share = s.axis("full_update_share");
-  s.ws.incremental.dirty = allocate_dirty(s, s.k);
+  s.ws.sums.full_update_share = s.axis("full_update_share");
+  s.ws.sums.dirty = allocate_dirty(s, s.k);
   s.ws.order.sort.resort_share = s.axis("resort_share");
   if (!wants_filter(s)) return;
   const int width = s.axis("short_row_width") == by_pilot ? widest : s.axis("short_row_width");
@@ -76,8 +76,7 @@ void filter_active_set(Run<T, W>& s, FilterCounters* counters) {
   const bool single_wave = s.n <= waves.rows;  // each part would take as long
   if (!std::exchange(active.proven, false) || single_wave)
     return DeviceFilter::filter(f.width, s.stream, o, FilterPart{});
-  split_active_set(f.width, DeviceFilter::layout, s.stream, o, s.ws.incremental.dirty, s.ws.incremental.count, active,
-                   waves);
+  split_active_set(f.width, DeviceFilter::layout, s.stream, o, s.ws.sums.dirty, s.ws.sums.count, active, waves);
   DeviceFilter::filter(f.width, s.stream, o, FilterPart{active.split, active.rows});
   o.c = active.short_rows;
   DeviceFilter::filter(f.width, s.stream, o, FilterPart{active.split, active.rows, active.dirty});

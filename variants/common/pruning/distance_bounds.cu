@@ -122,8 +122,7 @@ void set_bounded_thresholds(ShortRowLayout layout, cudaStream_t stream, const T*
       launch(threshold_by_bounds_kernel<width, layout, T>, blocks(n, 256), 256, 0, stream, f.x, f.c, frame, guess,
              f.square, f.centroid_square, f.threshold, order, bounds, slack, list, counters, dirty, n, d);
     };
-    layout == ShortRowLayout::rows ? by_bounds.template operator()<ShortRowLayout::rows>()
-                                   : by_bounds.template operator()<ShortRowLayout::tiles>();
+    dispatch_layout(layout, by_bounds);
   });
   launch(threshold_by_distances_kernel<T>, std::min(blocks(n, 8), 8 * multiprocessors), 256, 0, stream, x, c, frame,
          guess, f.square, f.threshold, order, bounds, list, counters, f.width, d);

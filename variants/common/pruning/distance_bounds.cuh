@@ -107,12 +107,6 @@ void restart_bounds(Run<T, W>& s) {
   reset_bounds(s);
 }
 
-/// `chunk`, a run of these rows alone, uses their share of `bounds`.
-template <class T, class W>
-void slice_bounds(const DistanceBounds& bounds, const RowRange& range, Run<T, W>& chunk) {
-  chunk.ws.bounds = {bounds.cached + range.first, bounds.travelled};
-}
-
 /// The assignment with bounds; multiply(counters) is the filter's product.
 template <class T, class W, class Multiply>
 void assign_with_bounds(Run<T, W>& s, const Multiply& multiply) {
@@ -124,7 +118,7 @@ void assign_with_bounds(Run<T, W>& s, const Multiply& multiply) {
   int* const list = f.candidate_rows;  // free until the filter
   set_bounded_thresholds(DeviceFilter::layout, s.stream, s.x, s.c, frame_of(s), f, current_candidates(s).guess,
                          current_order(s), s.ws.bounds, s.axis("slack_permille") / 1000.0, list, counters,
-                         s.ws.incremental.dirty, s.device_info.multiprocessors, s.n, s.d);
+                         s.ws.sums.dirty, s.device_info.multiprocessors, s.n, s.d);
   filter_rows(s, counters, refine_counters, multiply, StoreBound{s.label, s.ws.bounds});
 }
 template <class T, class W>
@@ -136,7 +130,7 @@ void assign_with_bounds(Run<T, W>& s) {
 
 template <class T, class W>
 void step_to_means(Run<T, W>& s) {
-  step_to_means(s.stream, s.ws.incremental, s.c, s.ws.bounds.travelled, s.k, s.d);
+  step_to_means(s.stream, s.ws.sums, s.c, s.ws.bounds.travelled, s.k, s.d);
 }
 
 template <class T, class W>

@@ -32,6 +32,7 @@ template <class T, class W>
 void restart_order(Run<T, W>& s) {
   const auto& sort = s.ws.order.sort;
   check(cudaMemsetAsync(sort.device, 0, sizeof *sort.device, s.stream), "clearing the state of the order");
+  check(cudaMemsetAsync(s.ws.order.rows.count, 0, s.k * sizeof(int), s.stream), "clearing the counts of guesses");
 }
 
 /// Launcher (cluster_order.cu): sorts n points by their label where `state` wants it. `count`: points of each cluster.
@@ -41,7 +42,7 @@ void sort_by_cluster(cudaStream_t stream, const int32_t* label, const RowOrder& 
 /// Sorts the points by their label where `sort` wants it; after list_moved().
 template <class T, class W>
 void sort_by_cluster(Run<T, W>& s, const SortState& sort, const MoveCounters* moves) {
-  const auto& m = s.ws.incremental;
+  const auto& m = s.ws.sums;
   sort_by_cluster(s.stream, s.label, s.ws.order.rows, m.count, sort, moves, m.full_update_share, s.n, s.k);
 }
 template <class T, class W>

@@ -1,4 +1,4 @@
-// Exact sums: values as whole numbers, which add up to the same bits in any order. v25_incremental_update introduces
+// Exact sums: values as whole numbers, which add up to the same bits in any order. v24x_reproducible_sums introduces
 // it.
 //
 // A finite value is m 2^e, m and e whole. Let 2^low be the least bit that is set in any value of a data set, and 2^high
@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "../device/warp.cuh"
 #include "../lloyd/phases.cuh"
 
 namespace ladder {
@@ -148,11 +149,8 @@ __global__ void extremes_kernel(const T* x, Extremes* extremes, int64_t begin, i
       range.high = max(range.high, Extremes::pack(parts.high(), e));
     }
   }
-  for (int half = 16; half > 0; half /= 2) {
-    range.low = min(range.low, __shfl_xor_sync(0xffffffff, range.low, half));
-    range.high = max(range.high, __shfl_xor_sync(0xffffffff, range.high, half));
-    range.not_finite = min(range.not_finite, __shfl_xor_sync(0xffffffff, range.not_finite, half));
-  }
+  range.low = warp_min(range.low), range.high = warp_max(range.high);
+  range.not_finite = warp_min(range.not_finite);
   if (threadIdx.x % 32 > 0) return;
   atomicMin(&extremes->low, range.low);
   atomicMax(&extremes->high, range.high);

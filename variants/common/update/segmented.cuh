@@ -87,7 +87,7 @@ void segmented_sums(cudaStream_t stream, const T* rows, const int* order, const 
 /// As move_points(), with a full re-sum by runs. The points are sorted.
 template <class T, class W>
 void move_or_sum_segments(Run<T, W>& s, const T* rows, const MoveCounters* moves) {
-  segmented_sums(s.stream, rows, s.ws.order.rows.row, s.label, s.ws.incremental, moves, s.n, s.k, s.d,
+  segmented_sums(s.stream, rows, s.ws.order.rows.row, s.label, s.ws.sums, moves, s.n, s.k, s.d,
                  s.device_info.multiprocessors);
   move_points(s, rows, moves, FullUpdate{.skip = true});
 }

@@ -1,24 +1,11 @@
-// Kernels of filter.cuh.
+// Kernels of filter_sm80.cuh.
 //
 // for cuda: 90a
 #include "../gemm/narrow_mainloop_sm80.cuh"
-#include "filter.cuh"
+#include "filter_sm80.cuh"
 
 namespace ladder {
 namespace {
-
-template <class T>
-__global__ void set_threshold_kernel(const T* __restrict__ x, const T* __restrict__ c, Frame<T> frame, const int* guess,
-                                     const double* square, uint32_t* thresholds, RowOrder order, int width, int n,
-                                     int d) {
-  const int64_t i = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
-  if (i >= n) return;  // a whole warp at a time
-  double distance[1];
-  warp_distances(x + i * d, {c + int64_t(guess[i]) * d}, d, distance);
-  if (threadIdx.x % 32 != 0) return;
-  scatter(order, int(i), guess[i]);
-  thresholds[i] = threshold(square[i], scalbn(distance[0], 2 * (frame.exponent() + short_exponent(d))), width);
-}
 
 /// The candidates of each row: centroids other than the guess whose product is not negative. Rows are sorted by their
 /// guesses, so the rows of a warp find their candidates in the same few groups of centroids; all other groups end after
@@ -75,16 +62,8 @@ __global__ void __launch_bounds__(NarrowMainloopSm80<width>::block, NarrowMainlo
     }
   });
   if (i < 0) return;
-  const int count = found[threadIdx.x];
-  if (count == 0) {
-    label[i] = guess[threadIdx.x];
-  } else if (count <= most_candidates) {
-    candidates.found[i] = count;
-    candidate_rows[atomicAdd(&counters->candidate_rows, 1)] = i;
-    atomicAdd(&counters->candidates, count);
-  } else {
-    overflow[atomicAdd(&counters->overflow, 1)] = i;
-  }
+  FilterLists{candidates, candidate_rows, overflow, counters, label}.finish_row(i, guess[threadIdx.x],
+                                                                                found[threadIdx.x]);
 }
 
 /// One block. So many rows for each multiprocessor are few: compared with all centroids in double, they take no longer
@@ -121,17 +100,6 @@ void FilterSm80::filter(int width, cudaStream_t stream, const FilterOperands& o,
            o.k, part);
   });
 }
-
-template <class T>
-void set_exact_thresholds(cudaStream_t stream, const T* x, const T* c, const Frame<T>& frame, const int* guess,
-                          const double* square, uint32_t* threshold, const RowOrder& order, int width, int n, int d) {
-  launch(set_threshold_kernel<T>, blocks(int64_t(n) * 32, 256), 256, 0, stream, x, c, frame, guess, square, threshold,
-         order, width, n, d);
-}
-template void set_exact_thresholds<float>(cudaStream_t, const float*, const float*, const Frame<float>&, const int*,
-                                          const double*, uint32_t*, const RowOrder&, int, int, int);
-template void set_exact_thresholds<double>(cudaStream_t, const double*, const double*, const Frame<double>&, const int*,
-                                           const double*, uint32_t*, const RowOrder&, int, int, int);
 
 void route_overflow(cudaStream_t stream, const int* overflow, FilterCounters* counters, UndecidedPair* undecided_pairs,
                     RefineCounters* refine_counters, const DirtyClusters& dirty, int multiprocessors, int n) {
