@@ -1,30 +1,8 @@
-// The kernels of assign_sm80.cuh: rows to halves, and the products whose epilogue computes the bounds.
+// The kernels of assign_sm80.cuh: products whose epilogue computes the bounds.
 #include "assign_sm80.cuh"
 
 namespace ladder::certified {
 namespace {
-
-/// Where quantize_kernel puts a point.
-struct PointRows {
-  Fp16Rows halves;
-  PointBound* bound;
-  template <class Value>
-  __device__ void operator()(int64_t row, int, const Value& value, int d) const {
-    const QuantizationError error = quantize_row<1>(halves, row, d, value);
-    if (threadIdx.x % 32 == 0) bound[row] = point_bound(error, d);
-  }
-};
-
-/// Where it puts a centroid.
-struct CentroidRows {
-  Fp16Rows halves;
-  CentroidBound* bound;
-  template <class Value>
-  __device__ void operator()(int64_t row, int count, const Value& value, int d) const {
-    const QuantizationError error = quantize_row<1>(halves, row, d, value);
-    if (threadIdx.x % 32 == 0) bound[row] = row < count ? centroid_bound(error, d) : padding_centroid();
-  }
-};
 
 /// One tile of rows, from the `begin`-th of `count` on; the i-th is row_at(i). Each lane keeps the Top3 of its rows; at
 /// the end one thread per row merges those of all lanes and decides.
@@ -114,25 +92,6 @@ __global__ void __launch_bounds__(Tile::block, 1)
 }
 
 }  // namespace
-
-template <class T>
-void quantize_points_sm80(const T* rows, const Frame<T>& frame, const Fp16Rows& halves, PointBound* point, int count,
-                          int64_t padded, int d, cudaStream_t stream) {
-  quantize(rows, frame, PointRows{halves, point}, nullptr, count, padded, d, stream);
-}
-template <class T>
-void quantize_centroids_sm80(const T* c, const Frame<T>& frame, const Fp16Rows& halves, CentroidBound* centroid,
-                             const int* length, int k, int64_t padded, int d, cudaStream_t stream) {
-  quantize(c, frame, CentroidRows{halves, centroid}, length, k, padded, d, stream);
-}
-template void quantize_points_sm80(const float*, const Frame<float>&, const Fp16Rows&, PointBound*, int, int64_t, int,
-                                   cudaStream_t);
-template void quantize_points_sm80(const double*, const Frame<double>&, const Fp16Rows&, PointBound*, int, int64_t, int,
-                                   cudaStream_t);
-template void quantize_centroids_sm80(const float*, const Frame<float>&, const Fp16Rows&, CentroidBound*, const int*,
-                                      int, int64_t, int, cudaStream_t);
-template void quantize_centroids_sm80(const double*, const Frame<double>&, const Fp16Rows&, CentroidBound*, const int*,
-                                      int, int64_t, int, cudaStream_t);
 
 void launch_assign_sm80(const AssignSm80& p, cudaStream_t stream) {
   launch(assign_kernel, blocks(p.n, Tile::rows), Tile::block, Tile::bytes, stream, p.x, p.c, p.point, p.centroid,
