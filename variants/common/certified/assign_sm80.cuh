@@ -1,5 +1,5 @@
-// Labels by one product of halves with bounds, for all points or for a list of them: proven labels are stored, other
-// rows go to the list of undecided.cuh. The kernels are in assign_sm80.cu. v18_certified introduces it.
+// Labels by one product of halves with bounds, for all points: proven labels are stored, other
+// rows go to the list of undecided.cuh. The kernel is in assign_sm80.cu. v18_certified introduces it.
 #pragma once
 #include "../gemm/accumulator_probe.cuh"
 #include "../gemm/mainloop_sm80.cuh"
@@ -53,8 +53,6 @@ struct AssignSm80 {
 };
 /// Labels of all n rows.
 void launch_assign_sm80(const AssignSm80& p, cudaStream_t stream);
-/// Labels of the rows list[0 .. *length), by a grid of `grid` blocks.
-void launch_assign_listed_sm80(const int* list, const int* length, const AssignSm80& p, int grid, cudaStream_t stream);
 
 }  // namespace certified
 
@@ -135,16 +133,6 @@ const RefineCounters* assign_proven(Run<T, W>& s) {
 template <class T, class W>
 void assign_certified(Run<T, W>& s) {
   refine(s, assign_proven(s));
-}
-
-/// Labels of the rows list[0 .. *length), and of those that refine_counters counts already. Needs refine.cuh.
-template <class T, class W>
-void assign_listed(Run<T, W>& s, const int* list, const int* length, RefineCounters* refine_counters) {
-  quantize_centroids(s, length);
-  // As many blocks as run at a time: the list is often empty, and idle blocks cost time, too.
-  const int grid = std::min(blocks(s.n, certified::Tile::rows), s.device_info.multiprocessors);
-  certified::launch_assign_listed_sm80(list, length, assign_sm80_arguments(s, refine_counters), grid, s.stream);
-  refine(s, refine_counters);
 }
 
 inline std::string refuse_certified(const Shape& p, const Device& device) {
