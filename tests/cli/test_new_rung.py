@@ -363,7 +363,6 @@ LARGEST_STEP = 400
 STEPS_TO_CUT = {
     "v13d_yinyang": 422,
     "v17_tensor_split": 426,
-    "v18_certified": 676,
 }
 MEDIAN_STEP = 83  # to become 60
 

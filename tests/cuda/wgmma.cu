@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "../../variants/common/certified/assign_sm90.cuh"
+#include "../../variants/common/device/tma_pipeline.cuh"
 #include "../../variants/common/gemm/mainloop_sm90.cuh"
-#include "../../variants/common/gemm/tma_pipeline.cuh"
 #include "../simt/on_device.cuh"
 
 namespace {

@@ -19,7 +19,7 @@ CHUNKED_POINTS = 500 * (1 + 3 * 128 * (os.cpu_count() or 1) // 500)  # the CPU d
 SMALL_SAMPLES = [
     *LESS,
     ("projection/pca.cuh", "constexpr int sample_rows = 4096;", "constexpr int sample_rows = 48;"),
-    ("certified/quantize.cuh", r"constexpr int (\w+) = 1024;", r"constexpr int \1 = 32;"),
+    ("lloyd/frame.cuh", r"constexpr int (\w+) = 1024;", r"constexpr int \1 = 32;"),
 ]
 
 

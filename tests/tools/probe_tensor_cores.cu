@@ -1,8 +1,8 @@
-// What the probe of the tensor cores' accumulators (variants/common/certified/accumulator_probe.cuh) finds on this GPU:
+// What the probe of the tensor cores' accumulators (variants/common/gemm/accumulator_probe.cuh) finds on this GPU:
 // for each kind of sum, the largest error as a share of what docs/certificate.md allows. Ends with status 1 where one
 // exceeds it. From the root of the project, where build/ is configured with CUDA:
 //     cmake --build build --target probe_tensor_cores && build/probe_tensor_cores
-#include "../../variants/common/certified/accumulator_probe.cuh"
+#include "../../variants/common/gemm/accumulator_probe.cuh"
 
 int main(int count, char** words) try {
   const int of_each = count > 1 ? std::atoi(words[1]) : 10000;

@@ -126,7 +126,7 @@ constexpr Phases<float, Workspace<float>> phases{.prepare = prepare,
 }  // namespace
 
 // A row keeps 22 bits of its largest value, and of smaller ones the bits above the same last place. A step of 16
-// features truncates a sum by at most 20 units of 2^-23 (certified/error_bound.cuh); the roundoff allows for 64. A zero
+// features truncates a sum by at most 20 units of 2^-23 (gemm/mma_sm80.cuh); the roundoff allows for 64. A zero
 // or subnormal half, which counts as 2^-14 there, is negligible beside a row's largest half, 2^13 or more.
 LADDER_VARIANT(.id = "v17_tensor_split", .base = "v16_async_copy",
                .idea = "products on the tensor cores, a float as two halves",

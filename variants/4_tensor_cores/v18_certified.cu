@@ -1,5 +1,5 @@
-// v18: one product of halves instead of v17's three, and labels that are right all the same. The error of a product of
-// halves is bounded pair by pair, by |y - yh| |z| + |yh| |z - zh| and the tensor core's truncations
+// v18: one product of halves as before, and labels that are right all the same. The error of a product of halves is
+// bounded pair by pair, by |y - yh| |z| + |yh| |z - zh| and the tensor core's truncations
 // (certified/error_bound.cuh; proofs in docs/certificate.md), so each product gives an upper and a lower bound of the
 // centroid's score. Where only one centroid's upper bound reaches the largest lower bound, the label is proven. The
 // other rows, one in a hundred, go to a list, and a second kernel computes their distances to all centroids in double.
@@ -82,7 +82,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 // A proven label is exact; the others are those of sums of (x - c)^2 in double. `prunes`: bounds decide most pairs
 // without a distance in the points' type, so that type's peak rate is no limit.
 LADDER_VARIANT(
-        .id = "v18_certified", .base = "v17_tensor_split",
+        .id = "v18_certified", .base = "v17x_half_product",
         .idea = "one product of halves; an error bound proves the label, or double decides",
         .expect =
             "a third of v17's products, but each undecided row reads all centroids: at kmcuda 3,000 rows (1 in "

@@ -1,13 +1,13 @@
 // v21: in v20 all threads copy, and all wait for each other at a barrier in every stage. Here the block is
 // warp-specialised: one warp is the producer and keeps a ring of 24 stages full by bulk copies, one instruction of one
 // thread for 8 KB; two warpgroups are the consumers. They wait for data alone, by an mbarrier per slot
-// (gemm/tma_pipeline.cuh has the picture), and one may be most of the ring ahead of the other, so that products go on
+// (device/tma_pipeline.cuh has the picture), and one may be most of the ring ahead of the other, so that products go on
 // during the other's epilogue. A consumer keeps 8 stages of its points in registers: whole rows up to 256 features; of
 // longer rows, the fragments of a stage are replaced as soon as its products have ended, 8 stages ahead of their use.
 //
 // for cuda: 90a
 #include "../common/certified/assign_sm90.cuh"
-#include "../common/gemm/tma_pipeline.cuh"
+#include "../common/device/tma_pipeline.cuh"
 #include "../common/update/lane_private.cuh"
 
 namespace {

@@ -7,8 +7,8 @@
 //
 // for cuda: 90a
 #include "../common/certified/assign_sm90.cuh"
+#include "../common/device/tma_pipeline.cuh"
 #include "../common/gemm/ping_pong_sm90.cuh"
-#include "../common/gemm/tma_pipeline.cuh"
 #include "../common/update/lane_private.cuh"
 
 namespace {

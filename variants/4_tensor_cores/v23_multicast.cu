@@ -2,7 +2,7 @@
 // products take. Here two neighbouring blocks form a cluster and share the copies: each producer fetches half of a
 // stage, and the copy engine writes it to the shared memory of both blocks (multicast). Blocks are persistent, so that
 // a cluster's ring stays full from one work tile of 256 points to the next, tiles have 168 columns where that pads
-// less, and k-blocks fit the number of features (gemm/mainloop_sm90.cuh; gemm/tma_pipeline.cuh has the cluster's
+// less, and k-blocks fit the number of features (gemm/mainloop_sm90.cuh; device/tma_pipeline.cuh has the cluster's
 // barriers).
 //
 // for cuda: 90a

@@ -7,10 +7,10 @@
 #include <limits>
 #include <random>
 
-#include "../../../variants/common/certified/accumulator_probe.cuh"
 #include "../../../variants/common/certified/bound_columns.cuh"
-#include "../../../variants/common/certified/quantize.cuh"
+#include "../../../variants/common/gemm/accumulator_probe.cuh"
 #include "../../../variants/common/gemm/mainloop_sm80.cuh"
+#include "../../../variants/common/lloyd/frame.cuh"
 #include "../../../variants/common/pruning/gathered_rows.cuh"
 #include "../on_device.cuh"
 

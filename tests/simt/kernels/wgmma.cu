@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "../../../variants/common/device/tma_pipeline.cuh"
 #include "../../../variants/common/gemm/mainloop_sm90.cuh"
-#include "../../../variants/common/gemm/tma_pipeline.cuh"
 
 namespace {
 using namespace ladder;

@@ -1,94 +1,9 @@
-// The kernels of assign_sm80.cuh: rows to halves, and the products whose epilogue computes the bounds.
+// The kernel of assign_sm80.cuh.
 #include "assign_sm80.cuh"
+#include "assign_tile_sm80.cuh"
 
 namespace ladder::certified {
 namespace {
-
-/// Where quantize_kernel puts a point.
-struct PointRows {
-  Fp16Rows halves;
-  PointBound* bound;
-  template <class Value>
-  __device__ void operator()(int64_t row, int, const Value& value, int d) const {
-    const QuantizationError error = quantize_row<1>(halves, row, d, value);
-    if (threadIdx.x % 32 == 0) bound[row] = point_bound(error, d);
-  }
-};
-
-/// Where it puts a centroid.
-struct CentroidRows {
-  Fp16Rows halves;
-  CentroidBound* bound;
-  template <class Value>
-  __device__ void operator()(int64_t row, int count, const Value& value, int d) const {
-    const QuantizationError error = quantize_row<1>(halves, row, d, value);
-    if (threadIdx.x % 32 == 0) bound[row] = row < count ? centroid_bound(error, d) : padding_centroid();
-  }
-};
-
-/// One tile of rows, from the `begin`-th of `count` on; the i-th is row_at(i). Each lane keeps the Top3 of its rows; at
-/// the end one thread per row merges those of all lanes and decides.
-template <class RowAt>
-__device__ void assign_tile(int begin, int count, const RowAt& row_at, const Fp16Rows& x, const Fp16Rows& c,
-                            const PointBound* __restrict__ point, const CentroidBound* __restrict__ centroid,
-                            int32_t* __restrict__ label, UndecidedPair* undecided_pairs,
-                            RefineCounters* refine_counters, int n, int k, int d) {
-  constexpr float none = -std::numeric_limits<float>::infinity();  // below Top3::none: never inserted
-  const Tile tile;
-  Top3 top3[Tile::lane_rows];
-  tile.multiply(begin, row_at, x, c, count, k, d, [&](int first, Tile::Products& product) {
-    // Four lanes of a warp hold the same row: all get the largest of their lower bounds.
-    for (int r = 0; r < Tile::lane_rows; ++r) {
-      float& lower = top3[r].lower;
-      for (int step = 1; step < 4; step *= 2) lower = fmaxf(lower, __shfl_xor_sync(0xffffffffu, lower, step));
-    }
-    // Products become upper bounds. After the first few tiles hardly one of them reaches `lower`, so that of most
-    // tiles only the largest bound of each row is needed.
-    PointBound y[Tile::lane_rows];  // loaded again for each tile: the products take all registers
-    float largest[Tile::lane_rows];
-    for (int r = 0; r < Tile::lane_rows; ++r) {
-      y[r] = point[row_at(begin + tile.row(r))];
-      largest[r] = none;
-    }
-    for (int f = 0; f < Tile::column_fragments; ++f) {
-      for (int e = 0; e < 2; ++e) {
-        const CentroidBound z = centroid[first + tile.column(f, e)];
-        for (int r = 0; r < Tile::lane_rows; ++r) {
-          float& bound = product[r / 2][f][r % 2 * 2 + e];
-          bound = upper_bound(bound, y[r], z);
-          largest[r] = fmaxf(largest[r], bound);
-        }
-      }
-    }
-#pragma unroll  // fully unrolled, like all loops over products: a dynamically indexed array would go to local memory
-    for (int r = 0; r < Tile::lane_rows; ++r) {
-      while (largest[r] >= top3[r].lower) {
-        int index = -1;  // the first column that has the largest bound
-        float next = none;
-#pragma unroll
-        for (int f = 0; f < Tile::column_fragments; ++f) {
-          for (int e = 0; e < 2; ++e) {
-            float& bound = product[r / 2][f][r % 2 * 2 + e];
-            const bool found = index < 0 && bound == largest[r];
-            if (found) index = first + tile.column(f, e), bound = none;
-            next = fmaxf(next, bound);
-          }
-        }
-        top3[r].insert(largest[r], index);
-        top3[r].lower = fmaxf(top3[r].lower, lower_bound(largest[r], y[r], centroid[index]));
-        largest[r] = next;
-      }
-    }
-  });
-  Top3* const partial = dynamic_shared<Top3>();  // sharers x rows
-  for (int r = 0; r < Tile::lane_rows; ++r) partial[tile.sharer() * Tile::rows + tile.row(r)] = top3[r];
-  __syncthreads();
-  const int row = threadIdx.x;
-  if (row >= Tile::rows || begin + row >= count) return;
-  Top3 merged = partial[row];
-  for (int e = 1; e < Tile::sharers; ++e) merged.merge(partial[e * Tile::rows + row]);
-  decide(row_at(begin + row), merged, label, undecided_pairs, refine_counters, n);
-}
 
 __global__ void __launch_bounds__(Tile::block, 1)
     assign_kernel(Fp16Rows x, Fp16Rows c, const PointBound* __restrict__ point,
@@ -98,48 +13,10 @@ __global__ void __launch_bounds__(Tile::block, 1)
               refine_counters, n, k, d);
 }
 
-/// Tiles of the rows list[0 .. *length), dealt to the blocks in turn.
-__global__ void __launch_bounds__(Tile::block, 1)
-    assign_listed_kernel(const int* __restrict__ list, const int* length, Fp16Rows x, Fp16Rows c,
-                         const PointBound* __restrict__ point, const CentroidBound* __restrict__ centroid,
-                         int32_t* __restrict__ label, UndecidedPair* undecided_pairs, RefineCounters* refine_counters,
-                         int n, int k, int d) {
-  const int count = *length;
-  const auto row_at = [&](int i) { return list[min(i, count - 1)]; };
-  for (int part = blockIdx.x; part < (count + Tile::rows - 1) / Tile::rows; part += gridDim.x) {
-    __syncthreads();  // all have read the Top3 of the tile before
-    assign_tile(part * Tile::rows, count, row_at, x, c, point, centroid, label, undecided_pairs, refine_counters, n, k,
-                d);
-  }
-}
-
 }  // namespace
-
-template <class T>
-void quantize_points_sm80(const T* rows, const Frame<T>& frame, const Fp16Rows& halves, PointBound* point, int count,
-                          int64_t padded, int d, cudaStream_t stream) {
-  quantize(rows, frame, PointRows{halves, point}, nullptr, count, padded, d, stream);
-}
-template <class T>
-void quantize_centroids_sm80(const T* c, const Frame<T>& frame, const Fp16Rows& halves, CentroidBound* centroid,
-                             const int* length, int k, int64_t padded, int d, cudaStream_t stream) {
-  quantize(c, frame, CentroidRows{halves, centroid}, length, k, padded, d, stream);
-}
-template void quantize_points_sm80(const float*, const Frame<float>&, const Fp16Rows&, PointBound*, int, int64_t, int,
-                                   cudaStream_t);
-template void quantize_points_sm80(const double*, const Frame<double>&, const Fp16Rows&, PointBound*, int, int64_t, int,
-                                   cudaStream_t);
-template void quantize_centroids_sm80(const float*, const Frame<float>&, const Fp16Rows&, CentroidBound*, const int*,
-                                      int, int64_t, int, cudaStream_t);
-template void quantize_centroids_sm80(const double*, const Frame<double>&, const Fp16Rows&, CentroidBound*, const int*,
-                                      int, int64_t, int, cudaStream_t);
 
 void launch_assign_sm80(const AssignSm80& p, cudaStream_t stream) {
   launch(assign_kernel, blocks(p.n, Tile::rows), Tile::block, Tile::bytes, stream, p.x, p.c, p.point, p.centroid,
-         p.label, p.undecided_pairs, p.refine_counters, p.n, p.k, p.d);
-}
-void launch_assign_listed_sm80(const int* list, const int* length, const AssignSm80& p, int grid, cudaStream_t stream) {
-  launch(assign_listed_kernel, grid, Tile::block, Tile::bytes, stream, list, length, p.x, p.c, p.point, p.centroid,
          p.label, p.undecided_pairs, p.refine_counters, p.n, p.k, p.d);
 }
 

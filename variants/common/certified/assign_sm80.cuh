@@ -1,10 +1,10 @@
-// Labels by one product of halves with bounds, for all points or for a list of them: proven labels are stored, other
-// rows go to the list of undecided.cuh. The kernels are in assign_sm80.cu. v18_certified introduces it.
+// Labels by one product of halves with bounds, for all points: proven labels are stored, other
+// rows go to the list of undecided.cuh. The kernel is in assign_sm80.cu. v18_certified introduces it.
 #pragma once
+#include "../gemm/accumulator_probe.cuh"
 #include "../gemm/mainloop_sm80.cuh"
-#include "../lloyd/phases.cuh"
-#include "accumulator_probe.cuh"
-#include "quantize.cuh"
+#include "../lloyd/frame.cuh"
+#include "error_bound.cuh"
 #include "undecided.cuh"
 
 namespace ladder {
@@ -20,14 +20,27 @@ struct Certified {
   CentroidBound* centroid = nullptr;  // k, padded to whole tiles
 };
 
-/// Halves and bounds of `count` rows, and of `padded - count` rows of zeros. T: float or double.
-template <class T>
-void quantize_points_sm80(const T* rows, const Frame<T>& frame, const Fp16Rows& halves, PointBound* point, int count,
-                          int64_t padded, int d, cudaStream_t stream);
-/// The same of centroids; nothing where `length` is given and *length is 0.
-template <class T>
-void quantize_centroids_sm80(const T* c, const Frame<T>& frame, const Fp16Rows& halves, CentroidBound* centroid,
-                             const int* length, int k, int64_t padded, int d, cudaStream_t stream);
+/// Where quantize_kernel puts a point.
+struct PointRows {
+  Fp16Rows halves;
+  PointBound* bound;
+  template <class Value>
+  __device__ void operator()(int64_t row, int, const Value& value, int d) const {
+    const QuantizationError error = quantize_row<1>(halves, row, d, value);
+    if (threadIdx.x % 32 == 0) bound[row] = point_bound(error, d);
+  }
+};
+
+/// Where it puts a centroid.
+struct CentroidRows {
+  Fp16Rows halves;
+  CentroidBound* bound;
+  template <class Value>
+  __device__ void operator()(int64_t row, int count, const Value& value, int d) const {
+    const QuantizationError error = quantize_row<1>(halves, row, d, value);
+    if (threadIdx.x % 32 == 0) bound[row] = row < count ? centroid_bound(error, d) : padding_centroid();
+  }
+};
 
 struct AssignSm80 {
   Fp16Rows x, c;
@@ -40,8 +53,6 @@ struct AssignSm80 {
 };
 /// Labels of all n rows.
 void launch_assign_sm80(const AssignSm80& p, cudaStream_t stream);
-/// Labels of the rows list[0 .. *length), by a grid of `grid` blocks.
-void launch_assign_listed_sm80(const int* list, const int* length, const AssignSm80& p, int grid, cudaStream_t stream);
 
 }  // namespace certified
 
@@ -73,9 +84,9 @@ void quantize_rows(Run<T, W>& s, const RowRange& range) {
   const auto& certified = s.ws.certified;
   Fp16Rows halves = certified.x;
   halves.part[0] += size_t(range.first) * halves.pitch;
-  quantize_points_sm80<T>(s.ws.rows.points + size_t(range.first) * s.d, certified.frame, halves,
-                          certified.point + range.first, range.count, range.padded(Tile::padded_rows(s.n), s.n), s.d,
-                          s.stream);
+  quantize(s.ws.rows.points + size_t(range.first) * s.d, certified.frame,
+           PointRows{halves, certified.point + range.first}, nullptr, range.count,
+           range.padded(Tile::padded_rows(s.n), s.n), s.d, s.stream);
 }
 
 /// Requires the points, Rows::points, on the device.
@@ -90,8 +101,8 @@ template <class T, class W>
 void quantize_centroids(Run<T, W>& s, const int* length = nullptr) {
   using namespace certified;
   const auto& certified = s.ws.certified;
-  quantize_centroids_sm80<T>(s.c, certified.frame, certified.c, certified.centroid, length, s.k,
-                             Tile::padded_columns(s.k), s.d, s.stream);
+  quantize(s.c, certified.frame, CentroidRows{certified.c, certified.centroid}, length, s.k, Tile::padded_columns(s.k),
+           s.d, s.stream);
 }
 
 template <class T, class W>
@@ -122,16 +133,6 @@ const RefineCounters* assign_proven(Run<T, W>& s) {
 template <class T, class W>
 void assign_certified(Run<T, W>& s) {
   refine(s, assign_proven(s));
-}
-
-/// Labels of the rows list[0 .. *length), and of those that refine_counters counts already. Needs refine.cuh.
-template <class T, class W>
-void assign_listed(Run<T, W>& s, const int* list, const int* length, RefineCounters* refine_counters) {
-  quantize_centroids(s, length);
-  // As many blocks as run at a time: the list is often empty, and idle blocks cost time, too.
-  const int grid = std::min(blocks(s.n, certified::Tile::rows), s.device_info.multiprocessors);
-  certified::launch_assign_listed_sm80(list, length, assign_sm80_arguments(s, refine_counters), grid, s.stream);
-  refine(s, refine_counters);
 }
 
 inline std::string refuse_certified(const Shape& p, const Device& device) {

@@ -2,10 +2,11 @@
 // bounds, keeps the best of each row and decides proven rows. v20_wgmma introduces it; v21_tma_ring to v23_multicast
 // keep it and change the mainloop that calls the epilogue.
 #pragma once
+#include "../gemm/accumulator_probe.cuh"
 #include "../gemm/wgmma_sm90.cuh"
+#include "../lloyd/frame.cuh"
 #include "../lloyd/phases.cuh"
-#include "accumulator_probe.cuh"
-#include "quantize.cuh"
+#include "error_bound.cuh"
 #include "refine.cuh"
 
 namespace ladder {

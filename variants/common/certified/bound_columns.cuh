@@ -1,7 +1,7 @@
 // Bounds as columns of the operands. Everything that an upper bound adds to the product of two rows is itself a sum of
 // products of a term of the point and a term of the centroid. So it becomes a few more columns of the rows, and what
 // the tensor core adds up is not below the score: the epilogue reads nothing but products. All rows must be in one unit
-// for that (error_bound.cuh), in which no point is longer than 4096. docs/certificate.md has the proof, by these names.
+// for that (common_unit.cuh), in which no point is longer than 4096. docs/certificate.md has the proof, by these names.
 // The kernels are in bound_columns.cu. v24_branch_free_argmax introduces it.
 //
 // Rows of D features, with k = accumulation(of all steps that are multiplied):
@@ -12,6 +12,7 @@
 #pragma once
 #include "../gemm/argmax_sm90.cuh"
 #include "../gemm/mainloop_sm90.cuh"
+#include "common_unit.cuh"
 
 namespace ladder {
 

@@ -6,32 +6,17 @@
 // whose upper bound is below another centroid's lower bound is not the nearest, whatever the roundings.
 // v18_certified introduces it.
 #pragma once
-#include <bit>
-
 #include "../gemm/fp16_rows.cuh"
 
 namespace ladder {
 
-// ---- what is assumed of a tensor core; accumulator_probe.cuh tests it on the device at hand
-
-/// One mma differs from C + sum a_k b_k by at most this many units of 2^-23 (|C| + sum |a_k|' |b_k|'), where |x|' is
-/// the nominal size of a half, max(|x|, min_nominal): two steps, each of which truncates nine addends and their sum.
-constexpr double cut_units = 20;
-constexpr int most_features = 1 << 16;  // so that the truncations of all steps together stay below a hundredth
-
-/// Largest error of a product over d features, relative to |yh|' |zh|': the assumption, step after step.
-__host__ __device__ inline double accumulation(int d) {
-  const double all = cut_units * 0x1p-23 * ((d + mma_depth - 1) / mma_depth);
-  return all / (1 - all);
-}
+// ---- what is kept of a row, once
 
 /// Largest |yh|' - |yh|, in the units of halves: each feature of a row, and each zero that pads the last step of the
 /// product, may count for min_nominal more.
 __host__ __device__ inline double nominal_excess(int d) {
   return min_nominal * sqrt(double((d + mma_depth - 1) / mma_depth * mma_depth));
 }
-
-// ---- what is kept of a row, once
 
 /// Assumed size of a row's low half, relative to the row: half of the largest rounding error of 11 bits. A row that
 /// lost more gets a larger weight.
@@ -126,26 +111,5 @@ struct Top3 {
   /// The nearest centroid is the first or the second.
   __host__ __device__ bool pair() const { return third < lower; }
 };
-
-// ---- one unit for the halves of all rows, in which no point is longer than 4096: bound_columns.cuh and
-// pruning/projection_bound.cuh put terms of their bounds into columns of the rows, which needs a common unit
-
-constexpr int longest = 12;                   // the exponent of the largest length of a point
-constexpr double far_length = 4 * 0x1p12;     // centroids from this length on get no coordinates
-constexpr double far_score = -3.75 * 0x1p24;  // theirs is below -4 * 2^24
-
-/// The exponent of the unit of a row of d features, beside that of the frame: coordinates below 1 make lengths below
-/// sqrt(d).
-__host__ __device__ inline int short_exponent(int d) {
-  const int bits = std::bit_width(unsigned(d) - 1);
-  return longest - (bits + 1) / 2;  // 4^((bits + 1) / 2) >= d
-}
-
-/// The smallest half that is not below `value`.
-__host__ __device__ inline __half half_up(double value) {
-  const __half near = __double2half(value);
-  const int next = value < 0 ? -1 : 1;  // of the bits: a sign, and behind it a size
-  return double(__half2float(near)) < value ? __ushort_as_half((unsigned short)(__half_as_ushort(near) + next)) : near;
-}
 
 }  // namespace ladder

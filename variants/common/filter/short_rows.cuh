@@ -12,6 +12,7 @@
 // the product the answer. It changes in each iteration and a search for the largest bound has none, so a point's row
 // has zeros there; thresholds are stored apart and replace the zeros when the row is loaded.
 #pragma once
+#include "../certified/common_unit.cuh"
 #include "../certified/error_bound.cuh"
 
 namespace ladder {

@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "../certified/error_bound.cuh"
+#include "../device/tma_pipeline.cuh"
 #include "ping_pong_sm90.cuh"
-#include "tma_pipeline.cuh"
 #include "wgmma_widths_sm90.cuh"
 
 namespace ladder {

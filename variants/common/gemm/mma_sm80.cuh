@@ -1,6 +1,6 @@
 // The tensor cores' product of a warp: D = A B + C, A 16 x 16 and B 16 x 8 halves, C and D 16 x 8 floats. On a GPU it
 // is one instruction (mma.sync.m16n8k16, compute capability 8.0 and up); on the CPU device it is C++ with the largest
-// error that certified/error_bound.cuh assumes of a tensor core. v17_tensor_split introduces it.
+// error that is assumed of a tensor core below. v17_tensor_split introduces it.
 //
 // Fragments: lane l of the warp has g = l / 4 and q = l % 4. A register holds two neighbouring halves, the one with the
 // lower index in its lower bits; r is a row, k the inner index, n a column:
@@ -26,6 +26,19 @@ constexpr float min_nominal = 0x1p-14f;
 __host__ __device__ inline float nominal(float half) {
   const float size = fabsf(half);
   return size < min_nominal ? min_nominal : size;
+}
+
+// ---- what is assumed of a tensor core's sums; accumulator_probe.cuh tests it on the device at hand
+
+/// One mma differs from C + sum a_k b_k by at most this many units of 2^-23 (|C| + sum |a_k|' |b_k|'), where |x|' is
+/// the nominal size of a half, max(|x|, min_nominal): two steps, each of which truncates nine addends and their sum.
+constexpr double cut_units = 20;
+constexpr int most_features = 1 << 16;  // so that the truncations of all steps together stay below a hundredth
+
+/// Largest error of a product over d features, relative to |yh|' |zh|': the assumption, step after step.
+__host__ __device__ inline double accumulation(int d) {
+  const double all = cut_units * 0x1p-23 * ((d + mma_depth - 1) / mma_depth);
+  return all / (1 - all);
 }
 
 struct FragmentA {

@@ -4,8 +4,8 @@
 // block has three or four consumer warpgroups that do not wait for each other. Persistent: clusters of two blocks go
 // from one work tile to the next. v30_filter_wgmma introduces it.
 #pragma once
+#include "../device/tma_pipeline.cuh"
 #include "ping_pong_sm90.cuh"
-#include "tma_pipeline.cuh"
 #include "wgmma_widths_sm90.cuh"
 
 namespace ladder {

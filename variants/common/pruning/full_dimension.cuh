@@ -4,6 +4,9 @@
 #pragma once
 #include "../certified/assign_sm80.cuh"
 #include "../certified/bound_columns.cuh"
+#ifndef __CUDACC__
+#include "assign_listed_sm80.cuh"
+#endif
 
 namespace ladder {
 

@@ -1,9 +1,9 @@
-// Rows as the certified products read them: subtract a centre, scale by a power of two, round to halves. Distances do
-// not change; around the mean of the points coordinates are smallest, and so is the rounding error.
-// v18_certified introduces it.
+// Rows in a frame: a centre is subtracted, and a power of two scales. The nearest centroid does not change; around the
+// mean of the points coordinates are smallest, and so is the error of rounding them to halves. v17x_half_product
+// introduces it.
 #pragma once
-#include "../lloyd/phases.cuh"
-#include "error_bound.cuh"
+#include "../device/warp.cuh"
+#include "phases.cuh"
 
 namespace ladder {
 

@@ -1,13 +1,13 @@
-// A test of the assumption of error_bound.cuh on the device at hand: chains of products chosen to provoke large errors,
-// compared with exact sums. Run before the first certified assignment, and refused where a sum is off by more.
-// v18_certified introduces it.
+// A test of the assumption of mma_sm80.cuh on the device at hand: chains of products chosen to provoke large errors,
+// compared with exact sums. Run before the first assignment that relies on it; a device is refused where a sum is off
+// by more. v17x_half_product introduces it.
 #pragma once
 #include <array>
 #include <cstdio>
 
 #include "../device/double_double.cuh"
 #include "../device/hash.cuh"
-#include "error_bound.cuh"
+#include "mma_sm80.cuh"
 
 namespace ladder {
 
