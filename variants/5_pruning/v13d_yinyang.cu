@@ -43,12 +43,10 @@ __global__ void filter_kernel(const T* x, const T* c, const int32_t* label, cons
   threshold[i] = -1;  // none
   if (margin.farther(lowest, upper[i])) return;
   const T *const point = x + size_t(i) * d, *const centroid = c + size_t(current) * d;
-  const bool aligned = aligned_rows<T>(d);
   T exact = 0;
 #pragma unroll 4
-  for (int f = 0; f < d; f += Vec16<T>::size) {
-    add_squares(exact, load_vec16(point + f, d - f, aligned), load_vec16(centroid + f, d - f, aligned));
-  }
+  for (int f = 0; f < d; f += Vec16<T>::size)
+    add_squares(exact, load_vec16(point + f, d - f, d), load_vec16(centroid + f, d - f, d));
   atomicAdd(&counts->computed, 1ull);
   atomicAdd(&counts->pairs, 1ull);
   square[i] = exact;
@@ -101,7 +99,6 @@ __global__ void __launch_bounds__(block, 6)
     atomicAdd(&counts->computed, pairs);
     if (!last) atomicAdd(&counts->pairs, pairs);
   }
-  const bool aligned = aligned_rows<T>(d);
   const int rank = t / vectors, q = t % vectors * size;  // this thread copies features q .. q + size - 1 of its rows
   constexpr int rows = batch / copiers, columns = tile / copiers;                  // rows rank, rank + copiers, ...
   const int passes = (members - 1) / tile + 1, most = (members - 1) / passes + 1;  // centroids of a pass
@@ -114,9 +111,8 @@ __global__ void __launch_bounds__(block, 6)
     T nearest[thread_points], second[thread_points];
     int32_t best[thread_points];
     const auto start = [&] {
-      for (int p = 0; p < thread_points; ++p) {
+      for (int p = 0; p < thread_points; ++p)
         nearest[p] = second[p] = std::numeric_limits<T>::infinity(), best[p] = undecided;
-      }
     };
     const auto finish = [&] {
       for (int p = 0; p < thread_points && mine + 32 * p < batch_points; ++p) {
@@ -135,15 +131,14 @@ __global__ void __launch_bounds__(block, 6)
     for (int first = 0; first < members; first += most) {
       const int wide = min(most, members - first);
       const T* row[columns];
-      for (int e = 0; e < columns; ++e) {
+      for (int e = 0; e < columns; ++e)
         row[e] = c + size_t(centroids[first + min(rank + e * copiers, wide - 1)]) * d + q;
-      }
       const T* next = x + size_t(first_point) * d + q;
       Vec16<T> point[rows] = {}, centroid[columns] = {};
       const auto load = [&](int f) {
         if (f + q >= d) return;  // behind the last feature
-        for (int e = 0; e < rows; ++e) point[e] = load_vec16(next + offset[e], d - f - q, aligned);
-        for (int e = 0; e < columns; ++e) centroid[e] = load_vec16(row[e], d - f - q, aligned), row[e] += width;
+        for (int e = 0; e < rows; ++e) point[e] = load_vec16(next + offset[e], d - f - q, d);
+        for (int e = 0; e < columns; ++e) centroid[e] = load_vec16(row[e], d - f - q, d), row[e] += width;
         next += width;
       };
       const auto store = [&](int to) {

@@ -79,11 +79,7 @@ __global__ void __launch_bounds__(Tile::block)
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
   const auto& f = s.ws.filter;
-  if (f.width == 0) return assign_full_dimension(s);
-  if (s.ws.sums.done == 0) {  // no labels yet
-    assign_full_dimension(s);
-    return count_all_overflow(s);
-  }
+  if (f.width == 0 || s.ws.sums.done == 0) return assign_full_dimension(s);  // at 0 iterations there are no labels
   RefineCounters* const refine_counters = next_refine_counters(s);
   FilterCounters* const counters = filter_counters(s);
   shorten_centroids(s);
@@ -104,12 +100,19 @@ void update(Run<T, Workspace<T>>& s) {
 }
 
 template <class T>
+void download(Run<T, Workspace<T>>& s) {
+  fetch_move_counters(s);
+  download_refined(s);
+  report_moves(s);
+}
+
+template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .upload = upload<T>,
                                          .restart = restart_filter<T>,
                                          .assign = assign<T>,
                                          .update = update<T>,
-                                         .download = download_filter<T>};
+                                         .download = download<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v26x_short_rows", .base = "v26_cluster_order",

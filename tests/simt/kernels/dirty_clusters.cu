@@ -86,7 +86,7 @@ class Iterations {
     const auto found = thresholds();
     const auto shift = [](uint32_t threshold) {
       float halves[2];
-      widen(threshold, halves);
+      simt::widen(threshold, halves);
       return double(halves[0]) + double(halves[1]);
     };
     const int unit = 2 * ((-1 - std::max(at(frame_of(*state_).max_exponent, 1)[0], -1000)) + short_exponent(d));

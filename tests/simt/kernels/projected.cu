@@ -157,7 +157,7 @@ std::vector<double> basis() {
 /// What a product has of a threshold.
 double shift_of(uint32_t threshold) {
   float halves[2];
-  widen(threshold, halves);
+  simt::widen(threshold, halves);
   return 4096 * (double(halves[0]) + double(halves[1]));
 }
 

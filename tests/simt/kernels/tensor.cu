@@ -262,7 +262,7 @@ double used_up_within(const Seen& seen) {
         const float y = __half2float(row(i, f + e)), z = __half2float(column(j, f + e));
         product[e] = y * z, size[e] = nominal(y) * nominal(z);
       }
-      sum = cut_sum(sum, product, size);
+      sum = simt::cut_sum(sum, product, size);
     }
     return sum;
   };

@@ -2,7 +2,7 @@
 // Rows are sorted by their guess. v26y_narrow_mainloop introduces it.
 #pragma once
 #include "../update/cluster_order.cuh"
-#include "filter.cuh"
+#include "filter_report.cuh"
 #include "short_row_layout.cuh"
 
 namespace ladder {

@@ -1,6 +1,6 @@
 // The tensor cores' product of a warp: D = A B + C, A 16 x 16 and B 16 x 8 halves, C and D 16 x 8 floats. On a GPU it
-// is one instruction (mma.sync.m16n8k16, compute capability 8.0 and up); on the CPU device it is C++ with the largest
-// error that is assumed of a tensor core below. v17_tensor_split introduces it.
+// is one instruction (mma.sync.m16n8k16, compute capability 8.0 and up); the CPU device computes it with the largest
+// error that is assumed of a tensor core below (simt/tensor_core.h). v17_tensor_split introduces it.
 //
 // Fragments: lane l of the warp has g = l / 4 and q = l % 4. A register holds two neighbouring halves, the one with the
 // lower index in its lower bits; r is a row, k the inner index, n a column:
@@ -11,8 +11,9 @@
 // Source: PTX ISA, section "Matrix fragments for mma.m16n8k16 with floating point type".
 #pragma once
 #include <cuda_fp16.h>
-
-#include <bit>
+#ifndef __CUDACC__
+#include <simt/tensor_core.h>
+#endif
 
 #include "../../../harness/contract/launch.cuh"
 
@@ -48,39 +49,6 @@ struct FragmentB {
   uint32_t r[2];
 };
 
-#ifndef __CUDACC__
-
-/// The sum of a float and 8 products of halves, with the largest error that the certificate allows for: every addend is
-/// truncated to a multiple of 2^-23 of the power of two of the largest one, and their sum to 24 bits. The power of two
-/// of a product is that of its operands' nominal sizes; `size` has these products. Tensor cores truncate in this way,
-/// with none (V100) to two (A100 and later) bits more (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of
-/// NVIDIA tensor cores", 2021).
-inline float cut_sum(float c, const float* product, const float* size) {
-  // Products of halves are floats without a rounding. As whole numbers, the bits of magnitudes are in their order.
-  uint32_t most = std::bit_cast<uint32_t>(c) & 0x7fffffffu;
-  for (int p = 0; p < 8; ++p) most = std::max(most, std::bit_cast<uint32_t>(size[p]));
-  const int exponent = int(most >> 23);  // biased
-  if (exponent == 255) {                 // infinite, or no number
-    for (int p = 0; p < 8; ++p) c += product[p];
-    return c;
-  }
-  const float units = std::bit_cast<float>(uint32_t(277 - exponent) << 23);  // 2^23 / the power of two
-  int32_t sum = int32_t(c * units);
-  for (int p = 0; p < 8; ++p) sum += int32_t(product[p] * units);
-  const uint32_t magnitude = uint32_t(std::abs(sum));
-  const int excess = std::max(0, 8 - std::countl_zero(magnitude));
-  const float cut = float(magnitude >> excess << excess) * std::bit_cast<float>(uint32_t(exponent - 23) << 23);
-  return sum < 0 ? -cut : cut;
-}
-
-/// The two halves of a register as floats.
-inline void widen(uint32_t pair, float* out) {
-  out[0] = __half2float(__ushort_as_half((unsigned short)(pair & 0xffffu)));
-  out[1] = __half2float(__ushort_as_half((unsigned short)(pair >> 16)));
-}
-
-#endif
-
 /// d += A B. Called by all lanes of a warp, in a block of one dimension. library: nvcuda::wmma hides the fragment
 /// layout, CuTe has it (SM80_16x8x16_F32F16F16F32_TN); own because the epilogues index fragments.
 __device__ inline void mma(float (&d)[4], const FragmentA& a, const FragmentB& b) {
@@ -90,32 +58,7 @@ __device__ inline void mma(float (&d)[4], const FragmentA& a, const FragmentB& b
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
 #else
-  struct Lane {
-    FragmentA a;
-    FragmentB b;
-  };
-  __shared__ Lane lanes[32][32];  // of each warp of a block
-  Lane* const warp = lanes[threadIdx.x / 32];
-  const int lane = threadIdx.x % 32, g = lane / 4, q = lane % 4;
-  warp[lane] = {a, b};
-  __syncwarp();  // all lanes' fragments are stored
-  float row[2][mma_depth], column[2][mma_depth];
-  for (int k = 0; k < 4; ++k) {
-    const FragmentA& from = warp[4 * g + k].a;
-    for (int e = 0; e < 4; ++e) widen(from.r[e], &row[e % 2][e / 2 * 8 + 2 * k]);
-    for (int n = 0; n < 2; ++n) {
-      for (int e = 0; e < 2; ++e) widen(warp[4 * (2 * q + n) + k].b.r[e], &column[n][e * 8 + 2 * k]);
-    }
-  }
-  __syncwarp();  // all have read them: the next product may overwrite them
-  for (int e = 0; e < 4; ++e) {
-    float product[mma_depth], size[mma_depth];
-    for (int k = 0; k < mma_depth; ++k) {
-      product[k] = row[e / 2][k] * column[e % 2][k];
-      size[k] = nominal(row[e / 2][k]) * nominal(column[e % 2][k]);
-    }
-    d[e] = cut_sum(cut_sum(d[e], product, size), product + 8, size + 8);
-  }
+  simt::mma_m16n8k16(d, a.r, b.r);
 #endif
 }
 

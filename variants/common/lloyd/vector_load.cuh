@@ -11,17 +11,11 @@ struct alignas(16) Vec16 {
   T feature[size];
 };
 
-/// Whether all rows of d features begin at a multiple of 16 bytes, as the first of an array does.
+/// Loads the features from `from` on, where the row of d features has `remaining` of them, at least one; 0 beyond the
+/// last. One load where all rows begin at a multiple of 16 bytes, as the first of an array does.
 template <class T>
-__device__ bool aligned_rows(int d) {
-  return d % Vec16<T>::size == 0;
-}
-
-/// Loads the features from `from` on, where the row has `remaining` of them, at least one; 0 beyond the last. One load
-/// if rows are aligned.
-template <class T>
-__device__ Vec16<T> load_vec16(const T* from, int remaining, bool aligned) {
-  if (aligned) return *reinterpret_cast<const Vec16<T>*>(from);
+__device__ Vec16<T> load_vec16(const T* from, int remaining, int d) {
+  if (d % Vec16<T>::size == 0) return *reinterpret_cast<const Vec16<T>*>(from);
   Vec16<T> vector{};
   for (int v = 0; v < Vec16<T>::size; ++v) {
     if (v < remaining) vector.feature[v] = from[v];

@@ -3,7 +3,7 @@
 // iteration counts at the same entry; the kernel at its end copies the counters to the iteration's entry and evaluates
 // the stop rule. v35_graph_loop introduces it.
 #pragma once
-#include "../filter/filter.cuh"
+#include "../filter/filter_report.cuh"
 
 namespace ladder {
 

@@ -1,6 +1,8 @@
 // State of Yinyang between iterations, and the kernels around its distances: groups of centroids, their drifts, and the
 // bounds of each point. v13d_yinyang.cu describes the algorithm.
 #pragma once
+#include <bit>
+
 #include "../lloyd/assign_naive.cuh"
 #include "../update/lane_private.cuh"
 #include "yinyang_margin.hpp"
@@ -20,7 +22,6 @@ struct Yinyang {
   T* centre = nullptr;        // groups x d: what the groups were clustered around
   int32_t* group = nullptr;   // k: the group of each centroid
   int* begin = nullptr;       // groups + 1: where a group's centroids begin in `member`
-  int* cursor = nullptr;      // groups: used while `member` is filled
   int32_t* member = nullptr;  // k: centroids, group by group
   T* before = nullptr;        // k x d: the centroids before the last update
   T* drift = nullptr;         // k: not less than how far each moved
@@ -28,27 +29,19 @@ struct Yinyang {
   T* upper = nullptr;         // n: upper bound of the distance to the point's centroid
   T* square = nullptr;        // n: that distance squared, as computed
   T* threshold = nullptr;     // n: groups with a larger bound are skipped
-  T* lower = nullptr;     // groups x n: lower bound of the distance to the group's centroids, without the point's own
-  double* sum = nullptr;  // groups x d: to cluster the centroids
-  int* count = nullptr;   // groups
+  T* lower = nullptr;  // groups x n: lower bound of the distance to the group's centroids, without the point's own
   Counts* counts = nullptr;       // counted: those of iteration i since the restart are at i
   Counts* counts_host = nullptr;  // page-locked
   int done = 0;                   // iterations since the restart
-  int told = 0;                   // how many of them State::counters has
 };
 
-/// Bytes of the bounds, beyond what Lloyd needs.
-inline double yinyang_bytes(const Shape& p) {
-  return (double(yinyang_groups(p.k)) + 3) * p.n * double(p.element_bytes);
-}
-
 inline std::string refuse_yinyang(const Shape& p, const Device& device, const Axes&) {
-  const double all = yinyang_bytes(p) + double(p.n + 2.0 * p.k) * p.d * double(p.element_bytes) + 8.0 * p.k * p.d;
+  const double bounds = (yinyang_groups(p.k) + 3.0) * p.n * double(p.element_bytes);  // bytes, beyond what Lloyd needs
+  const double all = bounds + double(p.n + 2.0 * p.k) * p.d * double(p.element_bytes) + 8.0 * p.k * p.d;
+  const auto text = [](double bytes) { return std::to_string(int64_t(bytes)); };
   if (all <= double(device.memory_bytes)) return "";
-  char text[160];
-  std::snprintf(text, sizeof text, "bounds of %d groups need %.0f bytes, all arrays together %.0f, the device has %zu",
-                yinyang_groups(p.k), yinyang_bytes(p), all, device.memory_bytes);
-  return text;
+  return "bounds of " + std::to_string(yinyang_groups(p.k)) + " groups need " + text(bounds) +
+         " bytes, all arrays together " + text(all) + ", the device has " + std::to_string(device.memory_bytes);
 }
 
 template <class T, class W>
@@ -59,7 +52,6 @@ void prepare_yinyang(Run<T, W>& s) {
   y.centre = s.template device<T>(groups * d);
   y.group = s.template device<int32_t>(k);
   y.begin = s.template device<int>(groups + 1);
-  y.cursor = s.template device<int>(groups);
   y.member = s.template device<int32_t>(k);
   y.before = s.template device<T>(k * d);
   y.drift = s.template device<T>(k);
@@ -68,8 +60,6 @@ void prepare_yinyang(Run<T, W>& s) {
   y.square = s.template device<T>(n);
   y.threshold = s.template device<T>(n);
   y.lower = s.template device<T>(groups * n);
-  y.sum = s.template device<double>(groups * d);
-  y.count = s.template device<int>(groups);
   y.counts = s.template device<Counts>(counted);
   y.counts_host = s.template pinned<Counts>(counted);
 }
@@ -78,7 +68,7 @@ template <class T, class W>
 void restart_yinyang(Run<T, W>& s) {
   restart_rows(s);
   auto& y = s.ws.yinyang;
-  y.done = y.told = 0;  // bounds belong to other centroids
+  y.done = 0;  // bounds belong to other centroids
   check(cudaMemsetAsync(y.counts, 0, counted * sizeof(Counts), s.stream), "clearing the counts");
 }
 
@@ -89,8 +79,8 @@ void download_yinyang(Run<T, W>& s) {
   check(cudaMemcpyAsync(y.counts_host, y.counts, counted * sizeof(Counts), cudaMemcpyDeviceToHost, s.stream),
         "downloading the counts");
   download_rows(s);
-  for (; y.told < std::min(y.done, counted); ++y.told) {
-    const Counts& counts = y.counts_host[y.told];
+  for (int reported = int(s.counters["distances"].size()); reported < std::min(y.done, counted); ++reported) {
+    const Counts& counts = y.counts_host[reported];
     s.counters["distances"].push_back(int64_t(counts.computed));
     s.counters["distances skipped"].push_back(int64_t(s.n) * s.k - int64_t(counts.pairs));
   }
@@ -98,21 +88,21 @@ void download_yinyang(Run<T, W>& s) {
 
 // ---- groups: a few iterations of k-means over the centroids, once per solve
 
-/// One thread: where each group begins, by its count.
-__global__ void begin_kernel(const int* count, int* begin, int* cursor, int groups) {
-  int sum = 0;
-  for (int g = 0; g < groups; ++g) begin[g] = cursor[g] = sum, sum += count[g];
-  begin[groups] = sum;
+/// One thread: where each group begins, by its count, which becomes the place of its next member.
+__global__ void begin_kernel(int* count, int* begin, int groups) {
+  begin[0] = 0;
+  for (int g = 0; g < groups; ++g) begin[g + 1] = begin[g] + count[g], count[g] = begin[g];
 }
 
-__global__ void member_kernel(const int32_t* group, int* cursor, int32_t* member, int k) {
+__global__ void member_kernel(const int32_t* group, int* next, int32_t* member, int k) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
-  if (j < k) member[atomicAdd(&cursor[group[j]], 1)] = j;
+  if (j < k) member[atomicAdd(&next[group[j]], 1)] = j;
 }
 
 template <class T, class W>
 void group_centroids(Run<T, W>& s) {
   const auto& y = s.ws.yinyang;
+  const auto& [sum, count] = s.ws.sums;  // k of them, of which the groups need a tenth
   const size_t row = size_t(s.d) * sizeof(T);
   // Every tenth centroid is the first centre of a group.
   check(
@@ -122,22 +112,22 @@ void group_centroids(Run<T, W>& s) {
   for (int done = 0; done < iterations; ++done) {
     // Centroids are few points: small blocks, so that every multiprocessor gets one.
     launch(assign_points_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, y.centre, y.group, s.k, y.groups, s.d);
-    check(cudaMemsetAsync(y.sum, 0, size_t(y.groups) * s.d * sizeof(double), s.stream), "clearing the groups' sums");
-    check(cudaMemsetAsync(y.count, 0, y.groups * sizeof(int), s.stream), "clearing the groups' counts");
-    launch(sum_global_kernel<T, Layout::rows>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, s.c, y.group, y.sum,
-           y.count, s.k, s.d);
-    launch(divide_kernel<T>, blocks(int64_t(y.groups) * s.d, 256), 256, 0, s.stream, y.sum, y.count, y.centre, y.groups,
+    clear_sums(s);
+    launch(sum_global_kernel<T, Layout::rows>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, s.c, y.group, sum,
+           count, s.k, s.d);
+    launch(divide_kernel<T>, blocks(int64_t(y.groups) * s.d, 256), 256, 0, s.stream, sum, count, y.centre, y.groups,
            s.d);
   }
-  launch(begin_kernel, 1, 1, 0, s.stream, y.count, y.begin, y.cursor, y.groups);
-  launch(member_kernel, blocks(s.k, 256), 256, 0, s.stream, y.group, y.cursor, y.member, s.k);
+  launch(begin_kernel, 1, 1, 0, s.stream, count, y.begin, y.groups);
+  launch(member_kernel, blocks(s.k, 256), 256, 0, s.stream, y.group, count, y.member, s.k);
 }
 
 // ---- drifts
 
-/// One thread per centroid: how far it moved.
+/// One thread per centroid: how far it moved. group_drift becomes the largest drift of each group; it was 0.
 template <class T>
-__global__ void drift_kernel(const T* c, const T* before, T* drift, int k, int d) {
+__global__ void drift_kernel(const T* c, const T* before, const int32_t* group, T* drift, T* group_drift, int k,
+                             int d) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
   if (j >= k) return;
   T moved = 0;
@@ -146,17 +136,8 @@ __global__ void drift_kernel(const T* c, const T* before, T* drift, int k, int d
     moved += diff * diff;
   }
   drift[j] = Margin<T>(d).above(moved);
-}
-
-/// One thread per group: the largest drift of its centroids.
-template <class T>
-__global__ void group_drift_kernel(const T* drift, const int* begin, const int32_t* member, T* group_drift,
-                                   int groups) {
-  const int g = blockIdx.x * blockDim.x + threadIdx.x;
-  if (g >= groups) return;
-  T most = 0;
-  for (int m = begin[g]; m < begin[g + 1]; ++m) most = max(most, drift[member[m]]);
-  group_drift[g] = most;
+  using Bits = std::conditional_t<sizeof(T) == 4, unsigned, unsigned long long>;  // in the order of their numbers
+  atomicMax(reinterpret_cast<Bits*>(&group_drift[group[j]]), std::bit_cast<Bits>(drift[j]));
 }
 
 template <class T, class W>
@@ -166,9 +147,8 @@ void update_yinyang(Run<T, W>& s) {
         "saving the centroids");
   update_any<T, Layout::rows>(s);
   // Few threads: small blocks, so that every multiprocessor gets one.
-  launch(drift_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, y.before, y.drift, s.k, s.d);
-  launch(group_drift_kernel<T>, blocks(y.groups, 32), 32, 0, s.stream, y.drift, y.begin, y.member, y.group_drift,
-         y.groups);
+  check(cudaMemsetAsync(y.group_drift, 0, y.groups * sizeof(T), s.stream), "clearing the groups' drifts");
+  launch(drift_kernel<T>, blocks(s.k, 32), 32, 0, s.stream, s.c, y.before, y.group, y.drift, y.group_drift, s.k, s.d);
 }
 
 }  // namespace ladder
