@@ -25,7 +25,7 @@ GPU_ONLY = {
     "v22_ping_pong",
     "v23_multicast",
     "v23x_packed_argmax",
-    "v24_branch_free_argmax",
+    "v24_bound_columns",
 }
 QUICK = ["--min-time", "0", "--max-time", "0.05"]
 PATIENT = ["--time-limit", "120"]  # for a machine that has other work, too: nothing is left out as too slow

@@ -1,8 +1,7 @@
 // v06: each lane of a warp has sums of its own (privatisation): K x 32 doubles side by side in shared memory, and the
 // 32 columns are added once at the end (lane_private.cuh). In v05 all threads of a block add to the same K x D sums:
 // where K is small the lanes of a warp meet in the same words, and as shared memory has no addition of doubles, each
-// becomes a loop of compare-and-swap. Where K is too large for 32 columns, v05's sums per block stay; where it is too
-// large for those, v03's atomics.
+// becomes a loop of compare-and-swap. Where K is too large for 32 columns, v05's sums per block stay.
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/update/lane_private.cuh"
 
@@ -38,19 +37,24 @@ void assign(State<T>& s) {
 }
 
 template <class T>
+void update(Run<T, Workspace<T>>& s) {
+  if (s.k <= lane_sums_clusters) return update_lanes<T, Layout::features>(s);
+  update_shared<T, Layout::features>(s);
+}
+
+template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_features<T>,
                                          .upload = upload_features<T>,
                                          .restart = restart_rows<T>,
                                          .assign = assign<T>,
-                                         .update = update_any<T, Layout::features>,
+                                         .update = update<T>,
                                          .download = download_rows<T>};
 }  // namespace
 
 LADDER_VARIANT(.id = "v06_lane_sums", .base = "v05_soa", .idea = "sums of its own for every lane",
                .expect =
                    "update at K = 10 bound by reading the points once, not by compare-and-swap: 5 to 10 times faster; "
-                   "nothing changes for K between 65 and some 19 000. A larger step: sums per lane are a kernel of "
-                   "their own, and so are v03's atomics for points stored by feature",
+                   "nothing changes for K above 64",
                .shows = "update", .counter = "shared_atomics",
-               .source = "the privatisation of histograms (Gomez-Luna and others, 2013)", .f32 = phases<float>,
-               .f64 = phases<double>)
+               .source = "the privatisation of histograms (Gomez-Luna and others, 2013)",
+               .refuse = refuse_update_shared, .f32 = phases<float>, .f64 = phases<double>)

@@ -3,7 +3,7 @@
 // every warp. Here a block fetches each tile once, and its threads read it from shared memory: all lanes of a warp read
 // the same word, which shared memory broadcasts.
 #include "../common/lloyd/smem_tile.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;
@@ -59,7 +59,8 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_features<T>,
                                          .download = download_rows<T>};
 }  // namespace
 
-LADDER_VARIANT(.id = "v07_shared_tiles", .base = "v06_lane_sums", .idea = "centroids tile by tile in shared memory",
+LADDER_VARIANT(.id = "v07_shared_tiles", .base = "v06x_choose_update",
+               .idea = "centroids tile by tile in shared memory",
                .expect =
                    "Titan X: 48 -> 20 minutes; today L1 and L2 catch most of what shared memory caught then, so a "
                    "gain only where K x D words exceed L1; percent of L1 given to shared memory: little effect, "

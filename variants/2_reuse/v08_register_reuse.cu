@@ -2,7 +2,7 @@
 // the loop over the tile's centroids, and the distances to all of them grow together. v07 loads the coordinate again
 // for each centroid, from L1 at best. (L1 and shared memory are split by the driver from here on: no `carveout` axis.)
 #include "../common/lloyd/smem_tile.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

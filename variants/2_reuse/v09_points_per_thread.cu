@@ -3,7 +3,7 @@
 // coordinate serves the larger tile. The price is registers: on sm_90, 64 a thread for 1 point, 107 for 2, 187 for 4,
 // and at 187 a multiprocessor holds one block of 256 threads instead of two.
 #include "../common/lloyd/smem_tile.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

@@ -3,7 +3,7 @@
 // instruction cache, or the loads moved forward no longer fit the registers. 1 forbids unrolling, so the axis shows the
 // whole curve.
 #include "../common/lloyd/smem_tile.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

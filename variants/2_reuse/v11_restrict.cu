@@ -2,7 +2,7 @@
 // must assume that writing a label, or the tile, could change a coordinate: it may neither move a load above a write
 // nor use the read-only path of the cache (ld.global.nc). (unroll: 8 from here on.)
 #include "../common/lloyd/smem_tile.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

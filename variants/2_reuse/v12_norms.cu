@@ -3,7 +3,7 @@
 // subtracts. The price is cancellation: the error is relative to (|x| + |c|)^2, no longer to the distance.
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

@@ -5,22 +5,10 @@
 // centroid's coordinate serves one point only.
 #include "../common/device/warp.cuh"
 #include "../common/lloyd/norms.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;
-
-template <class T>
-struct Workspace {
-  Norms<T> norms;
-  Sums sums;
-};
-
-template <class T>
-void prepare(Run<T, Workspace<T>>& s) {
-  prepare_sums(s);
-  s.ws.norms.c = s.template device<T>(s.k);
-}
 
 template <class T>
 __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, const T* __restrict__ norm,
@@ -36,6 +24,18 @@ __global__ void assign_kernel(const T* __restrict__ x, const T* __restrict__ c, 
     if (distance < nearest) nearest = distance, best = j;
   }
   if (lane == 0) label[i] = best;
+}
+
+template <class T>
+struct Workspace {
+  Norms<T> norms;
+  Sums sums;
+};
+
+template <class T>
+void prepare(Run<T, Workspace<T>>& s) {
+  prepare_sums(s);
+  s.ws.norms.c = s.template device<T>(s.k);
 }
 
 template <class T>

@@ -6,7 +6,7 @@
 // points each, up to 512 of 2, beyond that of 1.
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

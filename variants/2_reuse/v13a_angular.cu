@@ -5,7 +5,7 @@
 #include "../common/device/warp.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;
@@ -59,13 +59,8 @@ __global__ void __launch_bounds__(limit)
 // ---- points and centroids of length 1
 
 template <class T>
-struct PreviousCentroids {
-  T* c = nullptr;  // k x d: before the update
-};
-
-template <class T>
 struct Workspace {
-  PreviousCentroids<T> previous;
+  T* previous = nullptr;  // k x d: the centroids before the update
   Norms<T> norms;
   Rows<T> rows;
   Sums sums;
@@ -74,7 +69,7 @@ struct Workspace {
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
   prepare_norms(s);
-  s.ws.previous.c = s.template device<T>(size_t(s.k) * s.d);
+  s.ws.previous = s.template device<T>(size_t(s.k) * s.d);
 }
 
 /// One thread per point. The length is a double, so that the direction is rounded once.
@@ -123,7 +118,7 @@ __global__ void unit_kernel(const double* sum, const int* count, const T* previo
 template <class T>
 void update(Run<T, Workspace<T>>& s) {
   const Sums& sums = s.ws.sums;
-  T* previous = s.ws.previous.c;
+  T* const previous = s.ws.previous;
   check(cudaMemcpyAsync(previous, s.c, size_t(s.k) * s.d * sizeof(T), cudaMemcpyDeviceToDevice, s.stream),
         "keeping the centroids");
   update_any<T, Layout::features>(s);

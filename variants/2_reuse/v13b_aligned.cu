@@ -3,7 +3,7 @@
 // memory (see peak_device_bytes) and time, at D = 2 sixteenfold.
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

@@ -10,7 +10,7 @@
 #include "../common/device/warp.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;
@@ -19,13 +19,6 @@ constexpr int max_threads = 1024;  // of a block, times the points of a thread
 
 /// The block size that a kernel is compiled for: the lowest of four limits that a block of `block` threads fits.
 constexpr int thread_limit(int block) { return block <= 256 ? 256 : block <= 384 ? 384 : block <= 512 ? 512 : 1024; }
-
-template <class T>
-struct Halves {
-  __half2* x = nullptr;         // (d + 1) / 2 x n: features f and f + 1 of a point, scaled; 0 beyond the last
-  int* max_exponent = nullptr;  // of the values
-  T scale = 1;
-};
 
 // 1,024 threads have 64 registers each: too few to load many features ahead.
 template <class T, int tile, int points, int limit, int unroll = (limit > 512 && sizeof(T) == 4 ? 1 : 4)>
@@ -71,7 +64,9 @@ __global__ void __launch_bounds__(limit)
 
 template <class T>
 struct Workspace {
-  Halves<T> halves;
+  __half2* halves = nullptr;    // (d + 1) / 2 x n: features f and f + 1 of a point, scaled; 0 beyond the last
+  int* max_exponent = nullptr;  // of the values
+  T scale = 1;
   Norms<T> norms;
   Rows<T> rows;
   Sums sums;
@@ -81,8 +76,8 @@ template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
   prepare_norms(s);
   // A row of one feature takes a whole word as well: 4 bytes, no more than the float it replaces.
-  s.ws.halves.x = reinterpret_cast<__half2*>(s.ws.rows.points);
-  s.ws.halves.max_exponent = s.template device<int>(1);
+  s.ws.halves = reinterpret_cast<__half2*>(s.ws.rows.points);
+  s.ws.max_exponent = s.template device<int>(1);
 }
 
 /// The exponent of the largest value, by a grid-stride loop and one atomic per warp.
@@ -90,9 +85,8 @@ template <class T>
 __global__ void max_exponent_kernel(const T* x, int* max_exponent, int64_t count) {
   T largest = 0;
   const int64_t threads = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < count; e += threads) {
+  for (int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; e < count; e += threads)
     largest = max(largest, std::abs(x[e]));
-  }
   largest = warp_max(largest);
   if (threadIdx.x % 32 == 0 && largest > 0) atomicMax(max_exponent, std::ilogb(largest));
 }
@@ -112,26 +106,24 @@ __global__ void round_kernel(const T* x, __half2* halves, T scale, int n, int d)
 template <class T>
 void upload(Run<T, Workspace<T>>& s) {
   upload_features(s);
-  auto& halves = s.ws.halves;
   const int64_t count = int64_t(s.n) * s.d;
-  check(cudaMemsetAsync(halves.max_exponent, 0x80, sizeof(int), s.stream), "clearing the exponent");  // far below all
+  check(cudaMemsetAsync(s.ws.max_exponent, 0x80, sizeof(int), s.stream), "clearing the exponent");  // far below all
   launch(max_exponent_kernel<T>, int(std::min<int64_t>(blocks(count, 256), 8 * s.device_info.multiprocessors)), 256, 0,
-         s.stream, s.x, halves.max_exponent, count);
+         s.stream, s.x, s.ws.max_exponent, count);
   int exponent = 0;
-  check(cudaMemcpyAsync(&exponent, halves.max_exponent, sizeof exponent, cudaMemcpyDeviceToHost, s.stream),
+  check(cudaMemcpyAsync(&exponent, s.ws.max_exponent, sizeof exponent, cudaMemcpyDeviceToHost, s.stream),
         "downloading the exponent");
   check(cudaStreamSynchronize(s.stream), "finding the largest value");
   constexpr int limit = std::numeric_limits<T>::max_exponent - 2;  // 2 / scale must be finite too
-  halves.scale = std::ldexp(T(1), std::clamp(14 - std::max(exponent, -limit), -limit, limit));
-  launch(round_kernel<T>, blocks(int64_t((s.d + 1) / 2) * s.n, 256), 256, 0, s.stream, s.x, halves.x, halves.scale, s.n,
-         s.d);
+  s.ws.scale = std::ldexp(T(1), std::clamp(14 - std::max(exponent, -limit), -limit, limit));
+  launch(round_kernel<T>, blocks(int64_t((s.d + 1) / 2) * s.n, 256), 256, 0, s.stream, s.x, s.ws.halves, s.ws.scale,
+         s.n, s.d);
 }
 
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
   constexpr int tile = 128 / sizeof(T);  // 2 points: 64 of a thread's registers hold distances
   compute_norms(s);
-  const auto& halves = s.ws.halves;
   const int block = s.axis("block");
   int points = s.axis("points");
   while (block * points > max_threads) points /= 2;
@@ -142,7 +134,7 @@ void assign(Run<T, Workspace<T>>& s) {
     dispatch<256, 384, 512, 1024>(thread_limit(block), [&]<int limit>() {
       if constexpr (points * limit <= max_threads) {
         launch(assign_kernel<T, tile, points, limit>, blocks(s.n, block * points), block, tile_bytes<tile, T>(width),
-               s.stream, halves.x, s.c, norms(s), s.label, 2 / halves.scale, s.n, s.k, s.d, width);
+               s.stream, s.ws.halves, s.c, norms(s), s.label, 2 / s.ws.scale, s.n, s.k, s.d, width);
       }
     });
   });

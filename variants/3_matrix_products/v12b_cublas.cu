@@ -7,7 +7,7 @@
 
 #include "../common/device/warp_argmin.cuh"
 #include "../common/lloyd/norms.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

@@ -2,11 +2,10 @@
 // waits in each feature for 16 numbers from shared memory. Here both operands are packed in global memory as the main
 // loop reads them, in tiles padded with zeros (centroids are packed once per iteration), so a step is copied by 16-byte
 // loads and stores without a test. A thread has 16 x 8 products, a register micro-tile, for which it reads 24 numbers
-// per feature: 1.3 times fewer bytes of shared memory per product. Fragments are double-buffered in registers: those of
-// the next feature are read while this one is multiplied. The first step of the next centroids comes with the last of
-// these.
+// per feature: 1.3 times fewer bytes of shared memory per product. The first step of the next centroids comes with the
+// last of these.
 #include "../common/gemm/sgemm_tile.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;
@@ -34,13 +33,6 @@ __global__ void __launch_bounds__(block, MicroTile<T, TM, block>::resident)
     for (int q = 0; q < point_pieces / block; ++q) points[to][threadIdx.x + q * block] = point[q];
     for (int q = 0; q < centroid_pieces / block; ++q) centroids[to][threadIdx.x + q * block] = centroid[q];
   };
-  Vec16<T> frag_x[2][TM / size], frag_c[2][TN / size];  // fragments of a feature, and of the next one
-  const auto fetch = [&](int from, int u) {
-    for (int e = 0; e < TM / size; ++e)
-      frag_x[u % 2][e] = points[from][u * Tile::point_pieces + e * Tile::rows + tile.row];
-    for (int e = 0; e < TN / size; ++e)
-      frag_c[u % 2][e] = centroids[from][u * Tile::centroid_pieces + e * tile_columns + tile.column];
-  };
 
   T nearest[TM];
   int best[TM] = {};
@@ -48,7 +40,6 @@ __global__ void __launch_bounds__(block, MicroTile<T, TM, block>::resident)
   load();
   store(0);
   __syncthreads();  // the first step is visible
-  fetch(0, 0);
   int now = 0;
   for (int first = 0; first < k; first += Tile::wide_centroids) {
     T product[TM][TN] = {};
@@ -59,20 +50,18 @@ __global__ void __launch_bounds__(block, MicroTile<T, TM, block>::resident)
       load();
 #pragma unroll
       for (int u = 0; u < step; ++u) {
-        if (u == step - 1) {
-          now ^= 1;
-          store(now);
-          __syncthreads();  // this buffer is full, and all have read the other
-        }
-        fetch(now, (u + 1) % step);
+        Vec16<T> frag_x[TM / size], frag_c[TN / size];
+        for (int e = 0; e < TM / size; ++e) frag_x[e] = points[now][u * Tile::point_pieces + e * Tile::rows + tile.row];
+        for (int e = 0; e < TN / size; ++e)
+          frag_c[e] = centroids[now][u * Tile::centroid_pieces + e * tile_columns + tile.column];
         for (int a = 0; a < TM; ++a) {
-          for (int e = 0; e < TN; ++e) {
-            // Serpentine order: consecutive products share an operand, which the operand cache holds.
-            const int b = a % 2 == 0 ? e : TN - 1 - e;
-            product[a][b] += frag_x[u % 2][a / size].feature[a % size] * frag_c[u % 2][b / size].feature[b % size];
-          }
+          for (int b = 0; b < TN; ++b)
+            product[a][b] += frag_x[a / size].feature[a % size] * frag_c[b / size].feature[b % size];
         }
       }
+      now ^= 1;
+      store(now);
+      __syncthreads();  // this buffer is full, and all have read the other
     }
     for (int b = 0; b < TN; ++b) {
       const int j = first + tile.centroid(b);  // places grow with b
@@ -138,12 +127,12 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_tiles<T>,
 }  // namespace
 
 LADDER_VARIANT(
-        .id = "v15_register_tile", .base = "v14_block_tile",
-        .idea = "a main loop of multiply-adds: tiles without tests, 16 x 8 products, features fetched ahead",
+        .id = "v15_register_tile", .base = "v14x_double_buffer",
+        .idea = "a main loop of multiply-adds: packed tiles without tests, 16 x 8 products per thread",
         .expect =
-            "of the 31.0 ms that v14 takes for kmcuda's labels on an H200, multiply-adds are 24.7; of the rest, "
-            "waits and tests, most goes: 26.5 ms, ahead of v12b_cublas, which takes 27.5. Where K is below 128 or "
-            "D below 8, zeros are multiplied. "
+            "of the 31.0 ms that v14 takes for kmcuda's labels on an H200, multiply-adds are 24.7; the tests and two "
+            "thirds of the loads from shared memory go, but each feature's fragments are still waited for: 28 to 29 "
+            "ms. Where K is below 128 or D below 8, zeros are multiplied. "
             "A larger step: how data lie, and who multiplies what, change together",
         .shows = "assign", .counter = "load_requests",
         .source = "NVIDIA's CUTLASS, Efficient GEMM; S. Gray, maxas SGEMM, 2014",

@@ -11,7 +11,7 @@
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/overflow_check.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;
@@ -128,7 +128,7 @@ constexpr Phases<float, Workspace<float>> phases{.prepare = prepare,
 // A row keeps 22 bits of its largest value, and of smaller ones the bits above the same last place. A step of 16
 // features truncates a sum by at most 20 units of 2^-23 (gemm/mma_sm80.cuh); the roundoff allows for 64. A zero
 // or subnormal half, which counts as 2^-14 there, is negligible beside a row's largest half, 2^13 or more.
-LADDER_VARIANT(.id = "v17_tensor_split", .base = "v16_async_copy",
+LADDER_VARIANT(.id = "v17_tensor_split", .base = "v16x_three_stages",
                .idea = "products on the tensor cores, a float as two halves",
                .expect =
                    "three products at some 600 TFLOP/s (mma.sync) instead of one at 50: 4 times as fast where K and D "

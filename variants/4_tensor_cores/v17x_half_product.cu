@@ -8,7 +8,7 @@
 #include "../common/gemm/mainloop_sm80.cuh"
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/lloyd/frame.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

@@ -4,7 +4,7 @@
 // centroid's score. Where only one centroid's upper bound reaches the largest lower bound, the label is proven. The
 // other rows, one in a hundred, go to a list, and a second kernel computes their distances to all centroids in double.
 #include "../common/certified/assign_sm80.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

@@ -5,7 +5,7 @@
 // exact minimum.
 #include "../common/certified/assign_sm80.cuh"
 #include "../common/certified/refine.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

@@ -9,7 +9,7 @@
 #include <cuda_pipeline.h>
 
 #include "../common/certified/assign_sm90.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

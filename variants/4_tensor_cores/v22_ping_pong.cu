@@ -9,7 +9,7 @@
 #include "../common/certified/assign_sm90.cuh"
 #include "../common/device/tma_pipeline.cuh"
 #include "../common/gemm/ping_pong_sm90.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

@@ -7,7 +7,7 @@
 // for cuda: 90a
 #include "../common/gemm/argmax_sm90.cuh"
 #include "../common/gemm/mainloop_sm90.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;

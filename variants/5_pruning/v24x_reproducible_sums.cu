@@ -66,7 +66,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .download = download_refined<T>};
 }  // namespace
 
-LADDER_VARIANT(.id = "v24x_reproducible_sums", .base = "v24_branch_free_argmax",
+LADDER_VARIANT(.id = "v24x_reproducible_sums", .base = "v24_bound_columns",
                .idea = "sums as whole numbers: the same centroids to the last bit in any order of the atomics",
                .expect =
                    "122 million additions of 64-bit words at kmcuda, some of a float's two digits: 500 GB/s of L2 "

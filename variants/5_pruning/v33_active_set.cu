@@ -1,6 +1,6 @@
 // v33: an iteration does what has changed. Late in a solve one point in a hundred moves, but the base compares every
 // row with every centroid, sorts all points, divides all sums and projects all centroids. A point that moves makes two
-// clusters dirty (update/dirty_clusters.cuh). Clean clusters keep their means and short rows, and their points their
+// clusters dirty (pruning/dirty_clusters.cuh). Clean clusters keep their means and short rows, and their points their
 // thresholds; the order stays until many points have left it. And a label that was proven in the last iteration can
 // only change if its own centroid has moved, or another one has come nearer: rows of clean clusters meet only dirty
 // centroids, which are copied side by side (pruning/active_set.cuh). With t the share of dirty clusters, 1 - (1 - t)^2

@@ -18,12 +18,9 @@ constexpr unsigned all_lanes = 0xffffffffu;
 template <int lanes, class T, class Op>
 __device__ T warp_reduce(T value, Op op) {
   namespace cg = cooperative_groups;
-  if constexpr (lanes == warp_lanes) {
-    return cg::reduce(cg::tiled_partition<warp_lanes>(cg::this_thread_block()), value, op);
-  } else {
-    for (int step = lanes / 2; step > 0; step /= 2) value = op(value, __shfl_xor_sync(all_lanes, value, step));
-    return value;
-  }
+  if (lanes == warp_lanes) return cg::reduce(cg::tiled_partition<warp_lanes>(cg::this_thread_block()), value, op);
+  for (int step = lanes / 2; step > 0; step /= 2) value = op(value, __shfl_xor_sync(all_lanes, value, step));
+  return value;
 }
 
 template <int lanes = warp_lanes, class T>

@@ -1,8 +1,6 @@
 // |c|^2 of every centroid, once per iteration. First used by v12_norms.
 #pragma once
-#include <cooperative_groups.h>
-#include <cooperative_groups/reduce.h>
-
+#include "../device/warp.cuh"
 #include "feature_major.cuh"
 
 namespace ladder {
@@ -25,8 +23,7 @@ __global__ void norms_kernel(const T* c, T* norm, int k, int d) {
   if (j >= k) return;  // a whole warp at a time
   T sum = 0;
   for (int f = lane; f < d; f += 32) sum += c[size_t(j) * d + f] * c[size_t(j) * d + f];
-  namespace cg = cooperative_groups;
-  sum = cg::reduce(cg::tiled_partition<32>(cg::this_thread_block()), sum, cg::plus<T>());
+  sum = warp_sum(sum);
   if (lane == 0) norm[j] = sum;
 }
 

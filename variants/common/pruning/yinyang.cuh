@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "../lloyd/assign_naive.cuh"
-#include "../update/lane_private.cuh"
+#include "../update/choose_update.cuh"
 #include "yinyang_margin.hpp"
 
 namespace ladder {

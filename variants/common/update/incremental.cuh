@@ -2,7 +2,7 @@
 // and added to another. Sums are exact (exact_sums.cuh), so a value that was added can be subtracted again, and the
 // centroids have the same bits in whatever order the atomics arrive. v25_incremental_update introduces it.
 #pragma once
-#include "dirty_clusters.cuh"
+#include "../pruning/dirty_clusters.cuh"
 #include "exact_sums.cuh"
 
 namespace ladder {

@@ -5,7 +5,7 @@
 //
 // for cuda: 90a
 #include "../common/certified/bound_columns.cuh"
-#include "../common/update/lane_private.cuh"
+#include "../common/update/choose_update.cuh"
 
 namespace {
 using namespace ladder;
@@ -43,7 +43,7 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 }  // namespace
 
 LADDER_VARIANT(
-        .id = "v24_branch_free_argmax", .base = "v23x_packed_argmax",
+        .id = "v24_bound_columns", .base = "v23x_packed_argmax",
         .idea = "bounds as four more columns of the operands: the product itself is the bound",
         .expect =
             "408 features and four columns need no more steps than 408; the epilogue shrinks to four instructions per "
