@@ -20,12 +20,12 @@ BUILT_FIXTURES = BUILD / "tests" / "fixtures"  # the modules of the variants in 
 
 # Revisions by instructions that the CPU device does not have: refused there.
 GPU_ONLY = {
-    "v20_wgmma",
-    "v21_tma_ring",
-    "v22_ping_pong",
-    "v23_multicast",
-    "v23x_packed_argmax",
-    "v24_bound_columns",
+    "v26_wgmma",
+    "v27_tma_ring",
+    "v28_ping_pong",
+    "v29_multicast",
+    "v30_packed_argmax",
+    "v31_bound_columns",
 }
 QUICK = ["--min-time", "0", "--max-time", "0.05"]
 PATIENT = ["--time-limit", "120"]  # for a machine that has other work, too: nothing is left out as too slow

@@ -370,7 +370,7 @@ def test_what_was_tuned_is_compared_with_what_was_not(fake: FakeBuild) -> None:
 def test_a_real_sweep_and_a_run_that_uses_it(ladder: Ladder) -> None:
     words = ["--device", "simt", "--tuned", ladder.folder / "tuned.json"]
     out = ladder.folder / "tune.json"
-    done = ladder("tune", "v09_points_per_thread", "--workload", "kmcuda_tiny", *words, *QUICK, "--out", out)
+    done = ladder("tune", "v10_points_per_thread", "--workload", "kmcuda_tiny", *words, *QUICK, "--out", out)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads(out.read_text())
     assert schema.violations(record) == []
@@ -380,7 +380,7 @@ def test_a_real_sweep_and_a_run_that_uses_it(ladder: Ladder) -> None:
     assert all(row["status"] == "ok" and row["validation"]["labels_wrong"] == 0 for row in rows)
     (entry,) = json.loads((ladder.folder / "tuned.json").read_text())["entries"]
     assert entry["device"] == "simt" and entry["axes"] == record["tuning"][0]["best"]
-    words += ["--variants", "v09_points_per_thread", "--workloads", "kmcuda_tiny", "--scopes", "assign"]
+    words += ["--variants", "v10_points_per_thread", "--workloads", "kmcuda_tiny", "--scopes", "assign"]
     (row,) = ladder.run(*words)["rows"]
     assert row["tuned"] and row["axes"] == entry["axes"]
 

@@ -1,4 +1,4 @@
-// Products of short rows by warpgroups, and the filter of v30_filter_wgmma, on a GPU of compute capability 9.0:
+// Products of short rows by warpgroups, and the filter of v41_filter_wgmma, on a GPU of compute capability 9.0:
 // whole numbers, so that one value in a wrong place shows. Built where there is a GPU: cmake --build build --target
 // cuda_test
 #include <gtest/gtest.h>

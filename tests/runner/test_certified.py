@@ -17,7 +17,7 @@ import pytest
 from adversarial import ADVERSARIAL, Data, aligned, near_ties, one_far_point
 from conftest import BUILD, GPU_ONLY, ROOT, Ladder
 
-PLANTED = "v19_refine"  # the rung whose copies get a fault
+PLANTED = "v25_refine"  # the rung whose copies get a fault
 
 
 def run(ladder: Ladder, make: Callable[[], Data], variants: str, *words: str | Path, status: int = 0) -> list[dict]:
@@ -47,14 +47,14 @@ def test_doubles_are_refused_by_who_has_too_few_bits_and_taken_by_who_rechecks(l
         "--workloads",
         "points2d_tiny",
         "--variants",
-        f"v17_tensor_split,{PLANTED}",
+        f"v22_tensor_split,{PLANTED}",
         "--device",
         "simt",
         "--check",
     ]
     rows = {row["variant"]: row for row in ladder.run(*chosen)["rows"]}
-    assert rows["v17_tensor_split"]["status"] == "refused"
-    reason = rows["v17_tensor_split"]["reason"]
+    assert rows["v22_tensor_split"]["status"] == "refused"
+    reason = rows["v22_tensor_split"]["reason"]
     assert reason == "has no f64 form: two halves hold 22 bits of a value, a double has 53"
     assert rows[PLANTED]["status"] == "checked"
 
@@ -76,13 +76,13 @@ def test_distances_from_short_rows_are_right_as_the_rungs_are_compiled(ladder: L
     for name, rows in zip(("points", "centroids"), one_place(), strict=True):
         np.save(ladder.folder / f"{name}.npy", rows.astype(np.float32))
     # None but row 0 of the centroids has points at first; no row's distance is exact, as the bounds are not narrow.
-    chosen = ["--variants", "v31_distance_bounds", "--device", "simt", "--check", "--stop", "fixed:4"]
+    chosen = ["--variants", "v42_distance_bounds", "--device", "simt", "--check", "--stop", "fixed:4"]
     chosen += ["--data", ladder.folder / "points.npy", "--init", ladder.folder / "centroids.npy", "--k", "300"]
     rows = ladder.run(*chosen, "--axis", f"short_row_width={width}", "--axis", "slack_permille=60")["rows"]
     assert {row["status"] for row in rows} == {"checked"}, [row["reason"] for row in rows]
 
 
-FLOATS = "v15_register_tile,v16_async_copy,v17_tensor_split"  # who add squared distances up in floats
+FLOATS = "v18_register_tile,v20_async_copy,v22_tensor_split"  # who add squared distances up in floats
 
 
 def test_values_whose_squares_overflow_are_refused_by_row_and_column(ladder: Ladder) -> None:

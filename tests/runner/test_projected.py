@@ -11,7 +11,7 @@ import pytest
 from conftest import Ladder
 from test_certified import ADVERSARIAL, Data, faulty_copy, run
 
-PROJECTED = "v29_rank_selection"
+PROJECTED = "v40_rank_selection"
 
 
 def near_few_directions() -> Data:
@@ -78,7 +78,7 @@ def test_the_record_says_which_way_rows_went(ladder: Ladder) -> None:
     assert counted(base, "rows of all features") == 500
 
 
-@pytest.mark.parametrize("variant", [PROJECTED, "v31_distance_bounds", "v34_overlapped_upload"])
+@pytest.mark.parametrize("variant", [PROJECTED, "v42_distance_bounds", "v45_overlapped_upload"])
 @pytest.mark.parametrize("workload", ["kmcuda_tiny", "points2d_tiny"])
 def test_whole_solves_are_exact_with_what_is_known_from_before(ladder: Ladder, workload: str, variant: str) -> None:
     chosen = ["--workloads", workload, "--variants", variant, "--device", "simt", "--check"]

@@ -13,8 +13,8 @@ from conftest import Ladder
 from test_certified import ADVERSARIAL, Data, faulty_copy, run
 from test_projected import LESS, counted, many_near_few_directions, near_few_directions
 
-OVERLAPPED = "v34_overlapped_upload"
-GRAPH_LOOP = "v35_graph_loop"
+OVERLAPPED = "v45_overlapped_upload"
+GRAPH_LOOP = "v46_graph_loop"
 CHUNKED_POINTS = 500 * (1 + 3 * 128 * (os.cpu_count() or 1) // 500)  # the CPU device has a multiprocessor per core
 SMALL_SAMPLES = [
     *LESS,

@@ -38,7 +38,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_two_trials_agree(run: Main) -> None:
-    status, (*trials, last) = run("--variants", "c0*,v01_*,v13_block_size")
+    status, (*trials, last) = run("--variants", "c0*,v01_*,v14_block_size")
     assert [line.split(":")[0] for line in trials] == ["trial 1", "trial 2"]
     assert last.startswith("All 6 solves of 2 trials agree with scikit-learn's Lloyd") and status == 0
 

@@ -49,7 +49,7 @@ struct Both {
   Rung<T> rung, base;
   std::unique_ptr<Rung<T>> whole;
   Both(const std::vector<T>& points, int d)
-      : rung("v33_active_set", 32, points, k, d), base("v32_segmented_sums", 32, points, k, d) {}
+      : rung("v44_active_set", 32, points, k, d), base("v43_segmented_sums", 32, points, k, d) {}
   template <class Act>
   void each(const Act& act) {
     for (Rung<T>* const one : {&rung, &base, whole.get()})
@@ -84,7 +84,7 @@ class ActiveSet : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-    const Rung<float> tried("v33_active_set", 32, loose<float>(36, 1), k, 36);
+    const Rung<float> tried("v44_active_set", 32, loose<float>(36, 1), k, 36);
     if (!tried.refused.empty()) GTEST_SKIP() << tried.refused;
   }
 };
@@ -93,7 +93,7 @@ class ActiveSet : public testing::Test {
 template <class T>
 void expect_less(const std::vector<T>& points, int d, int times) {
   Both<T> both(points, d);
-  both.whole = std::make_unique<Rung<T>>("v33_active_set", 32, points, k, d);
+  both.whole = std::make_unique<Rung<T>>("v44_active_set", 32, points, k, d);
   for (int time = 0; time < times; ++time) {
     SCOPED_TRACE("time " + std::to_string(time));
     ASSERT_NO_FATAL_FAILURE(both.expect_same());
@@ -149,7 +149,7 @@ TEST_F(ActiveSet, GivesTiesToTheLowestIndex) {
 
 TEST_F(ActiveSet, IsTheSameInALoopOnTheDevice) {
   const auto points = dominoes(false, on_gpu ? 120 : 1);
-  Rung<float> rung("v35_graph_loop", 32, points, k, 4);
+  Rung<float> rung("v46_graph_loop", 32, points, k, 4);
   (*rung).restart(0);  // what is found ahead is its first restart's alone
   (*rung).restart(0);
   for (int iteration = 0; iteration < iterations; ++iteration) (*rung).step();

@@ -38,9 +38,9 @@ template <class T>
 struct Both {
   Rung<T> rung, base, plain;
   Both(int width, const std::vector<T>& points, int d = narrow)
-      : rung("v35_graph_loop", width, points, k, d),
-        base("v35_graph_loop", width, points, k, d),
-        plain("v33_active_set", width, points, k, d) {}
+      : rung("v46_graph_loop", width, points, k, d),
+        base("v46_graph_loop", width, points, k, d),
+        plain("v44_active_set", width, points, k, d) {}
   void upload(const std::vector<T>& points) { rung.upload(points), base.upload(points), plain.upload(points); }
   void restart(int offset = 0) {
     (*rung).restart(offset), (*plain).restart(offset);
@@ -76,7 +76,7 @@ class EagerAssignment : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-    const Rung<float> tried("v35_graph_loop", 32, near_directions<float>(64, narrow, 2), k, narrow);
+    const Rung<float> tried("v46_graph_loop", 32, near_directions<float>(64, narrow, 2), k, narrow);
     if (!tried.refused.empty()) GTEST_SKIP() << tried.refused;
     late_.emplace();
   }

@@ -1,5 +1,5 @@
-// Dirty clusters and the order that stays, parts of v33_active_set, against the same iterations without them, as in
-// v32_segmented_sums: labels and centroids have the same bits, and what was kept is still right.
+// Dirty clusters and the order that stays, parts of v44_active_set, against the same iterations without them, as in
+// v43_segmented_sums: labels and centroids have the same bits, and what was kept is still right.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr int width = 32;
 
 constexpr ladder::test::LowRank loose{.rank = 3, .offset = 0, .groups = 3};
 
-/// What v33_active_set keeps between iterations.
+/// What v44_active_set keeps between iterations.
 struct Kept {
   bool dirty = true;
   int resort_share = 8;

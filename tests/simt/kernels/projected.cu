@@ -1,4 +1,4 @@
-// Bounds from a few directions: the parts that v29_rank_selection is made of, tried by themselves.
+// Bounds from a few directions: the parts that v40_rank_selection is made of, tried by themselves.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Points that are worked on while they arrive: the parts that v34_overlapped_upload is made of, with the assignment of
-// v29_rank_selection.
+// Points that are worked on while they arrive: the parts that v45_overlapped_upload is made of, with the assignment of
+// v40_rank_selection.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,7 +50,7 @@ struct ProjectedState : RankedState<float> {
 };
 using ProjectedRun = Run<float, ProjectedState>;
 
-/// v29_rank_selection, with its upload or with that of v34_overlapped_upload.
+/// v40_rank_selection, with its upload or with that of v45_overlapped_upload.
 struct Projected {
   Problem<float> problem;
   Device device;

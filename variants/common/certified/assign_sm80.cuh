@@ -1,5 +1,5 @@
 // Labels by one product of halves with bounds, for all points: proven labels are stored, other
-// rows go to the list of undecided.cuh. The kernel is in assign_sm80.cu. v18_certified introduces it.
+// rows go to the list of undecided.cuh. The kernel is in assign_sm80.cu. v24_certified introduces it.
 #pragma once
 #include "../gemm/accumulator_probe.cuh"
 #include "../gemm/mainloop_sm80.cuh"

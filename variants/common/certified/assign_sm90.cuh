@@ -1,5 +1,5 @@
 // The certified assignment on wgmma: its operands in memory, and the epilogue that turns a tile of products into
-// bounds, keeps the best of each row and decides proven rows. v20_wgmma introduces it; v21_tma_ring to v23_multicast
+// bounds, keeps the best of each row and decides proven rows. v26_wgmma introduces it; v27_tma_ring to v29_multicast
 // keep it and change the mainloop that calls the epilogue.
 #pragma once
 #include "../gemm/accumulator_probe.cuh"

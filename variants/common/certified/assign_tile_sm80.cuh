@@ -1,4 +1,4 @@
-// A tile of products whose epilogue computes the bounds and decides. v18_certified introduces it.
+// A tile of products whose epilogue computes the bounds and decides. v24_certified introduces it.
 #pragma once
 #include "assign_sm80.cuh"
 

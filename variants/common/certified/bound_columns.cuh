@@ -2,7 +2,7 @@
 // products of a term of the point and a term of the centroid. So it becomes a few more columns of the rows, and what
 // the tensor core adds up is not below the score: the epilogue reads nothing but products. All rows must be in one unit
 // for that (common_unit.cuh), in which no point is longer than 4096. docs/certificate.md has the proof, by these names.
-// The kernels are in bound_columns.cu. v24_bound_columns introduces it.
+// The kernels are in bound_columns.cu. v31_bound_columns introduces it.
 //
 // Rows of D features, with k = accumulation(of all steps that are multiplied):
 //   point:    y_1 .. y_D, lost,                kept,                                4096,  4096

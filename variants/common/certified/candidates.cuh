@@ -1,5 +1,5 @@
 // Rows with a short list of centroids that may be nearest, and the kernel that compares these in double and
-// double-double. v23x_packed_argmax introduces it.
+// double-double. v30_packed_argmax introduces it.
 #pragma once
 #include "../device/double_double.cuh"
 #include "../gemm/fp16_rows.cuh"

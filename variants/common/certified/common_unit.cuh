@@ -1,6 +1,6 @@
 // One unit for the halves of all rows, in which no point is longer than 4096: bound_columns.cuh and
 // filter/short_rows.cuh put terms of their bounds into columns of the rows, which needs a common unit.
-// v24_bound_columns introduces it.
+// v31_bound_columns introduces it.
 #pragma once
 #include <cuda_fp16.h>
 

@@ -4,7 +4,7 @@
 // z = s (c - m), the nearest centroid is the one with the largest score y.z - |z|^2 / 2. From a product of halves,
 // upper_bound() computes a number that is not below the score and lower_bound() one that is not above it. A centroid
 // whose upper bound is below another centroid's lower bound is not the nearest, whatever the roundings.
-// v18_certified introduces it.
+// v24_certified introduces it.
 #pragma once
 #include "../gemm/fp16_rows.cuh"
 

@@ -1,5 +1,5 @@
 // Rows whose label the bounds do not prove: a list that the epilogue of the products fills, for an exact kernel.
-// v18_certified introduces it.
+// v24_certified introduces it.
 #pragma once
 #include "../lloyd/feature_major.cuh"
 #include "error_bound.cuh"

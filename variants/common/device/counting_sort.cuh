@@ -1,5 +1,5 @@
 // Counting sort of row numbers by a small integer key (here: a cluster): count, exclusive prefix sum, scatter. Rows
-// with the same key end up side by side, in any order among themselves. v26_cluster_order introduces it.
+// with the same key end up side by side, in any order among themselves. v34_cluster_order introduces it.
 #pragma once
 #include "../lloyd/phases.cuh"
 #include "warp_compact.cuh"

@@ -1,5 +1,5 @@
 // Double-double arithmetic, some 100 bits: squared distances, and which of two is smaller, where double or bounds
-// cannot tell. v17x_half_product introduces it, for the probe of the tensor cores. Source:
+// cannot tell. v23_half_product introduces it, for the probe of the tensor cores. Source:
 // Dekker, "A floating-point technique for extending the available precision", 1971; Hida, Li, Bailey, "Library for
 // double-double arithmetic", 2000.
 #pragma once

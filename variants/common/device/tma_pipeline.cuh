@@ -1,6 +1,6 @@
 // A ring of slots in shared memory between one producer thread, which fills them by bulk copies (cp.async.bulk, compute
 // capability 9.0 and up), and consumer warps, which read them in the same order. CUTLASS calls it PipelineTmaAsync.
-// v21_tma_ring introduces it, for one block; v23_multicast uses it for a cluster.
+// v27_tma_ring introduces it, for one block; v29_multicast uses it for a cluster.
 //
 // Each slot has two mbarriers. `full`: the producer arrives with the number of bytes to come, and the copy engine
 // counts them off. `empty`: each consumer warp arrives when it has read the slot.

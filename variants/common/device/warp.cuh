@@ -18,9 +18,10 @@ constexpr unsigned all_lanes = 0xffffffffu;
 template <int lanes, class T, class Op>
 __device__ T warp_reduce(T value, Op op) {
   namespace cg = cooperative_groups;
-  if (lanes == warp_lanes) return cg::reduce(cg::tiled_partition<warp_lanes>(cg::this_thread_block()), value, op);
-  for (int step = lanes / 2; step > 0; step /= 2) value = op(value, __shfl_xor_sync(all_lanes, value, step));
-  return value;
+  constexpr bool whole = lanes == warp_lanes;
+  for (int step = whole ? 0 : lanes / 2; step > 0; step /= 2)
+    value = op(value, __shfl_xor_sync(all_lanes, value, step));
+  return whole ? cg::reduce(cg::tiled_partition<warp_lanes>(cg::this_thread_block()), value, op) : value;
 }
 
 template <int lanes = warp_lanes, class T>

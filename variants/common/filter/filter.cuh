@@ -1,7 +1,7 @@
 // Labels by upper bounds from short rows. A row's guess is a centroid that is probably the nearest; its exact distance
 // gives a threshold, and a centroid whose bound reaches it may be as near: a candidate. A row without candidates has
 // its label. Up to 15 candidates are compared exactly (candidates.cuh); rows with more, the overflow, go to the
-// full-dimension assignment. v26x_short_rows introduces it.
+// full-dimension assignment. v35_short_rows introduces it.
 #pragma once
 #include "../certified/candidates.cuh"
 #include "../pruning/listed_rows.cuh"

@@ -1,5 +1,5 @@
 // What the filter counted, for the record: rows compared, candidates, and rows that took all features, in every
-// iteration. v26y_narrow_mainloop introduces it.
+// iteration. v36_narrow_mainloop introduces it.
 #pragma once
 #include "filter.cuh"
 

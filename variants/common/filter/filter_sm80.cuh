@@ -1,5 +1,5 @@
 // Candidates from the signs of products alone, by mma.sync: the threshold is a part of the product (short_rows.cuh).
-// Rows are sorted by their guess. v26y_narrow_mainloop introduces it.
+// Rows are sorted by their guess. v36_narrow_mainloop introduces it.
 #pragma once
 #include "../update/cluster_order.cuh"
 #include "filter_report.cuh"
@@ -85,7 +85,7 @@ void filter_all_rows(Run<T, W>& s, FilterCounters* counters, RefineCounters* ref
   filter_rows(s, counters, refine_counters, multiply, keep);
 }
 
-/// The update of v26 with the points always sorted while the filter is on: it reads them in this order.
+/// The update of v34 with the points always sorted while the filter is on: it reads them in this order.
 template <class T, class W>
 const MoveCounters* list_and_sort(Run<T, W>& s) {
   SortState sort = s.ws.order.sort;

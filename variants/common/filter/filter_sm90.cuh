@@ -1,5 +1,5 @@
 // The filter's products by warpgroups: wgmma on tiles of centroids that a TMA ring keeps coming
-// (gemm/narrow_mainloop_sm90.cuh). Centroids lie in tiles. v30_filter_wgmma introduces it; the CPU device, which has no
+// (gemm/narrow_mainloop_sm90.cuh). Centroids lie in tiles. v41_filter_wgmma introduces it; the CPU device, which has no
 // warpgroups, keeps the mma.sync form.
 #pragma once
 #include "../projection/rank_selection.cuh"

@@ -1,4 +1,4 @@
-// The first guesses: of each row, the centroid with the largest bound. v27x_first_guess introduces it.
+// The first guesses: of each row, the centroid with the largest bound. v38_first_guess introduces it.
 #pragma once
 #include "filter_sm80.cuh"
 

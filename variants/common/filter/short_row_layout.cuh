@@ -1,5 +1,5 @@
 // How short rows of centroids lie in memory: row by row, or in tiles as wgmma reads them from shared memory (from
-// v30_filter_wgmma on). v26y_narrow_mainloop introduces it.
+// v41_filter_wgmma on). v36_narrow_mainloop introduces it.
 #pragma once
 #include "../gemm/wgmma_sm90.cuh"
 

@@ -2,7 +2,7 @@
 // coordinates in some directions P and the length of the rest: y = P^T a + r. Then y.z <= a.b + |r_y| |r_z|
 // (Cauchy-Schwarz), plus terms for the fp16 rounding of a and b, for directions that are not quite orthonormal, and for
 // the tensor core's sums. Each term is a product of something of the point and something of the centroid, so the bound
-// is one product of two short rows. docs/certificate.md has the proof, by these names. v26x_short_rows introduces it.
+// is one product of two short rows. docs/certificate.md has the proof, by these names. v35_short_rows introduces it.
 //
 // A row of `width` halves, w = width - bound_columns directions (zeros where there are fewer):
 //   point:    a_1 .. a_w,  lost,           kept,                    rest,            4096,  4096,  T.high,  T.low

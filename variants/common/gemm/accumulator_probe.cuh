@@ -1,6 +1,6 @@
 // A test of the assumption of mma_sm80.cuh on the device at hand: chains of products chosen to provoke large errors,
 // compared with exact sums. Run before the first assignment that relies on it; a device is refused where a sum is off
-// by more. v17x_half_product introduces it.
+// by more. v23_half_product introduces it.
 #pragma once
 #include <array>
 #include <cstdio>

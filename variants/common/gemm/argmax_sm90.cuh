@@ -1,7 +1,7 @@
 // An argmax without branches over the bounds of a tile, and its certificate. A bound carries its column in its low
 // bits, so that minimum and maximum alone find the two largest of a tile. Four threads share a row: at the end it has
 // up to eight candidates, and those that the bounds do not exclude are compared in double (certified/candidates.cuh).
-// v23x_packed_argmax introduces it.
+// v30_packed_argmax introduces it.
 #pragma once
 #include <bit>
 

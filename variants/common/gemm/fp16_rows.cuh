@@ -1,6 +1,6 @@
 // Rows as operands of the tensor cores: halves, each row scaled by the power of two that brings its largest value below
 // 2^14 (exact, and undone in the result), padded with zeros to whole tiles. One half keeps 11 bits of a value; a second
-// one may hold the next 11 bits. v17_tensor_split introduces it.
+// one may hold the next 11 bits. v22_tensor_split introduces it.
 #pragma once
 #include "../device/warp.cuh"
 #include "mma_sm80.cuh"

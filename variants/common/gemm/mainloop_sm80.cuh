@@ -2,7 +2,7 @@
 // by tile, and passes each tile of products to an epilogue; no product is written to memory. 8 warps: 4 share out the
 // points, 2 the centroids; each multiplies 32 points with 128 centroids, or with 64 where rows have two parts. cp.async
 // copies 32 features of points and centroids at a time into a ring of stages, also across the end of a tile, so that
-// the next tile's features arrive during the epilogue. v17_tensor_split introduces it.
+// the next tile's features arrive during the epilogue. v22_tensor_split introduces it.
 #pragma once
 #include <cuda_pipeline.h>
 

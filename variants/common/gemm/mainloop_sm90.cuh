@@ -1,9 +1,9 @@
-// The mainloop of v23_multicast and later rungs: persistent, warp-specialised, ping-pong. A block is three warpgroups:
+// The mainloop of v29_multicast and later rungs: persistent, warp-specialised, ping-pong. A block is three warpgroups:
 // one thread of the last is the producer and keeps the ring of centroids full; each of the other two, the consumers,
 // has 64 points and multiplies them with a tile of centroids, or runs the epilogue of its last tile while the other
 // consumer multiplies. Blocks are persistent: clusters of two go from one work tile, 256 points, to the next. Points
 // whose features fit in registers are loaded once per work tile; longer ones are streamed, a k-block ahead of their
-// products. v23_multicast introduces it.
+// products. v29_multicast introduces it.
 #pragma once
 #include <type_traits>
 

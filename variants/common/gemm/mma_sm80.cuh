@@ -1,6 +1,6 @@
 // The tensor cores' product of a warp: D = A B + C, A 16 x 16 and B 16 x 8 halves, C and D 16 x 8 floats. On a GPU it
 // is one instruction (mma.sync.m16n8k16, compute capability 8.0 and up); the CPU device computes it with the largest
-// error that is assumed of a tensor core below (simt/tensor_core.h). v17_tensor_split introduces it.
+// error that is assumed of a tensor core below (simt/tensor_core.h). v22_tensor_split introduces it.
 //
 // Fragments: lane l of the warp has g = l / 4 and q = l % 4. A register holds two neighbouring halves, the one with the
 // lower index in its lower bits; r is a row, k the inner index, n a column:

@@ -1,7 +1,7 @@
 // Products of short rows of halves with all centroids, by tensor cores. Where a row has only a few dozen columns, a
 // warp keeps its points' whole rows in registers, and only centroids pass through shared memory: tiles of 128, three of
 // them on their way, by asynchronous copies. 8 warps with 32 points each, which multiply with 64 centroids at a time
-// (32 where rows are wider: registers), so that two blocks fit on a multiprocessor. v26y_narrow_mainloop
+// (32 where rows are wider: registers), so that two blocks fit on a multiprocessor. v36_narrow_mainloop
 // introduces it.
 #pragma once
 #include <cuda_pipeline.h>

@@ -2,7 +2,7 @@
 // ring holds a whole tile of centroids. A tile's products take so few instructions that the tensor cores would idle
 // during the epilogue, so a tile goes in two parts, one of which is multiplied during the epilogue of the other, and a
 // block has three or four consumer warpgroups that do not wait for each other. Persistent: clusters of two blocks go
-// from one work tile to the next. v30_filter_wgmma introduces it.
+// from one work tile to the next. v41_filter_wgmma introduces it.
 #pragma once
 #include "../device/tma_pipeline.cuh"
 #include "ping_pong_sm90.cuh"

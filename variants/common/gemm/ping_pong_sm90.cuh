@@ -1,5 +1,5 @@
 // What two consumer warpgroups of a block need to take turns on the tensor cores: an ordered barrier, and registers
-// that move from the producer to them. v22_ping_pong introduces it.
+// that move from the producer to them. v28_ping_pong introduces it.
 #pragma once
 #include "wgmma_sm90.cuh"
 

@@ -1,6 +1,6 @@
 // Points and centroids as the kernels of matrix products read them: in tiles of whole steps, with zeros beyond the last
 // row and the last feature, so that the main loop tests nothing; and which of a tile's products are a thread's own.
-// v15_register_tile introduces it; v16_async_copy keeps it.
+// v18_register_tile introduces it; v20_async_copy keeps it.
 #pragma once
 #include "../lloyd/norms.cuh"
 #include "../lloyd/overflow_check.cuh"

@@ -1,7 +1,7 @@
 // Hopper's asynchronous matrix product of a warpgroup, four warps: D = A B + D, A 64 x 16 halves in registers, B
 // 16 x `columns` halves in shared memory, D floats in registers (wgmma.mma_async.m64nNk16, compute capability 9.0
 // only). The layouts are plain arithmetic, also for the host and its tests; the instructions are for nvcc. Here is the
-// instruction for 128 columns. v20_wgmma introduces it.
+// instruction for 128 columns. v26_wgmma introduces it.
 //
 // A and D: warp w of the group holds rows 16 w .. 16 w + 15, of A the fragment of mma.m16n8k16 (FragmentA in
 // mma_sm80.cuh); element e of a thread's part of D is at accumulator_row() and accumulator_column().

@@ -1,5 +1,5 @@
 // The products of wgmma_sm90.cuh for tiles of 168 columns, the mainloop's of mainloop_sm90.cuh, and of 64, the narrow
-// one's of narrow_mainloop_sm90.cuh. v23_multicast introduces it.
+// one's of narrow_mainloop_sm90.cuh. v29_multicast introduces it.
 #pragma once
 #include "wgmma_sm90.cuh"
 

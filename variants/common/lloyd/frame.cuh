@@ -1,5 +1,5 @@
 // Rows in a frame: a centre is subtracted, and a power of two scales. The nearest centroid does not change; around the
-// mean of the points coordinates are smallest, and so is the error of rounding them to halves. v17x_half_product
+// mean of the points coordinates are smallest, and so is the error of rounding them to halves. v23_half_product
 // introduces it.
 #pragma once
 #include "../device/warp.cuh"

@@ -1,4 +1,4 @@
-// |c|^2 of every centroid, once per iteration. First used by v12_norms.
+// |c|^2 of every centroid, once per iteration. First used by v13_norms.
 #pragma once
 #include "../device/warp.cuh"
 #include "feature_major.cuh"

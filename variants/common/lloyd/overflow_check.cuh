@@ -1,6 +1,6 @@
 // Rejects points whose squares overflow their type. Where |c|^2 - 2 x.c overflows it is infinite or NaN, and the argmin
 // of such distances is arbitrary, beyond any rounding bound. Rungs that expand the square refuse such points, by row
-// and column. First used by v15_register_tile.
+// and column. First used by v18_register_tile.
 #pragma once
 #include <cmath>
 #include <cstdio>

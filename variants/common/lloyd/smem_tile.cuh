@@ -1,5 +1,5 @@
 // A tile of centroids in shared memory: `width` features of `tile` centroids, feature by feature. First used by
-// v07_shared_tiles.
+// v08_shared_tiles.
 #pragma once
 #include "feature_major.cuh"
 

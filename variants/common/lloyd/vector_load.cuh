@@ -1,4 +1,4 @@
-// Rows read 16 bytes at a time, the widest load of a thread. v04a_csr and v13d_yinyang read scattered rows so.
+// Rows read 16 bytes at a time, the widest load of a thread. v04a_csr and v14d_yinyang read scattered rows so.
 #pragma once
 #include "phases.cuh"
 

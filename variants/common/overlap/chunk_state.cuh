@@ -1,5 +1,5 @@
 // What a chunk of the rows needs to be assigned as a problem of its own: slices of the whole problem's operands, and
-// operands of some rows alone. v34_overlapped_upload introduces it.
+// operands of some rows alone. v45_overlapped_upload introduces it.
 #pragma once
 #include "../pruning/active_set.cuh"
 

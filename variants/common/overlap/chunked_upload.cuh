@@ -3,7 +3,7 @@
 // directions, width, scale) is found from a sample that is copied first. Centre, directions and width may be anything;
 // the scale is right if no point exceeds it: it is the sample's with headroom, and when all points are on the device,
 // their largest exponent says whether it holds. If not, all points are prepared again. The host waits for that as late
-// as possible. v34_overlapped_upload introduces it.
+// as possible. v45_overlapped_upload introduces it.
 #pragma once
 #include <array>
 

@@ -1,7 +1,7 @@
 // The first assignment under the upload: each chunk is assigned to the initial centroids, which are copied behind the
 // first chunks, while later chunks are still on their way. A chunk is a smaller problem: it gets a Run of its own whose
 // parts are slices of the whole problem's. The result is kept apart and reused once, by the first iteration of a solve
-// with the same initial centroids and a scale that held. v34_overlapped_upload introduces it.
+// with the same initial centroids and a scale that held. v45_overlapped_upload introduces it.
 #pragma once
 #include "chunk_state.cuh"
 #include "chunked_upload.cuh"

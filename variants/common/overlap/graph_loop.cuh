@@ -1,7 +1,7 @@
 // The loop of a solve on the device: one iteration, captured as the body of a graph's WHILE node, is repeated until the
 // stop rule holds, and the host waits once. A graph keeps the kernel arguments of the captured iteration, so every
 // iteration counts at the same entry; the kernel at its end copies the counters to the iteration's entry and evaluates
-// the stop rule. v35_graph_loop introduces it.
+// the stop rule. v46_graph_loop introduces it.
 #pragma once
 #include "../filter/filter_report.cuh"
 

@@ -1,5 +1,5 @@
 // The cheapest directions of short rows: single features. Short rows are then a gather of coordinates, without any
-// product, and the directions are orthonormal. v26x_short_rows introduces it.
+// product, and the directions are orthonormal. v35_short_rows introduces it.
 #pragma once
 #include "../filter/filter.cuh"
 

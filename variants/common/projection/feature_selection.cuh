@@ -1,4 +1,4 @@
-// The features that tell points apart best: those with the largest variance. v27_feature_filter introduces it.
+// The features that tell points apart best: those with the largest variance. v37_feature_filter introduces it.
 #pragma once
 #include "feature_rows.cuh"
 

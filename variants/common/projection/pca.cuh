@@ -1,7 +1,7 @@
 // The leading principal directions (PCA) of the points, by subspace iteration on the covariance of a sample: a block of
 // vectors is multiplied by the covariance and made orthonormal again (Cholesky), a few times over. The bounds need no
 // exact principal directions; by how much the result fails to be orthonormal is measured. No atomics: the same
-// directions in every run. v28_pca_projection introduces it.
+// directions in every run. v39_pca_projection introduces it.
 // library: cuBLAS and cuSOLVER do these steps; own because the CPU device runs them.
 // Source: H. Rutishauser, "Simultaneous iteration method for symmetric matrices", 1970; N. Halko, P. G. Martinsson and
 // J. A. Tropp, "Finding structure with randomness", 2011.

@@ -1,5 +1,5 @@
 // The kernel that projects few rows, with whatever is to be done with their coordinates: centroids, whose short rows it
-// writes, and samples. v28_pca_projection introduces it.
+// writes, and samples. v39_pca_projection introduces it.
 #pragma once
 #include "../device/warp.cuh"
 #include "projection.cuh"

@@ -1,4 +1,4 @@
-// Short rows along any directions. Coordinates are products in double, on the CUDA cores. v28_pca_projection introduces
+// Short rows along any directions. Coordinates are products in double, on the CUDA cores. v39_pca_projection introduces
 // it.
 #pragma once
 #include "../filter/first_guess.cuh"

@@ -2,7 +2,7 @@
 // others for centroids; for each width of short rows the candidates that the bounds would leave are counted, and the
 // cheapest width is taken, or none. Centroids begin as points and end as means; the rest of a mean of n / k points is
 // shorter by about sqrt(k / n), which is too good where clusters differ outside the directions, so both ages are tried.
-// A wrong choice costs time, never a label. v29_rank_selection introduces it.
+// A wrong choice costs time, never a label. v40_rank_selection introduces it.
 #pragma once
 #include "pca.cuh"
 

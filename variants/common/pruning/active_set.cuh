@@ -3,7 +3,7 @@
 // has moved can be nearer now. So the rows are split: those of dirty clusters meet all centroids, all others dirty ones
 // alone, whose short rows are copied side by side. The device decides the split; the launches are the same for any. In
 // the same way the sorted order stays until many points have moved, and clean clusters keep means, short rows and
-// thresholds. v33_active_set introduces it; docs/certificate.md says why labels stay exact.
+// thresholds. v44_active_set introduces it; docs/certificate.md says why labels stay exact.
 #pragma once
 #include "../update/segmented.cuh"
 #include "distance_bounds.cuh"

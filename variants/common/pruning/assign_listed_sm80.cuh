@@ -1,5 +1,5 @@
 // The mma.sync form of the exact assignment for a list of rows, which full_dimension.cuh calls on the CPU device.
-// v25_incremental_update introduces it.
+// v33_incremental_update introduces it.
 #pragma once
 #include "../certified/assign_tile_sm80.cuh"
 #include "../certified/refine.cuh"

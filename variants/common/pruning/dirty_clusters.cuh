@@ -1,5 +1,5 @@
 // Which clusters a point has joined or left since the last assignment: only their centroids can change, so whatever
-// depends on the other centroids may be kept. v33_active_set introduces it; in earlier rungs every cluster is dirty.
+// depends on the other centroids may be kept. v44_active_set introduces it; in earlier rungs every cluster is dirty.
 #pragma once
 #include "../lloyd/phases.cuh"
 

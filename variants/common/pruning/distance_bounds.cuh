@@ -1,7 +1,7 @@
 // Bounds of a row's distance to its centroid, without reading the row. First, the last exact distance plus or minus the
 // path of the centroid since (triangle inequality). Second, the interval that both short rows give. Where upper and
 // lower bound are close, the upper bound serves as the row's threshold. Upper bounds are rounded upwards, so they stay
-// bounds (docs/certificate.md). v31_distance_bounds introduces it. Source: C. Elkan, "Using the triangle inequality to
+// bounds (docs/certificate.md). v42_distance_bounds introduces it. Source: C. Elkan, "Using the triangle inequality to
 // accelerate k-means", 2003: an upper bound that drifts.
 #pragma once
 #include "../filter/filter_sm90.cuh"

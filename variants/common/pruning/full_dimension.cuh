@@ -1,6 +1,6 @@
-// The exact assignment in all D features: v24's on a GPU, the mma.sync form on the CPU device, which has no warpgroups.
+// The exact assignment in all D features: v31's on a GPU, the mma.sync form on the CPU device, which has no warpgroups.
 // This is the one place where the two differ; later rungs call these functions for the rows that their filter cannot
-// decide. v25_incremental_update introduces it.
+// decide. v33_incremental_update introduces it.
 #pragma once
 #include "../certified/assign_sm80.cuh"
 #include "../certified/bound_columns.cuh"

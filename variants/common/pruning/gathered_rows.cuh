@@ -1,5 +1,5 @@
 // The assignment of bound_columns.cuh for a list of rows, whose operands are gathered so that they lie side by side.
-// The kernel is in gathered_rows.cu. v26x_short_rows introduces it.
+// The kernel is in gathered_rows.cu. v35_short_rows introduces it.
 #pragma once
 #include "../certified/bound_columns.cuh"
 

@@ -1,4 +1,4 @@
-// The full-dimension labels of a list of rows, for rungs that decide most rows by other means. v26x_short_rows
+// The full-dimension labels of a list of rows, for rungs that decide most rows by other means. v35_short_rows
 // introduces it.
 #pragma once
 #include "full_dimension.cuh"

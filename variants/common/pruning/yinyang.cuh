@@ -1,5 +1,5 @@
 // State of Yinyang between iterations, and the kernels around its distances: groups of centroids, their drifts, and the
-// bounds of each point. v13d_yinyang.cu describes the algorithm.
+// bounds of each point. v14d_yinyang.cu describes the algorithm.
 #pragma once
 #include <bit>
 

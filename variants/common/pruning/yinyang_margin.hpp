@@ -1,4 +1,4 @@
-// Bounds of true distances from computed ones, so that rounding cannot prune wrongly. Used by v13d_yinyang and
+// Bounds of true distances from computed ones, so that rounding cannot prune wrongly. Used by v14d_yinyang and
 // c4_yinyang.
 #pragma once
 #include <cmath>

@@ -1,5 +1,5 @@
 // The update that suits the problem, which later rungs keep: sums per lane where K is small, sums per block where these
-// fit and the points fill the device, else atomics in global memory. First used by v06x_choose_update.
+// fit and the points fill the device, else atomics in global memory. First used by v07_choose_update.
 #pragma once
 #include "lane_private.cuh"
 

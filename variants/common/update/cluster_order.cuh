@@ -1,5 +1,5 @@
 // The points sorted by their label: a counting sort on the device, after the counts of an update are known.
-// v26_cluster_order introduces it; later rungs read points in this order.
+// v34_cluster_order introduces it; later rungs read points in this order.
 #pragma once
 #include "../device/counting_sort.cuh"
 #include "incremental.cuh"

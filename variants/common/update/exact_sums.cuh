@@ -1,6 +1,6 @@
 // Exact sums of the points of each cluster, and the means that they give: integer words that atomics add to in any
 // order (reproducible_sum.cuh). The range of the points, found once on the device, chooses the words' format.
-// v24x_reproducible_sums introduces it.
+// v32_reproducible_sums introduces it.
 #pragma once
 #include "../lloyd/phases.cuh"
 #include "reproducible_sum.cuh"

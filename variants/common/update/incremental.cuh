@@ -1,6 +1,6 @@
 // New centroids from sums that are kept between iterations: only points whose label changed are subtracted from one sum
 // and added to another. Sums are exact (exact_sums.cuh), so a value that was added can be subtracted again, and the
-// centroids have the same bits in whatever order the atomics arrive. v25_incremental_update introduces it.
+// centroids have the same bits in whatever order the atomics arrive. v33_incremental_update introduces it.
 #pragma once
 #include "../pruning/dirty_clusters.cuh"
 #include "exact_sums.cuh"

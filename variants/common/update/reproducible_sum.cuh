@@ -1,4 +1,4 @@
-// Exact sums: values as whole numbers, which add up to the same bits in any order. v24x_reproducible_sums introduces
+// Exact sums: values as whole numbers, which add up to the same bits in any order. v32_reproducible_sums introduces
 // it.
 //
 // A finite value is m 2^e, m and e whole. Let 2^low be the least bit that is set in any value of a data set, and 2^high

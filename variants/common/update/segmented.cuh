@@ -1,5 +1,5 @@
 // A full re-sum over sorted points: the points of a cluster are neighbours, so a thread sums one feature over a run of
-// them in registers, and one atomic adds the run to memory, where v26 needs one per point. v32_segmented_sums
+// them in registers, and one atomic adds the run to memory, where v34 needs one per point. v43_segmented_sums
 // introduces it.
 #pragma once
 #include "cluster_order.cuh"

@@ -1,0 +1,155 @@
+// v21: a third stage. With two, the copy of a step is awaited one step after it was issued; where that is shorter than
+// global memory takes, all warps of the block wait. With three, two copies are in flight, and a step has the time of
+// two.
+#include <cuda_pipeline.h>
+
+#include "../common/gemm/sgemm_tile.cuh"
+#include "../common/update/choose_update.cuh"
+
+namespace {
+using namespace ladder;
+
+constexpr int stages = 3;
+
+template <class T, int TM, int block>
+__global__ void __launch_bounds__(block, MicroTile<T, TM, block>::resident)
+    assign_kernel(const Vec16<T>* __restrict__ x, const Vec16<T>* __restrict__ c, const T* __restrict__ norm,
+                  int32_t* __restrict__ label, int n, int k, int steps) {
+  using Tile = MicroTile<T, TM, block>;
+  constexpr int TN = Tile::centroids, size = Tile::size;
+  constexpr int point_pieces = step * Tile::point_pieces, centroid_pieces = step * Tile::centroid_pieces;
+  Vec16<T>* const points = dynamic_shared<Vec16<T>>();         // stages x point_pieces
+  Vec16<T>* const centroids = points + stages * point_pieces;  // stages x centroid_pieces
+  __shared__ T lowest[Tile::wide_points];
+  __shared__ int32_t winner[Tile::wide_points];
+  const Tile tile;
+  x += size_t(blockIdx.x) * steps * point_pieces + threadIdx.x;
+  c += threadIdx.x;
+  const Vec16<T>*next_point = x, *next_centroid = c;  // what this thread copies in the next step
+  const Vec16<T>* const end = c + size_t((k - 1) / Tile::wide_centroids + 1) * steps * centroid_pieces;
+  int loading = 0;  // of the tile's steps
+  const auto load = [&](int to) {
+    for (int q = 0; q < point_pieces / block; ++q)
+      __pipeline_memcpy_async(&points[to * point_pieces + threadIdx.x + q * block], next_point + q * block, 16);
+    for (int q = 0; q < centroid_pieces / block; ++q)
+      __pipeline_memcpy_async(&centroids[to * centroid_pieces + threadIdx.x + q * block], next_centroid + q * block,
+                              16);
+    __pipeline_commit();
+    // The next step: of these centroids, of the next ones, or, where there are none, one that is not used.
+    loading = loading + 1 < steps ? loading + 1 : 0;
+    next_point = loading > 0 ? next_point + point_pieces : x;
+    next_centroid = next_centroid + centroid_pieces != end ? next_centroid + centroid_pieces : c;
+  };
+  Vec16<T> frag_x[2][TM / size], frag_c[2][TN / size];  // fragments of a feature, and of the next one
+  const auto fetch = [&](int from, int u) {
+    for (int e = 0; e < TM / size; ++e)
+      frag_x[u % 2][e] = points[from * point_pieces + u * Tile::point_pieces + e * Tile::rows + tile.row];
+    for (int e = 0; e < TN / size; ++e)
+      frag_c[u % 2][e] = centroids[from * centroid_pieces + u * Tile::centroid_pieces + e * tile_columns + tile.column];
+  };
+
+  T nearest[TM];
+  int best[TM] = {};
+  for (int a = 0; a < TM; ++a) nearest[a] = std::numeric_limits<T>::infinity();
+  for (int stage = 0; stage < stages - 1; ++stage) load(stage);
+  __pipeline_wait_prior(stages - 2);
+  __syncthreads();  // the first step is visible
+  fetch(0, 0);
+  int now = 0;  // the stage that is multiplied
+  for (int first = 0; first < k; first += Tile::wide_centroids) {
+    T product[TM][TN] = {};
+    for (int done = 0; done < steps; ++done) {
+      load(now > 0 ? now - 1 : stages - 1);  // into the stage of the step before, which is free
+#pragma unroll
+      for (int u = 0; u < step; ++u) {
+        if (u == step - 1) {
+          now = now + 1 < stages ? now + 1 : 0;
+          __pipeline_wait_prior(stages - 2);
+          __syncthreads();  // this stage is full, and the one before is free
+        }
+        fetch(now, (u + 1) % step);
+        for (int a = 0; a < TM; ++a) {
+          for (int e = 0; e < TN; ++e) {
+            // Serpentine order: consecutive products share an operand, which the operand cache holds.
+            const int b = a % 2 == 0 ? e : TN - 1 - e;
+            product[a][b] += frag_x[u % 2][a / size].feature[a % size] * frag_c[u % 2][b / size].feature[b % size];
+          }
+        }
+      }
+    }
+    for (int b = 0; b < TN; ++b) {
+      const int j = first + tile.centroid(b);  // places grow with b
+      const T square = j < k ? norm[j] : std::numeric_limits<T>::infinity();
+      for (int a = 0; a < TM; ++a) {
+        const T distance = square - 2 * product[a][b];  // without |x|^2: it may be negative
+        if (distance < nearest[a]) nearest[a] = distance, best[a] = j;
+      }
+    }
+  }
+  __pipeline_wait_prior(0);  // copies in flight write to the block's memory
+  // Argmin over the 16 threads of a row, which hold the same points; ties go to the lower centroid. Eight of them are
+  // lanes of one warp, eight of its neighbour.
+  const auto update = [&](int a, T distance, int j) {
+    if (distance < nearest[a] || (distance == nearest[a] && j < best[a])) nearest[a] = distance, best[a] = j;
+  };
+  for (int a = 0; a < TM; ++a) {
+    for (int lanes = 2; lanes < 16; lanes *= 2) {
+      const T distance = __shfl_xor_sync(0xffffffffu, nearest[a], lanes);
+      const int j = __shfl_xor_sync(0xffffffffu, best[a], lanes);
+      update(a, distance, j);
+    }
+    if (tile.column == 8) lowest[tile.point(a)] = nearest[a], winner[tile.point(a)] = best[a];
+  }
+  __syncthreads();  // the neighbour's results are visible
+  if (tile.column > 0) return;
+  for (int a = 0; a < TM; ++a) {
+    update(a, lowest[tile.point(a)], winner[tile.point(a)]);
+    const int64_t i = int64_t(blockIdx.x) * Tile::wide_points + tile.point(a);
+    if (i < n) label[i] = best[a];
+  }
+}
+
+template <class T>
+struct Workspace {
+  OverflowCheck overflow;
+  Norms<T> norms;
+  Rows<T> rows;
+  Sums sums;
+  PackedOperands<T> tiles;
+};
+
+template <class T>
+void assign(Run<T, Workspace<T>>& s) {
+  compute_norms(s);
+  tile_centroids(s);
+  const auto& tiles = s.ws.tiles;
+  dispatch<8, 16>(tiles.points, [&]<int points>() {
+    dispatch<128, 256>(tiles.block, [&]<int block>() {
+      const size_t bytes = stages * step * (tiles.wide_points + tiles.wide_centroids) * sizeof(T);
+      launch(assign_kernel<T, points, block>, blocks(s.n, tiles.wide_points), block, bytes, s.stream,
+             reinterpret_cast<const Vec16<T>*>(tiles.x), reinterpret_cast<const Vec16<T>*>(tiles.c), norms(s), s.label,
+             s.n, s.k, tiles.steps);
+    });
+  });
+}
+
+template <class T>
+constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_tiles<T>,
+                                         .upload = upload_tiles<T>,
+                                         .restart = restart_rows<T>,
+                                         .assign = assign<T>,
+                                         .update = update_any<T, Layout::features>,
+                                         .download = download_rows<T>};
+}  // namespace
+
+LADDER_VARIANT(.id = "v21_three_stages", .base = "v20_async_copy",
+               .idea = "a ring of three stages: two copies in flight",
+               .expect =
+                   "v20 waits for copies where a step is shorter than global memory takes: some percent less time, "
+                   "more where tiles are small and D is large. A third stage takes 12 KB more shared memory of a "
+                   "block, which costs no residency: registers limit it",
+               .shows = "assign", .counter = "instructions_per_cycle",
+               .source = "NVIDIA, CUDA C++ Programming Guide, Asynchronous Data Copies",
+               .arithmetic = {.form = Arithmetic::Form::expanded},
+               .axes = {{"points", {8, 16}, 16}, {"block", {128, 256}, 128}}, .f32 = phases<float>,
+               .f64 = phases<double>)
