@@ -15,10 +15,9 @@ constexpr unsigned all_lanes = 0xffffffffu;
 /// are combined first, then 8, 4, 2, 1. The order is fixed and the same in all lanes, so all of them get the same bits.
 /// Library: cooperative_groups::reduce for whole warps; own for smaller groups, as a tile of 4 or 16 lanes computes a
 /// mask of its own for every shuffle where the mask of all lanes is a constant.
-template <int lanes, class T, class Op>
+template <int lanes, class T, class Op, bool whole = lanes == warp_lanes>
 __device__ T warp_reduce(T value, Op op) {
   namespace cg = cooperative_groups;
-  constexpr bool whole = lanes == warp_lanes;
   for (int step = whole ? 0 : lanes / 2; step > 0; step /= 2)
     value = op(value, __shfl_xor_sync(all_lanes, value, step));
   return whole ? cg::reduce(cg::tiled_partition<warp_lanes>(cg::this_thread_block()), value, op) : value;
