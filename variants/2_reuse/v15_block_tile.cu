@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(block, sizeof(T) == 4 ? 2 : 1)
   for (int first = 0; first < k; first += tile) {
     T product[each][each] = {};
     for (int from = 0; from < d; from += width) {
-      for (int q = 0; q < copies;
-           ++q) {  // 0 beyond the last feature or centroid; beyond the last point, that one again
+      // 0 beyond the last feature or centroid; beyond the last point, that one again
+      for (int q = 0; q < copies; ++q) {
         const int f = from + point_f, j = first + centroid, g = from + centroid_f + q;
         points[point_f][point + 32 * q] = f < d ? x[size_t(f) * n + min(begin + point + 32 * q, n - 1)] : T(0);
         centroids[centroid_f + q][centroid] = j < k && g < d ? c[size_t(j) * d + g] : T(0);

@@ -1,4 +1,4 @@
-// v18: v15's main loop tests whether features, points and centroids exist, transposes centroids as it stores them, and
+// v18: v17's main loop tests whether features, points and centroids exist, transposes centroids as it stores them, and
 // waits in each feature for 16 numbers from shared memory. Here both operands are packed in global memory as the main
 // loop reads them, in tiles padded with zeros (centroids are packed once per iteration), so a step is copied by 16-byte
 // loads and stores without a test. A thread has 16 x 8 products, a register micro-tile, for which it reads 24 numbers
@@ -130,7 +130,7 @@ LADDER_VARIANT(
         .id = "v18_register_tile", .base = "v17_double_buffer",
         .idea = "a main loop of multiply-adds: packed tiles without tests, 16 x 8 products per thread",
         .expect =
-            "of the 31.0 ms that v15 takes for kmcuda's labels on an H200, multiply-adds are 24.7; the tests and two "
+            "of the 31.0 ms that v17 takes for kmcuda's labels on an H200, multiply-adds are 24.7; the tests and two "
             "thirds of the loads from shared memory go, but each feature's fragments are still waited for: 28 to 29 "
             "ms. Where K is below 128 or D below 8, zeros are multiplied. "
             "A larger step: how data lie, and who multiplies what, change together",

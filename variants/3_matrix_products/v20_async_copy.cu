@@ -1,4 +1,4 @@
-// v20: in v18 a step passes through registers, 16 of a thread's 250, and its stores wait for its loads. An asynchronous
+// v20: in v19 a step passes through registers, 16 of a thread's 250, and its stores wait for its loads. An asynchronous
 // copy (cp.async) goes from global to shared memory without a register. The two buffers become the stages of a ring:
 // one is multiplied while the other is filled.
 #include <cuda_pipeline.h>
@@ -146,7 +146,7 @@ LADDER_VARIANT(.id = "v20_async_copy", .base = "v19_fragment_prefetch",
                .idea = "steps copied to shared memory by cp.async, without registers between",
                .expect =
                    "the instructions that stored a step go, 1 in 60 of kmcuda's; but a copy has one step's time, some "
-                   "1,000 multiply-adds of a thread, which is about what global memory takes: within 2 % of v18 there, "
+                   "1,000 multiply-adds of a thread, which is about what global memory takes: within 2 % of v19 there, "
                    "and a loss where tiles are small",
                .shows = "assign", .counter = "instructions_per_cycle",
                .source = "NVIDIA, CUDA C++ Programming Guide, Asynchronous Data Copies",

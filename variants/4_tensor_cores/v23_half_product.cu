@@ -135,9 +135,9 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 LADDER_VARIANT(.id = "v23_half_product", .base = "v22_tensor_split",
                .idea = "one product of halves around the points' mean; labels are approximate",
                .expect =
-                   "a third of v22's products: N K D = 2.04e11 multiply-adds at kmcuda take 0.7 ms at 600 TFLOP/s, "
-                   "three of them 2.0. v22's 12.1 ms are six times that, so its time is mostly in feeding the tensor "
-                   "cores; tiles are twice as wide here and half as many bytes, so 12.1 becomes 4 to 5 ms. Labels "
+                   "a third of v22's products: N K D = 6.12e11 multiply-adds at kmcuda take 2.0 ms at 600 TFLOP/s, "
+                   "three of them 6.1. The other half of v22's 12.1 ms feeds the tensor cores; tiles are twice as "
+                   "wide here and half as many bytes, so 12.1 becomes 4 to 5 ms. Labels "
                    "differ where two distances are closer than the rounding, some 2^-11 |x| |c| / sqrt(D): v24 will "
                    "have to recheck 1 row in 100 there, and fewer than that are wrong. A larger step: the probe of "
                    "the tensor core's sums",

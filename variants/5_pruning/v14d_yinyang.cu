@@ -59,7 +59,7 @@ __global__ void filter_kernel(const T* x, const T* c, const int32_t* label, cons
 /// smallest square becomes the bound.
 ///
 /// A block has one group, or `work_tile` of them where all points need all: they share the loads of the points. Rows
-/// are gathered from all over memory, 64 bytes of each per step, double-buffered as in v15_block_tile: the next step's
+/// are gathered from all over memory, 64 bytes of each per step, double-buffered as in v17_double_buffer: the next step's
 /// loads to registers are issued before a step is computed, and stored to the other shared buffer after it.
 template <class T, bool last>
 __global__ void __launch_bounds__(block, 6)
