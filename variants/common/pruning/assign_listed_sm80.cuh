@@ -1,5 +1,5 @@
 // The mma.sync form of the exact assignment for a list of rows, which full_dimension.cuh calls on the CPU device.
-// v33_incremental_update introduces it.
+// v35_short_rows is the first to call it.
 #pragma once
 #include "../certified/assign_tile_sm80.cuh"
 #include "../certified/refine.cuh"
@@ -8,7 +8,7 @@ namespace ladder {
 namespace certified {
 
 /// Tiles of the rows list[0 .. *length), dealt to the blocks in turn.
-static __global__ void __launch_bounds__(Tile::block, 1)
+[[maybe_unused]] static __global__ void __launch_bounds__(Tile::block, 1)
     assign_listed_kernel(const int* __restrict__ list, const int* length, Fp16Rows x, Fp16Rows c,
                          const PointBound* __restrict__ point, const CentroidBound* __restrict__ centroid,
                          int32_t* __restrict__ label, UndecidedPair* undecided_pairs, RefineCounters* refine_counters,
