@@ -40,6 +40,14 @@ def rungs_named() -> dict[str, str]:
             for n in known if n in named}  # fmt: skip
 
 
+def nearest_base(variant: str, known: dict[str, cards.Card], named: dict[str, str]) -> str:
+    """The first of its ancestors that is named itself: so the rungs between two named ones need no rows."""
+    base = known[variant].base
+    while base and base not in named:
+        base = known[base].base
+    return base
+
+
 def kept_workloads() -> list[dict[str, Any]]:
     """Of each family that a figure asks for a few."""
     specs = [f for s in FOUND for f in s.figures]
@@ -70,7 +78,7 @@ def full() -> dict[str, Any]:
     for i, (variant, device) in enumerate(named.items()):
         for w in workloads:
             ms = w["n"] * w["k"] * w["d"] / (1e9 if device == GPU else 1e7) / 1.3**i + 0.01
-            base = known[variant].base if known[variant].base in named else ""
+            base = nearest_base(variant, known, named)
             if known[variant].shows == "initialise":
                 rows.append(sample_record.row(variant, base, w, device, "initialise", ms))
                 continue

@@ -151,8 +151,9 @@ std::string refuse_tensor_tiles(const Device& device) {
            std::to_string(device.compute_capability / 10) + "." + std::to_string(device.compute_capability % 10);
   std::string why;
   if (device.shared_bytes_optin < MainloopSm80<parts>::bytes) {
-    why = "its tiles need " + std::to_string(MainloopSm80<parts>::bytes);
-    why += " bytes of shared memory in a block, the device has " + std::to_string(device.shared_bytes_optin);
+    why.append("its tiles need ").append(std::to_string(MainloopSm80<parts>::bytes));
+    why.append(" bytes of shared memory in a block, the device has ");
+    why.append(std::to_string(device.shared_bytes_optin));
   }
   return why;
 }
