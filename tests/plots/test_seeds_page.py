@@ -75,10 +75,12 @@ def full() -> dict[str, Any]:
     named = rungs_named()
     known = cards.load()
     workloads = kept_workloads()
-    for i, (variant, device) in enumerate(named.items()):
+    depth = {"": -1}  # steps from the root: the longest line ends in the fastest rung
+    for variant, device in named.items():
+        base = nearest_base(variant, known, named)
+        depth[variant] = depth[base] + 1
         for w in workloads:
-            ms = w["n"] * w["k"] * w["d"] / (1e9 if device == GPU else 1e7) / 1.3**i + 0.01
-            base = nearest_base(variant, known, named)
+            ms = w["n"] * w["k"] * w["d"] / (1e9 if device == GPU else 1e7) / 1.3 ** depth[variant] + 0.01
             if known[variant].shows == "initialise":
                 rows.append(sample_record.row(variant, base, w, device, "initialise", ms))
                 continue
