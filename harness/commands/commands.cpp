@@ -51,6 +51,14 @@ std::vector<std::string> targets_of(const fs::path& source) {
   return targets;
 }
 
+bool may_be_chosen(const Variant& v) {
+  const bool is_peer = std::any_of(v.modules.begin(), v.modules.end(),
+                                   [](const auto& module) { return module.second.extension() == ".py"; });
+  const std::string draws = v.card.value("draws", "");
+  return !v.modules.empty() && !is_peer && !v.card.value("implicit", false) && draws == "nothing" &&
+         v.card.value("input_roundoff", 0.0) == 0;
+}
+
 void need_bases(std::vector<Variant>& variants) {
   std::set<std::string> ids;
   for (const Variant& v : variants) ids.insert(v.id);

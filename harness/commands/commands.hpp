@@ -23,6 +23,7 @@ struct Command {
 };
 
 Command check_command(CLI::App& app);
+Command choose_command(CLI::App& app);
 Command compare_command(CLI::App& app);
 Command diff_command(CLI::App& app);
 /// `argv` goes into the record.
@@ -77,6 +78,10 @@ std::vector<std::filesystem::path> with_chapters(const std::filesystem::path& fo
 std::filesystem::path source_of(const std::string& id, const std::filesystem::path& folder);
 /// The CMake targets that build the modules of a variant's file in this build.
 std::vector<std::string> targets_of(const std::filesystem::path& source);
+
+/// May it be chosen for whoever only wants labels? A rung for points as they are: no peer, no kernel k-means, no rounding
+/// of the points.
+bool may_be_chosen(const Variant& variant);
 
 /// Marks variants as broken, with the reason, if their card names a base that does not exist.
 void need_bases(std::vector<Variant>& variants);

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
       ladder::run_command(app, words),  ladder::compare_command(app),     ladder::diff_command(app),
       ladder::join_command(app, words), ladder::show_command(app),        ladder::profile_command(app, words),
       ladder::doctor_command(app),      ladder::tune_command(app, words),
+      ladder::choose_command(app),
   };
   try {
     app.parse(argc, argv);

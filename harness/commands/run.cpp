@@ -1,11 +1,13 @@
 // ladder run: validates and times variants on workloads, and writes a record.
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "base/statistics.hpp"
 #include "base/text.hpp"
 #include "commands/commands.hpp"
 #include "commands/measure.hpp"
+#include "records/choice.hpp"
 #include "records/record.hpp"
 #include "records/tuned.hpp"
 #include "runner/interleave.hpp"
@@ -40,6 +42,30 @@ std::vector<Variant> in_this_order(const std::vector<Variant>& all, const std::s
   return chosen;
 }
 
+/// All that may be chosen on the first of these devices that is no simulation of another one.
+std::vector<Variant> variants_to_choose_from(const std::vector<Variant>& all, const std::vector<DeviceKind>& kinds) {
+  std::vector<Variant> found;
+  for (const DeviceKind kind : kinds) {
+    if (kind == DeviceKind::simt || !found.empty()) continue;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(found),
+                 [&](const Variant& v) { return may_be_chosen(v) && v.modules.count(kind); });
+  }
+  return found;
+}
+
+/// The table of choices. Throws Error where it has nothing for the device that these variants would run on.
+std::vector<ShapeTimes> table_for(const std::vector<DeviceKind>& kinds) {
+  const fs::path file = source_folder() / "results" / "choice.json";
+  std::vector<ShapeTimes> table = read_choice(file);
+  const DeviceKind kind = kinds.front() == DeviceKind::simt ? DeviceKind::cpu : kinds.front();
+  if (std::none_of(table.begin(), table.end(), [&](const ShapeTimes& t) { return t.device == to_string(kind); }))
+    throw Error(
+        fmt::format("--variants auto: {} has no times for the device {}: name variants, or measure some and "
+                    "`ladder choose --make`",
+                    file.string(), to_string(kind)));
+  return table;
+}
+
 int run(RunWords words) {
   RunOptions& o = words.options;
   for (const std::string& word : words.remaining) {
@@ -56,8 +82,10 @@ int run(RunWords words) {
     throw Error("--cache cold: caches are evicted on a GPU only, and this run uses none: leave it out");
   std::vector<Variant> variants = find_variants(module_folders(words.folders));
   need_bases(variants);
-  std::vector<Variant> chosen =
-      words.compare.empty() ? choose_variants(variants, words.variants) : in_this_order(variants, words.compare);
+  const bool automatic = words.compare.empty() && words.variants == "auto";
+  std::vector<Variant> chosen = automatic               ? variants_to_choose_from(variants, kinds)
+                                : words.compare.empty() ? choose_variants(variants, words.variants)
+                                                        : in_this_order(variants, words.compare);
   hash_modules(chosen);
   require_axes(o.axes, chosen);
   std::vector<Workload> problems = find_problems(words);
@@ -68,8 +96,14 @@ int run(RunWords words) {
   // Ideas are compared at equal values.
   if (!words.compare.empty())
     return run_interleaved(o, kinds, chosen, std::move(problems), words.sessions, standard_margin);
-  const RunOnce plan(o, words.untuned ? json() : read_tuned(tuned_file(words)));
-  const int status = run_ladder(o, kinds, chosen, problems, plan);
+  const json tuned = words.untuned ? json() : read_tuned(tuned_file(words));
+  std::unique_ptr<Plan> plan = std::make_unique<RunOnce>(o, tuned);
+  if (automatic) {
+    std::set<std::string> ids;
+    for (const Variant& v : chosen) ids.insert(v.id);
+    plan = std::make_unique<RunChosen>(o, tuned, table_for(kinds), ids);
+  }
+  const int status = run_ladder(o, kinds, chosen, problems, *plan);
   if (o.insist && status == 0) need_one_that_ran(problems[0], read_record(o.out).at("rows"));
   return status;
 }
@@ -81,7 +115,10 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
   words->options.argv = argv;
   auto* run = app.add_subcommand("run", "Validate and time variants on workloads, and write a record");
   run->allow_extras();
-  run->add_option("--variants", words->variants, "Globs, with commas between them")->capture_default_str();
+  run->add_option(
+         "--variants", words->variants,
+         "Globs, with commas between them; auto: on each workload the one that `ladder choose` expects to be fastest")
+      ->capture_default_str();
   auto* compare = run->add_option("--compare", words->compare,
                                   "BASE,VARIANT[,...] instead of --variants: sessions in turns, and a verdict for each")
                       ->excludes("--variants");
@@ -89,9 +126,9 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       ->check(CLI::Range(fewest_sessions, 1000))
       ->needs(compare)
       ->capture_default_str();
-  auto* workloads_option =
-      run->add_option("--workloads,--workload", words->workloads, "Globs over names and families, with commas between them")
-          ->capture_default_str();
+  auto* workloads_option = run->add_option("--workloads,--workload", words->workloads,
+                                           "Globs over names and families, with commas between them")
+                               ->capture_default_str();
   run->add_option(
       "--scopes", words->scopes,
       fmt::format("Of {} (default: all but initialise, which is for variants about it)", listed(scope_names())));

@@ -24,14 +24,11 @@ json place_of(const json& entry) {
   return place;
 }
 
-/// Tenths of the coordinates that are not zero, in percent: what suits sparse rows need not suit dense ones. Rounded
-/// up, so that what has room for the fullest of them has room for all.
-int filled(const Workload& w) {
-  if (w.nonzeros < 0) return 100;
-  return std::max(10, 10 * int(std::ceil(10 * double(w.nonzeros) / (double(w.n) * double(w.d)))));
-}
-
 }  // namespace
+
+int filled_percent(int64_t nonzeros, double values) {
+  return nonzeros < 0 ? 100 : std::max(10, 10 * int(std::ceil(10 * double(nonzeros) / values)));
+}
 
 json tuned_place(const Variant& v, const Workload& w, DeviceKind device, int gpus, const json& context) {
   const bool gpu = device == DeviceKind::cuda;
@@ -45,7 +42,7 @@ json tuned_place(const Variant& v, const Workload& w, DeviceKind device, int gpu
           {"type", w.type},
           {"metric", w.metric},
           {"kernel", w.kernel},
-          {"filled", filled(w)}};
+          {"filled", filled_percent(w.nonzeros, double(w.n) * double(w.d))}};
 }
 
 json read_tuned(const fs::path& file) {

@@ -19,6 +19,10 @@ namespace ladder {
 
 constexpr int tuned_version = 1;
 
+/// How many of `values` coordinates are not zero, in percent, rounded up to tens: what has room for the fullest of them
+/// has room for all. Negative nonzeros: not counted, as in dense points.
+int filled_percent(int64_t nonzeros, double values);
+
 /// What an entry is for: a part of the entry. `context` is a record's; the workload's points have been looked at.
 nlohmann::json tuned_place(const Variant& variant, const Workload& workload, DeviceKind device, int gpus,
                            const nlohmann::json& context);

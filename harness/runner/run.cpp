@@ -54,6 +54,18 @@ std::string axes_text(const std::map<std::string, int>& axes) {
   return text;
 }
 
+/// Did a variant refuse the subject's problem? A row can be refused of one that was validated: it lacks that scope.
+bool refused(const Subject& subject, const std::string& variant) {
+  const json& rows = subject.record.at("rows");
+  const auto of_it = [&](const json& row) {
+    return row.at("variant") == variant && row.at("workload") == subject.workload.name &&
+           row.at("device") == to_string(subject.device);
+  };
+  return std::any_of(rows.begin(), rows.end(), of_it) && std::all_of(rows.begin(), rows.end(), [&](const json& row) {
+           return !of_it(row) || (row.at("status") == "refused" && row.at("validation").is_null());
+         });
+}
+
 /// The record while it grows: which rows it has, and which it may take.
 class Growing {
  public:
@@ -206,6 +218,28 @@ Steps RunOnce::steps(const Subject& subject) const {
   return steps;
 }
 
+Steps RunChosen::steps(const Subject& subject) const {
+  const ProblemShape shape = shape_of(subject.workload);
+  const json& context = subject.record.at("context");
+  const bool gpu = subject.device == DeviceKind::cuda;
+  const std::string machine =
+      gpu ? context.at("gpu").value("name", "") : context.at("host").at("cpu").get<std::string>();
+  const Choice choice = choose_variant(table_, to_string(subject.device), machine, shape,
+                                       [&](const std::string& id) { return ids_.count(id) > 0; });
+  for (const Candidate& candidate : choice.ranking) {
+    if (candidate.variant == subject.variant.id) {
+      Steps steps = RunOnce::steps(subject);
+      steps.remarks.push_back(
+          "auto: " + (candidate.variant == choice.ranking[0].variant
+                          ? reason(choice, shape)
+                          : fmt::format("{}, as those before it refuse {}", candidate.variant, to_text(shape))));
+      return steps;
+    }
+    if (!refused(subject, candidate.variant)) break;  // its turn comes first, or it has run
+  }
+  return {};
+}
+
 int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const std::vector<Variant>& variants,
                std::vector<Workload> workloads, const Plan& plan) {
   catch_interrupts();
@@ -284,36 +318,41 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     record.list(w);
     count();
     std::map<DeviceKind, Waiting> waiting;
-    for (Pair& pair : pairs) {
-      const Variant& v = *pair.variant;
-      const std::string kind = to_string(pair.device);
-      // A folder of one's own for each device only where one variant meets several.
-      const fs::path dump =
-          o.dump.empty() ? fs::path() : fs::absolute(o.dump / w.name / (pair.alone ? v.id : v.id + "@" + kind));
-      while (!interrupted()) {
-        const Steps steps = plan.steps(subject(pair));
-        for (const std::string& remark : steps.remarks) {
-          if (remarked.insert(remark).second) progress.say(remark);
-        }
-        const std::vector<Open> open = open_of(pair, steps);
-        progress.expect(open.size() + steps.likely), progress.skip(pair.counted);
-        pair.counted = open.size() + steps.likely;
-        if (open.empty()) {
-          finish(pair);
-          break;
-        }
-        for (const auto& [setting, scopes] : open) {
-          if (interrupted()) break;
-          Limits& l = limits[pair.device];
-          l.gpus = setting.gpus;
-          std::vector<json> rows =
-              rows_of_session({&v, setting, scopes}, w, o, l, scratch.path, dump, progress, &waiting[pair.device]);
-          --pair.counted;
-          progress.session_done(fmt::format("{:<20} {:<14} {}{}", v.id, w.name, kind, plan.words(setting)) +
-                                summary(rows));
-          if (const size_t gone = record.put(std::move(rows)); gone > 0)
-            progress.say(fmt::format("{} was built anew: {} rows of its former build are taken out", v.id, gone));
-          record.write();
+    bool again = true;
+    while (again) {
+      again = false;
+      for (Pair& pair : pairs) {
+        const Variant& v = *pair.variant;
+        const std::string kind = to_string(pair.device);
+        // A folder of one's own for each device only where one variant meets several.
+        const fs::path dump =
+            o.dump.empty() ? fs::path() : fs::absolute(o.dump / w.name / (pair.alone ? v.id : v.id + "@" + kind));
+        while (!interrupted()) {
+          const Steps steps = plan.steps(subject(pair));
+          for (const std::string& remark : steps.remarks) {
+            if (remarked.insert(remark).second) progress.say(remark);
+          }
+          const std::vector<Open> open = open_of(pair, steps);
+          progress.expect(open.size() + steps.likely), progress.skip(pair.counted);
+          pair.counted = open.size() + steps.likely;
+          if (open.empty()) {
+            finish(pair);
+            break;
+          }
+          for (const auto& [setting, scopes] : open) {
+            if (interrupted()) break;
+            Limits& l = limits[pair.device];
+            l.gpus = setting.gpus;
+            std::vector<json> rows =
+                rows_of_session({&v, setting, scopes}, w, o, l, scratch.path, dump, progress, &waiting[pair.device]);
+            --pair.counted;
+            progress.session_done(fmt::format("{:<20} {:<14} {}{}", v.id, w.name, kind, plan.words(setting)) +
+                                  summary(rows));
+            if (const size_t gone = record.put(std::move(rows)); gone > 0)
+              progress.say(fmt::format("{} was built anew: {} rows of its former build are taken out", v.id, gone));
+            record.write();
+            again = plan.depends_on_others();
+          }
         }
       }
     }

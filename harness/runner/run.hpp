@@ -2,10 +2,12 @@
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "records/choice.hpp"
 #include "runner/session.hpp"
 
 namespace ladder {
@@ -43,6 +45,8 @@ class Plan {
   virtual size_t guess(const Variant&) const { return 1; }
   virtual std::vector<std::string> scopes(const Variant& variant) const { return scopes_of(variant, o_); }
   virtual Steps steps(const Subject& subject) const = 0;
+  /// Do the steps of a variant depend on the rows of others? Then all are asked again until none has any left.
+  virtual bool depends_on_others() const { return false; }
   /// What of a setting is worth a word in the line of its session.
   virtual std::string words(const Setting& setting) const;
   /// All steps of the subject are done: what of it goes into the record besides rows. Returns sentences for people.
@@ -61,6 +65,22 @@ class RunOnce : public Plan {
 
  private:
   nlohmann::json tuned_;
+};
+
+/// On each workload the variant that the table of choices expects to be fastest; where it refuses the problem, the
+/// next.
+class RunChosen : public RunOnce {
+ public:
+  /// `ids`: of the variants that the run may take.
+  RunChosen(const RunOptions& options, nlohmann::json tuned, std::vector<ShapeTimes> table, std::set<std::string> ids)
+      : RunOnce(options, std::move(tuned)), table_(std::move(table)), ids_(std::move(ids)) {}
+  size_t guess(const Variant&) const override { return 0; }
+  Steps steps(const Subject& subject) const override;
+  bool depends_on_others() const override { return true; }
+
+ private:
+  std::vector<ShapeTimes> table_;
+  std::set<std::string> ids_;
 };
 
 /// Runs every variant on every workload on those of `kinds` that it is for. Returns the exit status: 0 where all rows

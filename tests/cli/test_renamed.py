@@ -50,7 +50,9 @@ def test_every_variant_of_a_committed_record_is_one_of_today_or_retired() -> Non
                 assert TABLE["renamed"].get(id, id) in today or id in TABLE["retired"], f"{path}: {id}"
         # A variant may have been renamed twice, and then has two old ids; but not within one record.
         ids = {row["variant"] for row in rows}
-        assert len({TABLE["renamed"].get(id, id) for id in ids}) == len(ids), f"{path}: two variants would be read as one"
+        assert len({TABLE["renamed"].get(id, id) for id in ids}) == len(ids), (
+            f"{path}: two variants would be read as one"
+        )
 
 
 def test_show_and_compare_use_todays_ids(read: Callable[..., str], tmp_path: Path) -> None:

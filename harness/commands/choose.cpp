@@ -1,0 +1,148 @@
+// ladder choose: which variant is fastest for a shape, by the table in results/choice.json; and making that table.
+#include <algorithm>
+#include <memory>
+
+#include "commands/commands.hpp"
+#include "records/choice.hpp"
+#include "records/record.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+struct ChooseWords {
+  std::string shape, type = "f32", device = "cuda", machine;
+  int filled = 100;
+  std::string table;
+  std::vector<std::string> make, judge;
+};
+
+/// N,D,K
+ProblemShape shape_from(const ChooseWords& words) {
+  const std::vector<std::string> numbers = split(words.shape);
+  ProblemShape shape{.type = words.type, .filled = words.filled};
+  double* const places[] = {&shape.n, &shape.d, &shape.k};
+  bool right = numbers.size() == 3;
+  for (size_t i = 0; right && i < 3; ++i) {
+    try {
+      size_t read = 0;
+      *places[i] = std::stod(numbers[i], &read);
+      right = read == numbers[i].size() && *places[i] >= 1 && *places[i] <= 1e15;
+    } catch (const std::exception&) {
+      right = false;
+    }
+  }
+  if (!right) throw Error(fmt::format("'{}' is not N,D,K: as in ladder choose 300000,408,5000", words.shape));
+  return shape;
+}
+
+int make_table(const ChooseWords& words) {
+  std::vector<ShapeTimes> table;
+  for (const std::string& file : words.make) {
+    for (ShapeTimes& times : times_in(read_record(file))) {
+      const auto same = std::find_if(table.begin(), table.end(), [&](const ShapeTimes& t) {
+        return t.device == times.device && t.machine == times.machine && t.workload == times.workload;
+      });
+      if (same == table.end())
+        table.push_back(std::move(times));
+      else
+        same->ms.merge(times.ms);  // of two records the one named first counts
+    }
+  }
+  if (table.empty()) throw Error("no row of these records is a solve that ran and was found right: name others");
+  write_choice(words.table, table);
+  fmt::print("{}: {} shapes\n", words.table, table.size());
+  return 0;
+}
+
+/// How much slower the choice is than the fastest, shape by shape. A shape is never judged by its own times.
+int judge(const std::vector<ShapeTimes>& table, const std::vector<ShapeTimes>& judged,
+          const std::function<bool(const std::string&)>& eligible) {
+  size_t near = 0, all = 0;
+  for (const ShapeTimes& times : judged) {
+    std::vector<ShapeTimes> others;
+    for (const ShapeTimes& t : table) {
+      if (t.workload != times.workload || t.device != times.device) others.push_back(t);
+    }
+    const Choice choice = choose_variant(others, times.device, times.machine, times.shape, eligible);
+    std::string best, chosen;
+    for (const auto& [id, ms] : times.ms) {
+      if (eligible(id) && (best.empty() || ms < times.ms.at(best))) best = id;
+    }
+    // What refuses the shape has no time here: the next is taken, as a run does.
+    for (const Candidate& c : choice.ranking) {
+      if (chosen.empty() && times.ms.count(c.variant)) chosen = c.variant;
+    }
+    if (best.empty() || chosen.empty()) continue;
+    const double ratio = times.ms.at(chosen) / times.ms.at(best);
+    ++all, near += ratio <= 1.1;
+    fmt::print("{:<28} {:<44} {:<24} {:5.2f}{}\n", times.workload, to_text(times.shape), chosen, ratio,
+               chosen == best ? "" : "  fastest: " + best);
+  }
+  fmt::print("within 10 % of the fastest on {} of {} shapes\n", near, all);
+  return 0;
+}
+
+int choose_one(ChooseWords words) {
+  if (words.table.empty()) words.table = (source_folder() / "results" / "choice.json").string();
+  if (!words.make.empty()) return make_table(words);
+  const ProblemShape shape = words.judge.empty() ? shape_from(words) : ProblemShape();
+  const std::vector<ShapeTimes> table = read_choice(words.table);
+  const std::vector<Variant> variants = find_variants(module_folders({}));
+  const auto eligible = [&](const std::string& id) {
+    return std::any_of(variants.begin(), variants.end(),
+                       [&](const Variant& v) { return v.id == id && may_be_chosen(v); });
+  };
+  if (!words.judge.empty()) {
+    std::vector<ShapeTimes> judged;
+    for (const std::string& file : words.judge) {
+      for (ShapeTimes& times : file == words.table ? read_choice(file) : times_in(read_record(file)))
+        judged.push_back(std::move(times));
+    }
+    return judge(table, judged, eligible);
+  }
+  const Choice choice = choose_variant(table, words.device, words.machine, shape, eligible);
+  if (choice.ranking.empty())
+    throw Error(fmt::format("{} has no times for the device {}: measure some, and `ladder choose --make`", words.table,
+                            words.device));
+  fmt::print("{}\n\n", reason(choice, shape));
+  for (size_t i = 0; i < std::min<size_t>(choice.ranking.size(), 10); ++i)
+    fmt::print("{:<24} {:6.2f}\n", choice.ranking[i].variant, choice.ranking[i].slowdown);
+  fmt::print("\ntimes over that of the fastest, as expected from the measured shapes near by\n");
+  return 0;
+}
+
+}  // namespace
+
+Command choose_command(CLI::App& app) {
+  const auto words = std::make_shared<ChooseWords>();
+  auto* choose = app.add_subcommand("choose", "Which variant is fastest for a shape, by measured ones");
+  auto* shape = choose->add_option("shape", words->shape, "N,D,K");
+  choose->add_option("--type", words->type, "Element type")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
+  choose->add_option("--filled", words->filled, "Percent of the coordinates that are not zero")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  choose->add_option("--device", words->device, "cuda or cpu")
+      ->check(CLI::IsMember({"cuda", "cpu"}))
+      ->capture_default_str();
+  choose->add_option("--machine", words->machine, "Name of the GPU or processor, where the table has several");
+  choose->add_option("--table", words->table, "The table (default: results/choice.json of the checkout)");
+  auto* make = choose->add_option("--make", words->make, "Write the table from these records")->excludes(shape);
+  choose
+      ->add_option("--judge", words->judge,
+                   "Print how much slower the choice is than the fastest variant on the shapes of these records; the "
+                   "table itself may be named, too: each of its shapes is judged by the others")
+      ->excludes(shape)
+      ->excludes(make);
+  return {choose, [words] {
+            if (words->shape.empty() && words->make.empty() && words->judge.empty())
+              throw Error("name a shape, N,D,K: as in ladder choose 300000,408,5000");
+            return choose_one(*words);
+          }};
+}
+
+}  // namespace ladder
