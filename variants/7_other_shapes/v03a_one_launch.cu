@@ -28,7 +28,7 @@ __device__ int nearest_centroid(const T* point, const T* c, int k, int d) {
 /// `sums`: two copies of k x (d + 1), zeros before the first iteration. Feature d of every point is 1: its sums are the
 /// counts.
 template <class T>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(threads, 1)
     solve_kernel(const T* x, T* c, int32_t* label, double* sums, Iterations run, int n, int k, int d) {
   const auto grid = cooperative_groups::this_grid();
   const int first = share_begin(n, blockIdx.x, gridDim.x), last = share_begin(n, blockIdx.x + 1, gridDim.x);
