@@ -105,10 +105,12 @@ void restart(Run<T, Workspace<T>>& s) {
   check(cudaMemsetAsync(s.ws.sums, 0, 2 * size_t(s.k) * (s.d + 1) * sizeof(double), s.stream), "clearing the sums");
 }
 
-/// Fewer points per block than a warp has lanes would leave multiprocessors to wait for, and nothing for them to do.
+/// All multiprocessors, or as many as have enough to do between two barriers.
 template <class T>
 int grid_size(const State<T>& s) {
-  return std::min(s.device_info.multiprocessors, blocks(s.n, warp_lanes));
+  constexpr int64_t enough = 8192;  // multiply-adds
+  const int64_t worth = std::min(int64_t(s.n), int64_t(s.n) * s.k * s.d / enough);
+  return int(std::clamp(worth, int64_t(1), int64_t(s.device_info.multiprocessors)));
 }
 
 /// How a block uses its shared memory.
