@@ -313,12 +313,13 @@ struct Plan {
 /// threads for, with few points; with more of them more points per lane, then fewer lanes.
 Plan make_plan(const Shape& p, const Device& device, const Axes& axes, int grid) {
   constexpr int few_rows = 64;
-  const int most_group = int(sizeof(Vec16<float>) / p.element_bytes);  // four doubles take too many registers
+  int most_group = int(16 / p.element_bytes);  // more of them take too many registers
   const size_t row = row_bytes(p), room = device.shared_bytes_optin;
   const int points = blocks(p.n, grid);
   const size_t point_bytes = points * (row + 2 * sizeof(int32_t));
   Plan plan;
   plan.on_chip = point_bytes + std::min(p.k, few_rows) * row <= room;
+  if (!plan.on_chip) most_group = 2;
   const size_t taken = plan.on_chip ? point_bytes : 0;
   plan.tile_rows = int(std::min(size_t(p.k), (room - taken) / row));
   plan.own_means = plan.tile_rows == p.k && int64_t(p.k) * p.d <= axes["own_means"];
@@ -333,10 +334,11 @@ void start(Run<T, Workspace<T>>& s, const Iterations& run) {
   const int grid = grid_size(s);
   const Plan plan = make_plan(s.problem, s.device_info, s.axes, grid);
   dispatch<1, 2, 4>(plan.group, [&]<int group>() {
-    if constexpr (group * sizeof(T) <= sizeof(Vec16<T>))
-      launch_cooperative(plan.on_chip ? solve_kernel<T, true, group> : solve_kernel<T, false, group>, grid, threads,
-                         plan.bytes, s.stream, s.x, s.c, s.label, s.ws.held, SumCopies{s.ws.sums, s.ws.other_sums}, run,
-                         plan.own_means, plan.tile_rows, plan.lanes, s.n, s.k, s.d);
+    constexpr int most = int(16 / sizeof(T));
+    launch_cooperative(
+        plan.on_chip ? solve_kernel<T, true, std::min(group, most)> : solve_kernel<T, false, std::min(group, 2)>, grid,
+        threads, plan.bytes, s.stream, s.x, s.c, s.label, s.ws.held, SumCopies{s.ws.sums, s.ws.other_sums}, run,
+        plan.own_means, plan.tile_rows, plan.lanes, s.n, s.k, s.d);
   });
 }
 
