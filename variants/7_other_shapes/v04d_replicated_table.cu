@@ -69,7 +69,7 @@ __global__ void centroids_kernel(const T* c, T* features, T* norm, int k, int pi
 /// One lane per slot. features: d x vectors, one after the other; in shared memory each vector stands there `copies`
 /// times.
 template <class T, class Column, int tile, bool shared>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(threads, 1)
     assign_kernel(Slices<T, Column, pair> rows, const Vec16<T>* __restrict__ features, const T* __restrict__ norm,
                   int32_t* __restrict__ label, int n, int k, int d, int row_vectors, int copies) {
   constexpr int size = Vec16<T>::size;
