@@ -52,9 +52,7 @@ template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
   prepare_sums(s);
   prepare_sliced_rows(s, int64_t(s.n) * s.d * s.axis("percent") / 100, s.d <= 1 << 8 ? 1 : 2);
-  const size_t values = size_t(s.k) * s.d;
-  auto* words = s.template device<unsigned long long>(3 * values + s.k);
-  s.ws.fixed = {words, words + values, reinterpret_cast<double*>(words + 2 * values), words + 3 * values};
+  s.ws.fixed = allocate_fixed_sums(s, s.k, s.d);
   s.ws.limits = s.template device<Limits>(1);
 }
 
@@ -139,7 +137,7 @@ __global__ void __launch_bounds__(threads, 1)
     if (slot >= n) break;
     const int j = nearest_centroid<T, Column, tile>(rows, slot, table + lane % copies, norm, k, row, copies);
     label[slot] = j;
-    rows.entries(slot, [&](int column, T x) { add_fixed(high, mid, sums.rest, units, j * d + column, x); });
+    rows.entries(slot, [&](int column, T x) { add_fixed(high, mid, sums, units, j * d + column, x); });
     atomicAdd(&count[j * warp_lanes + lane], 1);
   }
   __syncthreads();
@@ -152,8 +150,7 @@ void iterate(Run<T, Workspace<T>>& s) {
   if (!sparse.used) return assign_points(s), update_shared<T, Layout::rows>(s);
   const FixedSums& sums = s.ws.fixed;
   const Sizes size(s.problem, s.device_info);
-  check(cudaMemsetAsync(sums.high, 0, (3 * size_t(s.k) * s.d + s.k) * sizeof *sums.high, s.stream),
-        "clearing the sums");
+  clear_fixed_sums(s, sums, s.k, s.d);
   with_column(s.d, [&]<class Column>() {
     dispatch<1, 2, 3, 4>(size.tile, [&]<int tile>() {
       launch(fused_kernel<T, Column, tile>, s.device_info.multiprocessors, threads, size.bytes, s.stream,
