@@ -12,7 +12,7 @@ using namespace ladder;
 
 constexpr int pair = 2;     // entries of a row that are loaded at once
 constexpr int vectors = 4;  // of 16 bytes, at most: the distances that a thread keeps in registers
-constexpr int threads = 640;
+constexpr int threads = 512;
 constexpr int bank_groups = 8;  // of 16 bytes
 
 /// Calls use.template operator()<Column>() with the narrowest type for the number of a column.
