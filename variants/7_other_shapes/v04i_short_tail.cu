@@ -37,7 +37,7 @@ struct Sizes {
     while (copies > 0 && bytes > device.shared_bytes_optin);
   }
   static size_t sums_bytes(const Shape& p) {
-    return sizeof(int) * (2 * size_t(p.k) * p.d + size_t(p.k) * warp_lanes + 1);
+    return sizeof(int) * (2 * size_t(p.k) * p.d + size_t(p.k) * warp_lanes + 2);
   }
 };
 
