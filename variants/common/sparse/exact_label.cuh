@@ -24,10 +24,13 @@ struct TwoNearest {
 /// roundings and whose terms add up to `magnitude` in absolute value. 2.1: two distances, and what rounds in the bound
 /// itself, as long as roundings x unit roundoff stays below 1/100. Products that underflow lose less than the smallest
 /// normal number each. Infinite where a distance may overflow; then nothing is proven.
+///
+/// Where |x|^2 was left out, `weight` is the sum of all |x|: distances that agree to 95 bits count as equal (nearer()),
+/// and these are at most 2 (weight^2 + magnitude).
 template <class T>
-__device__ T rounding_error(int roundings, T magnitude) {
+__device__ T rounding_error(int roundings, T magnitude, T weight = 0) {
   constexpr T unit = std::numeric_limits<T>::epsilon() / 2;
-  return T(2.1) * T(roundings) * (unit * magnitude + std::numeric_limits<T>::min());
+  return T(2.1) * T(roundings) * (unit * magnitude + T(0x1p-94) * weight * weight + std::numeric_limits<T>::min());
 }
 
 /// The nearest of k centroids (row-major), by a whole warp; ties go to the lowest index. for_entries(use) calls
