@@ -76,5 +76,5 @@ LADDER_VARIANT(.id = "v05b_box_pruning", .base = "v05a_spatial_order",
                    "some 2.5 us, of which the launch hides little; 5 us with it. Nothing is gained where K is below "
                    "10. A larger step: bounds, a test, and a comparison that knows when it is not certain",
                .shows = "assign", .counter = "sm_percent", .source = "Pelleg, Moore 1999; Kanungo et al. 2002",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .prunes = true, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+               .arithmetic = {.form = Arithmetic::Form::exact}, .prunes = true, .refuse = refuse, .f32 = phases<float>,
+               .f64 = phases<double>)

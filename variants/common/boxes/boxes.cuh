@@ -167,8 +167,7 @@ __device__ int assign_box(const Box<d>& box, const BoxPoints<T, d>& points, cons
   TwoNearest nearest[points_per_lane];
   const int only = for_survivors(box, c, k, load, [&](int j) {
 #pragma unroll
-    for (int q = 0; q < points_per_lane; ++q)
-      nearest[q].compare(squared_distance<T, d>(points.x[q], c + j * d), j);
+    for (int q = 0; q < points_per_lane; ++q) nearest[q].compare(squared_distance<T, d>(points.x[q], c + j * d), j);
   });
   if (only >= 0) return only;
 #pragma unroll

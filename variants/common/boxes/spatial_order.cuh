@@ -91,8 +91,8 @@ __global__ void count_cells_kernel(const T* rows, const unsigned long long* rang
 
 /// Moves each row to its place in the order, feature by feature.
 template <class T, int d>
-__global__ void place_rows_kernel(const T* rows, const unsigned long long* range, RowOrder cells, const int* tile_offset,
-                                  T* x, int bits, int n) {
+__global__ void place_rows_kernel(const T* rows, const unsigned long long* range, RowOrder cells,
+                                  const int* tile_offset, T* x, int bits, int n) {
   const int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (i >= n) return;
   const int cell = cell_of<T, d>(rows + i * d, range, bits);
@@ -112,7 +112,8 @@ __global__ void place_rows_kernel(const T* rows, const unsigned long long* range
 template <class T, class W>
 void prepare_spatial(Run<T, W>& s) {
   prepare_features(s);
-  constexpr int least_bits = 12, most_bits = 20;  // of a cell's number: at least a tile of cells, at most 4 MB of counts
+  constexpr int least_bits = 12,
+                most_bits = 20;  // of a cell's number: at least a tile of cells, at most 4 MB of counts
   auto& order = s.ws.order;
   const int wanted = int(std::bit_width(unsigned(s.n)));  // about one point in a cell
   order.cell_bits = std::clamp(wanted, least_bits, most_bits) / s.d;
