@@ -34,6 +34,12 @@ struct Workspace {
 };
 
 template <class T>
+void prepare(Run<T, Workspace<T>>& s) {
+  prepare_features(s);
+  prepare_spatial(s);
+}
+
+template <class T>
 void assign(State<T>& s) {
   launch(assign_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
 }
@@ -44,7 +50,7 @@ std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
 }
 
 template <class T>
-constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_spatial<T>,
+constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .upload = upload_spatial<T>,
                                          .restart = restart_rows<T>,
                                          .assign = assign<T>,

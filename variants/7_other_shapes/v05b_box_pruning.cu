@@ -35,6 +35,7 @@ struct Workspace {
 
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
+  prepare_features(s);
   prepare_spatial(s);
   prepare_boxes(s);
 }

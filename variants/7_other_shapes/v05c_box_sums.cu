@@ -80,6 +80,7 @@ struct Workspace {
 
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
+  prepare_features(s);
   prepare_spatial(s);
   prepare_boxes(s);
   s.ws.box_sum = s.template device<double>(size_t(boxes_of(s.n)) * s.d);

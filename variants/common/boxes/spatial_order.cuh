@@ -107,11 +107,10 @@ __global__ void place_rows_kernel(const T* rows, const unsigned long long* range
   if (p < n) by_row[row[p]] = label[p];
 }
 
-// ---- phases; W::rows and W::order
+// ---- phases; W::rows, which has its memory already, and W::order
 
 template <class T, class W>
 void prepare_spatial(Run<T, W>& s) {
-  prepare_features(s);
   constexpr int least_bits = 12,
                 most_bits = 20;  // of a cell's number: at least a tile of cells, at most 4 MB of counts
   auto& order = s.ws.order;
