@@ -25,10 +25,13 @@ constexpr int least_summands = 1 << 19;  // of which FixedPoint allows digits of
 template <class Add>
 __device__ void balanced_digits(double x, const FixedPoint& format, const Add& add) {
   constexpr double rounder = 0x1.8p52;
+  constexpr int far = 500;  // from there on a power of two, or its inverse, may be no normal number
+  const int lift = format.low < -far ? far : format.low > far ? -far : 0;
+  x *= power_of_two(lift);
 #pragma unroll
   for (int w = FixedPoint::most_words - 1; w >= 0; --w) {
     if (w >= format.words) continue;
-    const int unit = format.low + w * format.bits;
+    const int unit = format.low + lift + w * format.bits;
     const double rounded = __fma_rn(x, power_of_two(-unit), rounder);
     add(w, __double_as_longlong(rounded) - __double_as_longlong(rounder));
     x = __fma_rn(-__dsub_rn(rounded, rounder), power_of_two(unit), x);
@@ -138,7 +141,6 @@ void prepare_box_sums(Run<T, W>& s) {
 /// Chooses the format of the sums and adds up each box. Waits for the device.
 template <class T, class W>
 void find_totals(Run<T, W>& s) {
-  constexpr int least_unit = -1000;  // 2 to the power of that, and its inverse, are normal numbers
   auto& sums = s.ws.sums;
   const int64_t values = int64_t(s.n) * s.d;
   Extremes range;
@@ -149,9 +151,6 @@ void find_totals(Run<T, W>& s) {
         "downloading the range of the points");
   check(cudaStreamSynchronize(s.stream), "finding the range of the points");
   sums.format = fixed_point(range, s.points, std::max(s.n, least_summands), s.d);
-  if (sums.format.low < least_unit)
-    throw Error("the points have bits below 2^" + std::to_string(least_unit) +
-                ", which these sums do not keep: scale the points");
   dispatch<1, 2, 3>(s.d, [&]<int d>() {
     launch(box_totals_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0, s.stream,
            s.x, sums.total, sums.format, s.n);
