@@ -45,7 +45,7 @@ __global__ void sum_boxes_kernel(const T* x, const int32_t* label, const int* bo
   sum_by_label(points, own, valid_points(begin, end), own_total, format, put);
 }
 
-constexpr int solve_threads = 1024;
+constexpr int solve_threads = 512;  // more would leave a thread too few registers
 
 template <class T, int d>
 __global__ void __launch_bounds__(solve_threads, 1) solve_kernel(Solve<T, d> s) {

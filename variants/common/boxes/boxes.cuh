@@ -11,8 +11,8 @@
 //
 // A point's distance to a centroid in double is off by at most 7 roundings, 2^-50 of itself: two of the squared
 // difference's input, one of the square, two of the sum, and what fused operations leave out. Where the second nearest
-// is within 2^-48 of the nearest, both are compared in double-double (device/double_double.cuh). Underflow takes less
-// than 2^-1070.
+// is within 2^-20 of the nearest, the centroids within 2^-48 of it are compared in double-double
+// (device/double_double.cuh). Underflow takes less than 2^-1070.
 #pragma once
 #include "../device/double_double.cuh"
 #include "../device/warp_argmin.cuh"
@@ -76,50 +76,53 @@ __device__ double squared_distance(const T* x, const T* c) {
   return sum;
 }
 
-/// One warp: a centroid near the box's centre. Which one is a matter of speed only.
+/// The tests of a box against all centroids, k x d.
 template <class T, int d>
-__device__ int nearest_to_centre(const Box<d>& box, const T* c, int k) {
-  double nearest = std::numeric_limits<double>::infinity();
-  int best = 0;
-  for (int j = threadIdx.x % warp_lanes; j < k; j += warp_lanes) {
-    double distance = 0;
-    for (int f = 0; f < d; ++f) {
-      const double difference = 0.5 * box.low[f] + 0.5 * box.high[f] - double(c[j * d + f]);
-      distance += difference * difference;
+struct BoxTests {
+  Box<d> box;
+  const T* c;
+  /// One warp: a centroid near the box's centre. Which one is a matter of speed only.
+  __device__ int near_centre(int k) const {
+    double nearest = std::numeric_limits<double>::infinity();
+    int best = 0;
+    for (int j = threadIdx.x % warp_lanes; j < k; j += warp_lanes) {
+      double distance = 0;
+      for (int f = 0; f < d; ++f) {
+        const double difference = 0.5 * box.low[f] + 0.5 * box.high[f] - double(c[j * d + f]);
+        distance += difference * difference;
+      }
+      if (distance < nearest) nearest = distance, best = j;
     }
-    if (distance < nearest) nearest = distance, best = j;
+    warp_argmin(nearest, best);
+    return best;
   }
-  warp_argmin(nearest, best);
-  return best;
-}
-
-/// Whether z is nearer than c to each point of the box.
-template <class T, int d>
-__device__ bool beaten(const Box<d>& box, const T* z, const T* c) {
-  constexpr double term_error = 0x1p-50, underflow = 0x1p-1000;
-  double sum = 0, margin = underflow;
+  /// Whether centroid z is nearer than centroid j to each point of the box.
+  __device__ bool beaten(int z, int j) const {
+    constexpr double term_error = 0x1p-50, underflow = 0x1p-1000;
+    double sum = 0, margin = underflow;
 #pragma unroll
-  for (int f = 0; f < d; ++f) {
-    const double from = double(z[f]), to = double(c[f]), apart = from - to;
-    const double v = apart < 0 ? box.high[f] : box.low[f];
-    const double to_z = v - from, to_c = v - to;
-    sum += apart * (to_z + to_c);
-    margin += term_error * fabs(apart) * (fabs(to_z) + fabs(to_c));
+    for (int f = 0; f < d; ++f) {
+      const double from = double(c[z * d + f]), to = double(c[j * d + f]), apart = from - to;
+      const double v = apart < 0 ? box.high[f] : box.low[f];
+      const double to_z = v - from, to_c = v - to;
+      sum += apart * (to_z + to_c);
+      margin += term_error * fabs(apart) * (fabs(to_z) + fabs(to_c));
+    }
+    return sum > margin;  // not where it is NaN
   }
-  return sum > margin;  // not where it is NaN
-}
+};
 
 constexpr int no_centroid = -1, several_centroids = -2;
 
 /// One warp. Returns the only centroid that may be nearest to a point of the box. If there are several: calls load(),
 /// then compare(j) for each, in ascending order, and returns several_centroids.
-template <class T, int d, class Load, class Compare>
-__device__ int for_survivors(const Box<d>& box, const T* c, int k, const Load& load, const Compare& compare) {
-  const int lane = threadIdx.x % warp_lanes, z = nearest_to_centre(box, c, k);
+template <class Tests, class Load, class Compare>
+__device__ int for_survivors(const Tests& tests, int k, const Load& load, const Compare& compare) {
+  const int lane = threadIdx.x % warp_lanes, z = tests.near_centre(k);
   int only = no_centroid;
   for (int first = 0; first < k; first += warp_lanes) {
     const int mine = first + lane;
-    const bool survives = mine < k && (mine == z || !beaten(box, c + z * d, c + mine * d));
+    const bool survives = mine < k && (mine == z || !tests.beaten(z, mine));
     for (unsigned rest = __ballot_sync(all_lanes, survives); rest != 0; rest &= rest - 1) {
       const int j = first + __ffs(int(rest)) - 1;
       if (only == no_centroid) {
@@ -133,26 +136,30 @@ __device__ int for_survivors(const Box<d>& box, const T* c, int k, const Load& l
   return only;
 }
 
-/// The two least distances of a point.
+/// The upper half of a distance: sign, exponent and 20 bits of the mantissa, in the order of the values.
+__device__ inline int upper_half(double distance) { return int(__double_as_longlong(distance) >> 32); }
+
+/// The least distance of a point, and the upper half of the second.
 struct TwoNearest {
-  double least = std::numeric_limits<double>::infinity(), second = least;
-  int label = 0;
+  double least = std::numeric_limits<double>::infinity();
+  int second = std::numeric_limits<int>::max(), label = 0;
   __device__ void compare(double distance, int j) {
     const bool nearer = distance < least;
-    second = nearer ? least : min(second, distance);
+    second = min(second, upper_half(nearer ? least : distance));
     if (nearer) least = distance, label = j;
   }
-  /// Distances up to this may be the least one.
-  __device__ double limit() const { return least * (1 + 0x1p-48) + 0x1p-1070; }
-  __device__ bool certain() const { return second > limit(); }
+  /// The second is larger by more than the last bit of a half: 2^-21 of it.
+  __device__ bool certain() const { return second > upper_half(least) + 1; }
 };
 
-/// The nearest of all centroids, the lowest index on a tie, by double-double among those within the limit.
+/// The nearest of all centroids, the lowest index on a tie, by double-double among those that may be as near as
+/// centroid `found`, which is nearest in double.
 template <class T, int d>
-__device__ int exact_nearest(const T (&x)[d], const T* c, int k, const TwoNearest& nearest) {
+__device__ int exact_nearest(const T (&x)[d], const T* c, int k, int found) {
+  const double limit = squared_distance<T, d>(x, c + found * d) * (1 + 0x1p-48) + 0x1p-1070;
   Exact best;
   for (int j = 0; j < k; ++j) {
-    if (!(squared_distance<T, d>(x, c + j * d) <= nearest.limit())) continue;
+    if (!(squared_distance<T, d>(x, c + j * d) <= limit)) continue;
     const Exact exact{exact_distance(x, c + j * d, d, 0, 1), j};
     if (nearer(exact, best)) best = exact;
   }
@@ -161,18 +168,36 @@ __device__ int exact_nearest(const T (&x)[d], const T* c, int k, const TwoNeares
 
 /// One warp: the labels of a box's points. Returns the label of all, or several_centroids; then the points are loaded,
 /// by load(), and label[q] is that of the lane's point q.
-template <class T, int d, class Load>
-__device__ int assign_box(const Box<d>& box, const BoxPoints<T, d>& points, const T* c, int k,
+template <class T, int d, class Tests, class Load>
+__device__ int assign_box(const Tests& tests, const BoxPoints<T, d>& points, const T* c, int k,
                           int (&label)[points_per_lane], const Load& load) {
   TwoNearest nearest[points_per_lane];
-  const int only = for_survivors(box, c, k, load, [&](int j) {
+  const int only = for_survivors(tests, k, load, [&](int j) {
 #pragma unroll
     for (int q = 0; q < points_per_lane; ++q) nearest[q].compare(squared_distance<T, d>(points.x[q], c + j * d), j);
   });
   if (only >= 0) return only;
+  unsigned uncertain = 0;
 #pragma unroll
-  for (int q = 0; q < points_per_lane; ++q)
-    label[q] = nearest[q].certain() ? nearest[q].label : exact_nearest(points.x[q], c, k, nearest[q]);
+  for (int q = 0; q < points_per_lane; ++q) {
+    label[q] = nearest[q].label;
+    uncertain |= unsigned(!nearest[q].certain()) << q;
+  }
+  for (; uncertain != 0; uncertain &= uncertain - 1) {
+    const int which = __ffs(int(uncertain)) - 1;
+    T x[d] = {};
+    int found = 0;
+#pragma unroll  // no dynamic index: the points stay in registers
+    for (int q = 0; q < points_per_lane; ++q) {
+      if (q != which) continue;
+      for (int f = 0; f < d; ++f) x[f] = points.x[q][f];
+      found = label[q];
+    }
+    found = exact_nearest(x, c, k, found);
+#pragma unroll
+    for (int q = 0; q < points_per_lane; ++q)
+      if (q == which) label[q] = found;
+  }
   return several_centroids;
 }
 
