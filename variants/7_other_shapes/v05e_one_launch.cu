@@ -18,7 +18,8 @@ __global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int3
   if (begin >= n) return;
   BoxPoints<T, d> points;
   int own[points_per_lane];
-  const int only = assign_box(bounds[box], points, c, k, own, [&] { points.load(x, begin, end, n); });
+  const BoxTests<T, d> tests{bounds[box], c};
+  const int only = assign_box(tests, points, c, k, own, [&] { points.load(x, begin, end, n); });
   if (lane == 0) box_label[box] = only;
   for (int q = 0; q < points_per_lane; ++q) {
     const int i = begin + q * warp_lanes + lane;
@@ -45,10 +46,12 @@ __global__ void sum_boxes_kernel(const T* x, const int32_t* label, const int* bo
   sum_by_label(points, own, valid_points(begin, end), own_total, format, put);
 }
 
-constexpr int solve_threads = 512;  // more would leave a thread too few registers
+/// Of a block: with more of them a thread has too few registers.
+template <int d>
+constexpr int solve_threads = d < 3 ? 512 : 384;
 
 template <class T, int d>
-__global__ void __launch_bounds__(solve_threads, 1) solve_kernel(Solve<T, d> s) {
+__global__ void __launch_bounds__(solve_threads<d>, 1) solve_kernel(Solve<T, d> s) {
   const int lane = threadIdx.x % warp_lanes, warp = threadIdx.x / warp_lanes, warps = blockDim.x / warp_lanes;
   const int values = BoxSums::values(s.format, d), entries = sum_entries(s.format, s.k, d);
   const int64_t boxes = (s.n + box_points - 1) / box_points;
@@ -72,7 +75,8 @@ __global__ void __launch_bounds__(solve_threads, 1) solve_kernel(Solve<T, d> s) 
       };
       BoxPoints<T, d> points;
       int own[points_per_lane];
-      const int only = assign_box(s.bounds[box], points, c, s.k, own, [&] { points.load(s.x, begin, end, s.n); });
+      const BoxTests<T, d> tests{s.bounds[box], c};
+      const int only = assign_box(tests, points, c, s.k, own, [&] { points.load(s.x, begin, end, s.n); });
       if (only >= 0)
         put(only, total);
       else
@@ -166,7 +170,7 @@ void solve(Run<T, Workspace<T>>& s) {
   dispatch<1, 2, 3>(s.d, [&]<int d>() {
     solve_in_one_launch<d>(s, [&](const Solve<T, d>& arguments, size_t bytes) {
       const int grid = std::min(s.device_info.multiprocessors, blocks(boxes_of(s.n), least_boxes));
-      launch_cooperative(solve_kernel<T, d>, grid, solve_threads, bytes, s.stream, arguments);
+      launch_cooperative(solve_kernel<T, d>, grid, solve_threads<d>, bytes, s.stream, arguments);
     });
   });
 }
@@ -187,12 +191,12 @@ LADDER_VARIANT(
         .id = "v05e_one_launch", .base = "v05d_warp_sums",
         .idea = "all iterations in one cooperative launch, a barrier of the grid between two of them",
         .expect =
-            "points2d_k_100 on an H200: five operations of 3 us become one barrier of 1.2 us. Between barriers a "
-            "warp with one box tests 100 centroids (4 x 60 instructions, 1,500 cycles of latency with seven "
-            "other warps on its scheduler), compares and sums (1,500 cycles), its block adds 500 sums (700), "
-            "and reads them back (1,000): 4,700 cycles, 2.7 us; with the barrier some 5 us in place of 20. The "
-            "launch and the ends, 15 us, are spread over all iterations. A larger step: a solve of its own "
-            "has a kernel, a stop rule and a report",
+            "points2d_k_100 on an H200: five operations of 3 us become one barrier of 1.2 us. Between two barriers "
+            "each of a block's 16 warps has two boxes: 100 centroids each (4 x 60 instructions), half of them with "
+            "points to compare and sum (1,000 instructions): 30 boxes of 750 on average, 22,000 instructions on four "
+            "schedulers at half their rate, 11,000 cycles; 500 sums to memory and back, 2,000: 7.5 us, with the "
+            "barrier 9 in place of 20. The launch and its ends, 15 us, are spread over all iterations. A larger "
+            "step: a solve of its own has a kernel, a stop rule and a report",
         .shows = "solve", .source = "this project: cooperative launches",
         .arithmetic = {.form = Arithmetic::Form::exact}, .prunes = true, .refuse = refuse, .f32 = phases<float>,
         .f64 = phases<double>)
