@@ -18,7 +18,7 @@ __global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int3
   if (begin >= n) return;
   BoxPoints<T, d> points;
   int own[points_per_lane];
-  const BoxTests<T, d> tests{bounds[box], c};
+  BoxTests<T, d> tests{bounds[box], c};
   const int only = assign_box(tests, points, c, k, own, [&] { points.load(x, begin, end, n); });
   for (int q = 0; q < points_per_lane; ++q) {
     const int i = begin + q * warp_lanes + lane;

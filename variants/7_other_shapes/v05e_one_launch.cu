@@ -18,7 +18,7 @@ __global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int3
   if (begin >= n) return;
   BoxPoints<T, d> points;
   int own[points_per_lane];
-  const BoxTests<T, d> tests{bounds[box], c};
+  BoxTests<T, d> tests{bounds[box], c};
   const int only = assign_box(tests, points, c, k, own, [&] { points.load(x, begin, end, n); });
   if (lane == 0) box_label[box] = only;
   for (int q = 0; q < points_per_lane; ++q) {
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(solve_threads<d>, 1) solve_kernel(Solve<T, d> 
       };
       BoxPoints<T, d> points;
       int own[points_per_lane];
-      const BoxTests<T, d> tests{s.bounds[box], c};
+      BoxTests<T, d> tests{s.bounds[box], c};
       const int only = assign_box(tests, points, c, s.k, own, [&] { points.load(s.x, begin, end, s.n); });
       if (only >= 0)
         put(only, total);

@@ -17,7 +17,7 @@ __global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int3
   if (begin >= n) return;
   BoxPoints<T, d> points;
   int own[points_per_lane];
-  const BoxTests<T, d> tests{bounds[box], c};
+  BoxTests<T, d> tests{bounds[box], c};
   const int only = assign_box(tests, points, c, k, own, [&] { points.load(x, begin, end, n); });
   if (lane == 0) box_label[box] = only;
   for (int q = 0; q < points_per_lane; ++q) {
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(solve_threads<d>, 1) solve_kernel(Solve<T, d> 
       };
       BoxPoints<T, d> points;
       int own[points_per_lane];
-      const BoxTests<T, d> tests{*place.bounds, c};
+      BoxTests<T, d> tests{*place.bounds, c};
       const int only = assign_box(tests, points, c, s.k, own, [&] { points.load(place.x, 0, end, place.pitch); });
       if (only >= 0)
         put(only, total);

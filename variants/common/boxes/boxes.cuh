@@ -81,23 +81,22 @@ template <class T, int d>
 struct BoxTests {
   Box<d> box;
   const T* c;
-  /// One warp: a centroid near the box's centre. Which one is a matter of speed only.
-  __device__ int near_centre(int k) const {
+  int z = 0;
+  /// One warp, first: finds a centroid near the box's centre. Which one is a matter of speed only.
+  __device__ void find_near(int k) {
     double nearest = std::numeric_limits<double>::infinity();
-    int best = 0;
     for (int j = threadIdx.x % warp_lanes; j < k; j += warp_lanes) {
       double distance = 0;
       for (int f = 0; f < d; ++f) {
         const double difference = 0.5 * box.low[f] + 0.5 * box.high[f] - double(c[j * d + f]);
         distance += difference * difference;
       }
-      if (distance < nearest) nearest = distance, best = j;
+      if (distance < nearest) nearest = distance, z = j;
     }
-    warp_argmin(nearest, best);
-    return best;
+    warp_argmin(nearest, z);
   }
-  /// Whether centroid z is nearer than centroid j to each point of the box.
-  __device__ bool beaten(int z, int j) const {
+  /// Whether centroid j may be nearest to a point of the box: z is not nearer to each of them.
+  __device__ bool keeps(int j) const {
     constexpr double term_error = 0x1p-50, underflow = 0x1p-1000;
     double sum = 0, margin = underflow;
 #pragma unroll
@@ -108,7 +107,7 @@ struct BoxTests {
       sum += apart * (to_z + to_c);
       margin += term_error * fabs(apart) * (fabs(to_z) + fabs(to_c));
     }
-    return sum > margin;  // not where it is NaN
+    return !(sum > margin);  // also where the sum is NaN; z keeps itself: the sum is 0
   }
 };
 
@@ -117,12 +116,13 @@ constexpr int no_centroid = -1, several_centroids = -2;
 /// One warp. Returns the only centroid that may be nearest to a point of the box. If there are several: calls load(),
 /// then compare(j) for each, in ascending order, and returns several_centroids.
 template <class Tests, class Load, class Compare>
-__device__ int for_survivors(const Tests& tests, int k, const Load& load, const Compare& compare) {
-  const int lane = threadIdx.x % warp_lanes, z = tests.near_centre(k);
+__device__ int for_survivors(Tests& tests, int k, const Load& load, const Compare& compare) {
+  const int lane = threadIdx.x % warp_lanes;
   int only = no_centroid;
+  tests.find_near(k);
   for (int first = 0; first < k; first += warp_lanes) {
     const int mine = first + lane;
-    const bool survives = mine < k && (mine == z || !tests.beaten(z, mine));
+    const bool survives = mine < k && tests.keeps(mine);
     for (unsigned rest = __ballot_sync(all_lanes, survives); rest != 0; rest &= rest - 1) {
       const int j = first + __ffs(int(rest)) - 1;
       if (only == no_centroid) {
@@ -169,8 +169,8 @@ __device__ int exact_nearest(const T (&x)[d], const T* c, int k, int found) {
 /// One warp: the labels of a box's points. Returns the label of all, or several_centroids; then the points are loaded,
 /// by load(), and label[q] is that of the lane's point q.
 template <class T, int d, class Tests, class Load>
-__device__ int assign_box(const Tests& tests, const BoxPoints<T, d>& points, const T* c, int k,
-                          int (&label)[points_per_lane], const Load& load) {
+__device__ int assign_box(Tests& tests, const BoxPoints<T, d>& points, const T* c, int k, int (&label)[points_per_lane],
+                          const Load& load) {
   TwoNearest nearest[points_per_lane];
   const int only = for_survivors(tests, k, load, [&](int j) {
 #pragma unroll

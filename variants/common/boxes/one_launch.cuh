@@ -57,25 +57,26 @@ void prepare_one_launch(Run<T, W>& s) {
   own.sum = s.template device<unsigned long long>(size_t(OneLaunch::buffers) * sum_entries(widest, s.k, s.d));
 }
 
-/// Shared memory of a block: its centroids, and its sums.
-inline size_t centroid_bytes(const Shape& p) { return size_t(p.k) * p.d * p.element_bytes; }
+/// Shared memory of a block: its centroids, with `beside` bytes for each that the rung adds, and its sums.
+inline size_t centroid_bytes(const Shape& p, size_t beside) { return p.k * (p.d * p.element_bytes + beside); }
 inline size_t shared_sum_bytes(const FixedPoint& format, const Shape& p) {
   return sum_entries(format, p.k, p.d) * sizeof(unsigned long long);
 }
 
-inline std::string refuse_one_launch(const Shape& p, const Device& device) {
-  if (p.d > most_dimensions || centroid_bytes(p) <= device.shared_bytes_optin) return refuse_dimensions(p);
-  return "each block keeps all centroids in shared memory, " + std::to_string(centroid_bytes(p)) + " bytes, and has " +
-         std::to_string(device.shared_bytes_optin) + ": take fewer clusters, or v05d_warp_sums";
+inline std::string refuse_one_launch(const Shape& p, const Device& device, size_t beside = 0) {
+  if (p.d > most_dimensions || centroid_bytes(p, beside) <= device.shared_bytes_optin) return refuse_dimensions(p);
+  return "each block keeps all centroids in shared memory, " + std::to_string(centroid_bytes(p, beside)) +
+         " bytes, and has " + std::to_string(device.shared_bytes_optin) + ": take fewer clusters, or v05d_warp_sums";
 }
 
 /// Phase `solve`: start(kernel arguments, shared bytes) launches the kernel, which goes on where the last launch ended.
 template <int d, class T, class W, class Start>
-void solve_in_one_launch(Run<T, W>& s, const Start& start) {
+void solve_in_one_launch(Run<T, W>& s, const Start& start, size_t beside = 0) {
   auto& own = s.ws.one_launch;
   const auto& sums = s.ws.sums;
   const size_t sum_bytes = shared_sum_bytes(sums.format, s.problem);
-  const bool shared_sums = centroid_bytes(s.problem) + sum_bytes <= s.device_info.shared_bytes_optin;
+  const size_t bytes = centroid_bytes(s.problem, beside);
+  const bool shared_sums = bytes + sum_bytes <= s.device_info.shared_bytes_optin;
   check(cudaMemsetAsync(own.sum, 0, OneLaunch::buffers * sum_bytes, s.stream), "clearing the sums");
   check(cudaMemsetAsync(own.progress, 0, offsetof(Progress, changed), s.stream), "clearing the progress");
   check(cudaMemsetAsync(s.ws.box_label, 0xff, boxes_of(s.n) * sizeof(int), s.stream), "clearing the labels of boxes");
@@ -87,7 +88,7 @@ void solve_in_one_launch(Run<T, W>& s, const Start& start) {
                             sums.format, s.problem.stop,
                             s.n,         s.k,
                             shared_sums};
-    start(solve, centroid_bytes(s.problem) + (shared_sums ? sum_bytes : 0));
+    start(solve, bytes + (shared_sums ? sum_bytes : 0));
     check(cudaMemcpyAsync(own.host, own.progress, sizeof *own.host, cudaMemcpyDeviceToHost, s.stream),
           "downloading the progress");
     check(cudaStreamSynchronize(s.stream), "solving on the device");

@@ -23,8 +23,9 @@ __device__ inline unsigned long long ordered_bits(double x) {
   const auto bits = static_cast<unsigned long long>(__double_as_longlong(x));
   return bits >> 63 ? ~bits : bits | 1ull << 63;
 }
-__host__ __device__ inline unsigned long long bits_of_ordered(unsigned long long ordered) {
-  return ordered >> 63 ? ordered ^ 1ull << 63 : ~ordered;
+/// Half the value: the difference of two halves does not overflow.
+__device__ inline double half_of_ordered(unsigned long long ordered) {
+  return 0.5 * __longlong_as_double(static_cast<long long>(ordered >> 63 ? ordered ^ 1ull << 63 : ~ordered));
 }
 
 template <class T, int d>
@@ -61,17 +62,17 @@ __device__ unsigned hilbert_index(unsigned (&cell)[d], int bits) {
   return index;
 }
 
-/// The cell of a row. Cells are cubes, and the longest side of the points' range has 2^bits of them. Halves, because
-/// the difference of the two ends may overflow.
+/// The cell of a row. Cells are cubes, and the longest side of the points' range has 2^bits of them.
 template <class T, int d>
 __device__ int cell_of(const T* row, const unsigned long long* range, int bits) {
-  const auto half = [&](int at) { return 0.5 * __longlong_as_double((long long)(bits_of_ordered(range[at]))); };
   double longest = 0;
-  for (int f = 0; f < d; ++f) longest = fmax(longest, half(d + f) - half(f));
+  for (int f = 0; f < d; ++f) longest = fmax(longest, half_of_ordered(range[d + f]) - half_of_ordered(range[f]));
   const double cells = double(1 << bits);
   unsigned cell[d];
-  for (int f = 0; f < d; ++f)  // fmax: all points the same give 0 / 0
-    cell[f] = unsigned(fmin(fmax((0.5 * double(row[f]) - half(f)) / longest * cells, 0.0), cells - 1));
+  for (int f = 0; f < d; ++f) {
+    const double share = (0.5 * double(row[f]) - half_of_ordered(range[f])) / longest;  // NaN: all points are the same
+    cell[f] = unsigned(fmin(fmax(share * cells, 0.0), cells - 1));
+  }
   return int(hilbert_index(cell, bits));
 }
 
