@@ -51,12 +51,9 @@ __global__ void sum_boxes_kernel(const T* x, const int32_t* label, const int* bo
   const int last = min((blockIdx.x + 1) * boxes, (n + box_points - 1) / box_points);
   for (int box = blockIdx.x * boxes + warp; box < last; box += warps_per_block) {
     const int begin = box * box_points, end = min(begin + box_points, n), only = box_label[box];
-    if (only >= 0) {
-      if (lane < d) atomicAdd(&block_sum[only * d + lane], box_sum[box * d + lane]);
-      if (lane == d) atomicAdd(&block_count[only], end - begin);
-      continue;
-    }
-    for (int i = begin + lane; i < end; i += warp_lanes) {
+    if (only >= 0 && lane < d) atomicAdd(&block_sum[only * d + lane], box_sum[box * d + lane]);
+    if (only >= 0 && lane == d) atomicAdd(&block_count[only], end - begin);
+    for (int i = begin + lane; i < end && only < 0; i += warp_lanes) {
       for (int f = 0; f < d; ++f) atomicAdd(&block_sum[label[i] * d + f], double(x[size_t(f) * n + i]));
       atomicAdd(&block_count[label[i]], 1);
     }
@@ -106,19 +103,17 @@ void assign(Run<T, Workspace<T>>& s) {
 
 template <class T>
 void update(Run<T, Workspace<T>>& s) {
-  const Sums& sums = s.ws.sums;
   const int boxes = blocks(points_per_block(s.k), box_points);  // of a block, as in v05
   clear_sums(s);
   launch(sum_boxes_kernel<T>, blocks(boxes_of(s.n), boxes), warps_per_block * warp_lanes,
-         s.k * shared_bytes_per_cluster(s.d), s.stream, s.x, s.label, s.ws.box_label, s.ws.box_sum, sums.sum,
-         sums.count, boxes, s.n, s.k, s.d);
+         s.k * shared_bytes_per_cluster(s.d), s.stream, s.x, s.label, s.ws.box_label, s.ws.box_sum, s.ws.sums.sum,
+         s.ws.sums.count, boxes, s.n, s.k, s.d);
   divide(s);
 }
 
 std::string refuse(const Shape& p, const Device& device, const Axes&) {
-  if (p.d <= most_dimensions && features_per_block(p.k, p.d, device) < p.d)
-    return "a block keeps the sums of all clusters in shared memory: K = " + std::to_string(p.k) + " is too large";
-  return refuse_dimensions(p);
+  if (p.d > most_dimensions || features_per_block(p.k, p.d, device) == p.d) return refuse_dimensions(p);
+  return "a block keeps the sums of all clusters in shared memory: K = " + std::to_string(p.k) + " is too large";
 }
 
 template <class T>

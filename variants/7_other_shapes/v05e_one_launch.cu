@@ -68,15 +68,15 @@ __global__ void __launch_bounds__(solve_threads<d>, 1) solve_kernel(Solve<T, d> 
     int changed = 0;
     for (int box = first + warp; box < last; box += warps) {
       const int begin = box * box_points, end = min(begin + box_points, s.n), before = s.box_label[box];
+      BoxPoints<T, d> points;
+      int own[points_per_lane];
+      BoxTests<T, d> tests{s.bounds[box], c};
+      const int only = assign_box(tests, points, c, s.k, own, [&] { points.load(s.x, begin, end, s.n); });
       const unsigned valid = valid_points(begin, end);
       const auto total = lane <= values ? static_cast<long long>(s.total[size_t(box) * (values + 1) + lane]) : 0;
       const auto put = [&](int j, long long part) {
         if (lane <= values) atomicAdd(&added[size_t(j) * (values + 1) + lane], static_cast<unsigned long long>(part));
       };
-      BoxPoints<T, d> points;
-      int own[points_per_lane];
-      BoxTests<T, d> tests{s.bounds[box], c};
-      const int only = assign_box(tests, points, c, s.k, own, [&] { points.load(s.x, begin, end, s.n); });
       if (only >= 0)
         put(only, total);
       else

@@ -123,15 +123,15 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
     for (int box = first + warp; box < last; box += warps) {
       const auto place = place_of(box);
       const int end = min(box_points, s.n - box * box_points), before = *place.only;
+      BoxPoints<T, d> points;
+      int own[points_per_lane];
+      NarrowCentreTests<T, d> tests{{*place.bounds, c}, NarrowBox<d>(frame, *place.bounds), narrow};
+      const int only = assign_box(tests, points, c, s.k, own, [&] { points.load(place.x, 0, end, place.pitch); });
       const unsigned valid = valid_points(0, end);
       const auto total = lane <= values ? static_cast<long long>(place.total[lane]) : 0;
       const auto put = [&](int j, long long part) {
         if (lane <= values) atomicAdd(&added[size_t(j) * (values + 1) + lane], static_cast<unsigned long long>(part));
       };
-      BoxPoints<T, d> points;
-      int own[points_per_lane];
-      NarrowCentreTests<T, d> tests{{*place.bounds, c}, NarrowBox<d>(frame, *place.bounds), narrow};
-      const int only = assign_box(tests, points, c, s.k, own, [&] { points.load(place.x, 0, end, place.pitch); });
       if (only >= 0)
         put(only, total);
       else

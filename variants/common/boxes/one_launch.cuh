@@ -14,6 +14,7 @@ constexpr int kept_iterations = 1024;  // after which the kernel ends, at the la
 
 struct Progress {
   int done, ended;
+  unsigned arrived;                             // blocks at barriers since the run began, for a barrier of a rung's own
   unsigned long long changed[kept_iterations];  // labels changed in iteration i, from 0: at i modulo kept_iterations
 };
 
