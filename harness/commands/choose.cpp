@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "commands/commands.hpp"
-#include "records/choice.hpp"
 #include "records/record.hpp"
+#include "runner/choice.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;

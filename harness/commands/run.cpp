@@ -7,9 +7,9 @@
 #include "base/text.hpp"
 #include "commands/commands.hpp"
 #include "commands/measure.hpp"
-#include "records/choice.hpp"
 #include "records/record.hpp"
 #include "records/tuned.hpp"
+#include "runner/choice.hpp"
 #include "runner/interleave.hpp"
 #include "runner/run.hpp"
 

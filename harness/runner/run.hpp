@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "records/choice.hpp"
+#include "runner/choice.hpp"
 #include "runner/session.hpp"
 
 namespace ladder {

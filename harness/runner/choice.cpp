@@ -1,4 +1,4 @@
-#include "records/choice.hpp"
+#include "runner/choice.hpp"
 
 #include <fmt/format.h>
 
@@ -135,8 +135,9 @@ void write_choice(const fs::path& file, std::vector<ShapeTimes> table) {
 
 Choice choose_variant(const std::vector<ShapeTimes>& table, const std::string& device, const std::string& machine,
                       const ProblemShape& shape, const std::function<bool(const std::string&)>& may_run) {
-  const bool known = machine.empty() || std::any_of(table.begin(), table.end(),
-                                 [&](const ShapeTimes& t) { return t.device == device && t.machine == machine; });
+  const bool known = machine.empty() || std::any_of(table.begin(), table.end(), [&](const ShapeTimes& t) {
+                       return t.device == device && t.machine == machine;
+                     });
   struct Sum {
     double weights = 0, logarithms = 0;
   };
@@ -146,7 +147,8 @@ Choice choose_variant(const std::vector<ShapeTimes>& table, const std::string& d
   choice.other_machine = !known;
   for (const ShapeTimes& times : table) {
     const double least = fastest(times, may_run);
-    if (times.device != device || (known && !machine.empty() && times.machine != machine) || !std::isfinite(least)) continue;
+    if (times.device != device || (known && !machine.empty() && times.machine != machine) || !std::isfinite(least))
+      continue;
     const double w = weight(octaves_apart(times.shape, shape));
     all += w;
     if (w > most) most = w, choice.nearest = times;
