@@ -66,19 +66,11 @@ struct HalvesTests {
   __device__ bool keeps(int j) const { return first.keeps(j) || (split && second.keeps(j)); }
 };
 
-/// One warp.
-template <class T, int d>
-__device__ Box<d> bounds_of_range(const T* x, int begin, int end, int n, double& sides) {
-  Box<d> box;
-  sides = 0;
-  for (int f = 0; f < d; ++f) {
-    double low = std::numeric_limits<double>::infinity(), high = -low;
-    for (int i = begin + int(threadIdx.x % warp_lanes); i < end; i += warp_lanes)
-      low = min(low, double(x[size_t(f) * n + i])), high = max(high, double(x[size_t(f) * n + i]));
-    box.low[f] = warp_min(low), box.high[f] = warp_max(high);
-    sides += box.high[f] - box.low[f];
-  }
-  return box;
+template <int d>
+__device__ double sides(const Box<d>& box) {
+  double sum = 0;
+  for (int f = 0; f < d; ++f) sum += box.high[f] - box.low[f];
+  return sum;
 }
 
 /// A warp per box.
@@ -87,7 +79,7 @@ __global__ void halves_kernel(const T* x, Halves<d>* halves, int n) {
   const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
   const int begin = box * box_points, end = min(begin + box_points, n);
   if (begin >= n) return;
-  double gap = 0, sides[3];
+  double gap = 0;
   int cut = end;
   for (int i = begin + 1 + lane; i < end; i += warp_lanes) {
     double apart = 0;
@@ -95,9 +87,9 @@ __global__ void halves_kernel(const T* x, Halves<d>* halves, int n) {
     if (apart > gap) gap = apart, cut = i;
   }
   warp_argmax(gap, cut);
-  const Box<d> whole = bounds_of_range<T, d>(x, begin, end, n, sides[0]);
-  Halves<d> made{bounds_of_range<T, d>(x, begin, cut, n, sides[1]), bounds_of_range<T, d>(x, cut, end, n, sides[2]), 0};
-  made.split = cut < end && sides[1] + sides[2] <= 0.5 * sides[0];
+  const Box<d> whole = bounds_of<T, d>(x, begin, end, n);
+  Halves<d> made{bounds_of<T, d>(x, begin, cut, n), bounds_of<T, d>(x, cut, end, n), 0};
+  made.split = cut < end && sides(made.first) + sides(made.second) <= 0.5 * sides(whole);
   if (!made.split) made.first = whole;
   if (lane == 0) halves[box] = made;
 }

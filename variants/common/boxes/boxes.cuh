@@ -42,14 +42,15 @@ struct BoxPoints {
   }
 };
 
-/// One warp: the bounds of the points.
+/// One warp: the bounds of the points begin .. end - 1.
 template <class T, int d>
-__device__ Box<d> bounds_of(const BoxPoints<T, d>& points) {
+__device__ Box<d> bounds_of(const T* x, int begin, int end, int n) {
   Box<d> box;
   for (int f = 0; f < d; ++f) {
-    T low = points.x[0][f], high = low;
-    for (int q = 1; q < points_per_lane; ++q) low = min(low, points.x[q][f]), high = max(high, points.x[q][f]);
-    box.low[f] = double(warp_min(low)), box.high[f] = double(warp_max(high));
+    double low = std::numeric_limits<double>::infinity(), high = -low;
+    for (int i = begin + int(threadIdx.x % warp_lanes); i < end; i += warp_lanes)
+      low = min(low, double(x[size_t(f) * n + i])), high = max(high, double(x[size_t(f) * n + i]));
+    box.low[f] = warp_min(low), box.high[f] = warp_max(high);
   }
   return box;
 }
@@ -59,9 +60,7 @@ template <class T, int d>
 __global__ void bounds_kernel(const T* x, Box<d>* bounds, int n) {
   const int box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes, begin = box * box_points;
   if (begin >= n) return;
-  BoxPoints<T, d> points;
-  points.load(x, begin, min(begin + box_points, n), n);
-  const Box<d> found = bounds_of(points);
+  const Box<d> found = bounds_of<T, d>(x, begin, min(begin + box_points, n), n);
   if (threadIdx.x % warp_lanes == 0) bounds[box] = found;
 }
 

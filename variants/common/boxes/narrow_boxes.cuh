@@ -16,12 +16,14 @@ template <int d>
 struct NarrowFrame {
   double origin[d], scale;
   __device__ explicit NarrowFrame(const unsigned long long* range) {
+    // Smaller points become zeros, and nothing is skipped: their distances in double are zeros, too, and all are ties.
+    constexpr int most = 400;
     double longest = 0;  // side, halved
     for (int f = 0; f < d; ++f) {
       const double low = half_of_ordered(range[f]), high = half_of_ordered(range[d + f]);
       origin[f] = low + high, longest = fmax(longest, high - low);
     }
-    scale = longest > 0 ? power_of_two(min(max(-ilogb(longest), -1000), 1000)) : 1;
+    scale = longest > 0 ? power_of_two(min(max(-ilogb(longest), -most), most)) : 1;
   }
   template <class T>
   __device__ NarrowCentroid<d> operator()(const T* c) const {
@@ -53,6 +55,7 @@ template <int d>
 __device__ int near_centre(const NarrowBox<d>& box, const NarrowCentroid<d>* c, int k) {
   unsigned nearest = ~0u;  // the bits of a distance: positive floats are in the order of their bits
   int best = 0;
+#pragma unroll 2  // registers
   for (int j = threadIdx.x % warp_lanes; j < k; j += warp_lanes) {
     float distance = 0;
     for (int f = 0; f < d; ++f) {
