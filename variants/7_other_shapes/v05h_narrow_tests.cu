@@ -93,8 +93,7 @@ template <int d>
 constexpr int solve_threads = d < 3 ? 512 : 384;
 
 template <class T, int d>
-__global__ void __launch_bounds__(solve_threads<d>, 1)
-    solve_kernel(Solve<T, d> s, int capacity, const unsigned long long* range) {
+__global__ void __launch_bounds__(solve_threads<d>, 1) solve_kernel(Solve<T, d> s, int capacity, NarrowFrame<d> frame) {
   const int lane = threadIdx.x % warp_lanes, warp = threadIdx.x / warp_lanes, warps = blockDim.x / warp_lanes;
   const int values = BoxSums::values(s.format, d), entries = sum_entries(s.format, s.k, d);
   const int64_t boxes = (s.n + box_points - 1) / box_points;
@@ -103,7 +102,6 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
   auto* const block_sum = reinterpret_cast<unsigned long long*>(resident + capacity);  // entries, if they fit
   T* const c = reinterpret_cast<T*>(block_sum + (s.shared_sums ? entries : 0));        // k x d
   auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);              // k
-  const NarrowFrame<d> frame(range);
   const auto place_of = [&](int box) {
     return box - first < capacity ? BoxPlace<T, d>(resident[box - first]) : BoxPlace<T, d>(s, box, values);
   };
@@ -185,6 +183,7 @@ struct Workspace {
   int* box_label = nullptr;  // boxes
   BoxSums sums;
   OneLaunch one_launch;
+  unsigned long long range[2 * most_dimensions];  // SpatialOrder::range, on the host
 };
 
 template <class T>
@@ -202,7 +201,8 @@ template <class T>
 void upload(Run<T, Workspace<T>>& s) {
   upload_spatial(s);
   find_bounds(s);
-  find_totals(s);
+  fetch_order_range(s);
+  find_totals(s);  // waits for the range, too
 }
 
 template <class T>
@@ -233,7 +233,7 @@ void solve(Run<T, Workspace<T>>& s) {
       const int room = int((s.device_info.shared_bytes_optin - bytes) / sizeof(ResidentBox<T, d>));
       const int capacity = std::min(room, blocks(boxes_of(s.n), grid));
       launch_cooperative(solve_kernel<T, d>, grid, solve_threads<d>, bytes + capacity * sizeof(ResidentBox<T, d>),
-                         s.stream, arguments, capacity, s.ws.order.range);
+                         s.stream, arguments, capacity, NarrowFrame<d>(s.ws.range));
     };
     solve_in_one_launch<d>(s, start, sizeof(NarrowCentroid<d>));
   });

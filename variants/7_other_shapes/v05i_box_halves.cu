@@ -139,7 +139,7 @@ constexpr int solve_threads = d < 3 ? 512 : 384;
 
 template <class T, int d>
 __global__ void __launch_bounds__(solve_threads<d>, 1)
-    solve_kernel(Solve<T, d> s, int capacity, const unsigned long long* range, const Halves<d>* halves) {
+    solve_kernel(Solve<T, d> s, int capacity, NarrowFrame<d> frame, const Halves<d>* halves) {
   const int lane = threadIdx.x % warp_lanes, warp = threadIdx.x / warp_lanes, warps = blockDim.x / warp_lanes;
   const int values = BoxSums::values(s.format, d), entries = sum_entries(s.format, s.k, d);
   const int64_t boxes = (s.n + box_points - 1) / box_points;
@@ -148,7 +148,6 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
   auto* const block_sum = reinterpret_cast<unsigned long long*>(resident + capacity);  // entries, if they fit
   T* const c = reinterpret_cast<T*>(block_sum + (s.shared_sums ? entries : 0));        // k x d
   auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);              // k
-  const NarrowFrame<d> frame(range);
   const auto place_of = [&](int box) {
     return box - first < capacity ? BoxPlace<T, d>(resident[box - first]) : BoxPlace<T, d>(s, halves, box, values);
   };
@@ -233,7 +232,8 @@ struct Workspace {
   int* box_label = nullptr;  // boxes
   BoxSums sums;
   OneLaunch one_launch;
-  void* halves = nullptr;  // Halves<d> of each box
+  void* halves = nullptr;                         // Halves<d> of each box
+  unsigned long long range[2 * most_dimensions];  // SpatialOrder::range, on the host
 };
 
 template <class T>
@@ -252,7 +252,8 @@ template <class T>
 void upload(Run<T, Workspace<T>>& s) {
   upload_spatial(s);
   find_bounds(s);
-  find_totals(s);
+  fetch_order_range(s);
+  find_totals(s);  // waits for the range, too
   dispatch<1, 2, 3>(s.d, [&]<int d>() {
     launch(halves_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0, s.stream, s.x,
            static_cast<Halves<d>*>(s.ws.halves), s.n);
@@ -287,7 +288,8 @@ void solve(Run<T, Workspace<T>>& s) {
       const int room = int((s.device_info.shared_bytes_optin - bytes) / sizeof(ResidentBox<T, d>));
       const int capacity = std::min(room, blocks(boxes_of(s.n), grid));
       launch_cooperative(solve_kernel<T, d>, grid, solve_threads<d>, bytes + capacity * sizeof(ResidentBox<T, d>),
-                         s.stream, arguments, capacity, s.ws.order.range, static_cast<const Halves<d>*>(s.ws.halves));
+                         s.stream, arguments, capacity, NarrowFrame<d>(s.ws.range),
+                         static_cast<const Halves<d>*>(s.ws.halves));
     };
     solve_in_one_launch<d>(s, start, sizeof(NarrowCentroid<d>));
   });

@@ -1,7 +1,8 @@
 // Boxes and centroids in float, in a frame in which the points' range is about 1: relative to the middle of the range,
 // and scaled by a power of two. v05g_narrow_centres introduces them.
 #pragma once
-#include "../update/reproducible_sum.cuh"
+#include <cmath>
+
 #include "boxes.cuh"
 #include "spatial_order.cuh"
 
@@ -15,15 +16,16 @@ struct NarrowCentroid {
 template <int d>
 struct NarrowFrame {
   double origin[d], scale;
-  __device__ explicit NarrowFrame(const unsigned long long* range) {
+  /// On the host: a kernel's arguments need no registers. `range`: of SpatialOrder.
+  explicit NarrowFrame(const unsigned long long* range) {
     // Smaller points become zeros, and nothing is skipped: their distances in double are zeros, too, and all are ties.
     constexpr int most = 400;
     double longest = 0;  // side, halved
     for (int f = 0; f < d; ++f) {
       const double low = half_of_ordered(range[f]), high = half_of_ordered(range[d + f]);
-      origin[f] = low + high, longest = fmax(longest, high - low);
+      origin[f] = low + high, longest = std::max(longest, high - low);
     }
-    scale = longest > 0 ? power_of_two(min(max(-ilogb(longest), -most), most)) : 1;
+    scale = longest > 0 ? std::ldexp(1.0, std::clamp(-std::ilogb(longest), -most, most)) : 1;
   }
   template <class T>
   __device__ NarrowCentroid<d> operator()(const T* c) const {
@@ -75,5 +77,12 @@ struct NarrowCentreTests : BoxTests<T, d> {
   const NarrowCentroid<d>* narrow_c;
   __device__ void find_near(int k) { this->z = near_centre(narrow, narrow_c, k); }
 };
+
+/// Keeps the range of the points on the host, for the frame. W::range
+template <class T, class W>
+void fetch_order_range(Run<T, W>& s) {
+  check(cudaMemcpyAsync(s.ws.range, s.ws.order.range, 2 * s.d * sizeof *s.ws.range, cudaMemcpyDeviceToHost, s.stream),
+        "downloading the range of the points");
+}
 
 }  // namespace ladder

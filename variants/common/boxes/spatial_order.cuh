@@ -3,6 +3,8 @@
 // v05a_spatial_order introduces it. Sources: Hilbert, "Ueber die stetige Abbildung einer Linie auf ein Flächenstück",
 // 1891; Skilling, "Programming the Hilbert curve", 2004.
 #pragma once
+#include <bit>
+
 #include "../device/counting_sort.cuh"
 #include "../lloyd/feature_major.cuh"
 
@@ -24,8 +26,8 @@ __device__ inline unsigned long long ordered_bits(double x) {
   return bits >> 63 ? ~bits : bits | 1ull << 63;
 }
 /// Half the value: the difference of two halves does not overflow.
-__device__ inline double half_of_ordered(unsigned long long ordered) {
-  return 0.5 * __longlong_as_double(static_cast<long long>(ordered >> 63 ? ordered ^ 1ull << 63 : ~ordered));
+__host__ __device__ inline double half_of_ordered(unsigned long long ordered) {
+  return 0.5 * std::bit_cast<double>(ordered >> 63 ? ordered ^ 1ull << 63 : ~ordered);
 }
 
 template <class T, int d>
