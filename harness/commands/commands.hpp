@@ -79,8 +79,8 @@ std::filesystem::path source_of(const std::string& id, const std::filesystem::pa
 /// The CMake targets that build the modules of a variant's file in this build.
 std::vector<std::string> targets_of(const std::filesystem::path& source);
 
-/// May it be chosen for whoever only wants labels? A rung for points as they are: no peer, no kernel k-means, no rounding
-/// of the points.
+/// Whether `ladder choose` may name this variant: a rung that uses the points as they are. Peers, kernel k-means,
+/// initialisations and rungs that round the points are left out.
 bool may_be_chosen(const Variant& variant);
 
 /// Marks variants as broken, with the reason, if their card names a base that does not exist.

@@ -30,10 +30,14 @@ int filled_percent(int64_t nonzeros, double values) {
   return nonzeros < 0 ? 100 : std::max(10, 10 * int(std::ceil(10 * double(nonzeros) / values)));
 }
 
+std::string machine_of(const json& context, DeviceKind device) {
+  if (device == DeviceKind::cuda) return context.at("gpu").value("name", "");
+  return context.at("host").at("cpu");
+}
+
 json tuned_place(const Variant& v, const Workload& w, DeviceKind device, int gpus, const json& context) {
-  const bool gpu = device == DeviceKind::cuda;
   return {{"device", device},
-          {"machine", gpu ? context.at("gpu").value("name", "") : context.at("host").at("cpu").get<std::string>()},
+          {"machine", machine_of(context, device)},
           {"gpus", gpus},
           {"variant", v.id},
           {"n", w.n},

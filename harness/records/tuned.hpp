@@ -23,6 +23,9 @@ constexpr int tuned_version = 1;
 /// has room for all. Negative nonzeros: not counted, as in dense points.
 int filled_percent(int64_t nonzeros, double values);
 
+/// The name of the GPU, or of the processor, by which an entry says where it was measured. `context` is a record's.
+std::string machine_of(const nlohmann::json& context, DeviceKind device);
+
 /// What an entry is for: a part of the entry. `context` is a record's; the workload's points have been looked at.
 nlohmann::json tuned_place(const Variant& variant, const Workload& workload, DeviceKind device, int gpus,
                            const nlohmann::json& context);

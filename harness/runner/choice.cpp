@@ -73,10 +73,8 @@ std::vector<ShapeTimes> times_in(const json& record) {
     const json& w = workloads.at(name);
     if (w.at("metric") != "euclidean" || w.at("kernel") != "none" || device == "simt") continue;
     ShapeTimes& times = found[{name, device}];
-    const json& context = record.at("context");
     times.device = device, times.workload = name;
-    times.machine =
-        device == "cuda" ? context.at("gpu").value("name", "") : context.at("host").at("cpu").get<std::string>();
+    times.machine = machine_of(record.at("context"), device_kind(device));
     const double n = w.at("n"), d = w.at("d");
     times.shape = {.type = w.at("type"),
                    .n = n,

@@ -220,10 +220,7 @@ Steps RunOnce::steps(const Subject& subject) const {
 
 Steps RunChosen::steps(const Subject& subject) const {
   const ProblemShape shape = shape_of(subject.workload);
-  const json& context = subject.record.at("context");
-  const bool gpu = subject.device == DeviceKind::cuda;
-  const std::string machine =
-      gpu ? context.at("gpu").value("name", "") : context.at("host").at("cpu").get<std::string>();
+  const std::string machine = machine_of(subject.record.at("context"), subject.device);
   const Choice choice = choose_variant(table_, to_string(subject.device), machine, shape,
                                        [&](const std::string& id) { return ids_.count(id) > 0; });
   for (const Candidate& candidate : choice.ranking) {
