@@ -93,6 +93,23 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_b
   config.stream = stream;
   detail::launch_with(kernel, config, std::forward<A>(args)...);
 }
+/// The same for a kernel whose blocks wait for each other (cooperative_groups::this_grid().sync()): all of them must fit
+/// on the device at once.
+template <class... P, class... A>
+void launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream,
+                        A&&... args) {
+  cudaLaunchAttribute cooperative{};
+  cooperative.id = cudaLaunchAttributeCooperative;
+  cooperative.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = dynamic_shared_bytes;
+  config.stream = stream;
+  config.attrs = &cooperative;
+  config.numAttrs = 1;
+  detail::launch_with(kernel, config, std::forward<A>(args)...);
+}
 /// Any other first five arguments: a compiler error that says what is expected.
 template <class... A>
 void launch(A&&...) requires(!detail::begins_as_a_launch<A...>) {

@@ -1,0 +1,239 @@
+// v03e: four points per lane, 16 bytes per load. v03d's lanes read two numbers from shared memory for each
+// multiply-add, and 32 lanes that read 32 centroids take all of its bandwidth for one load per cycle. Here rows are
+// vectors of 16 bytes, and a lane compares a centroid with four points at a time: five loads for sixteen differences
+// (in float).
+#include "../common/lloyd/one_launch.cuh"
+#include "../common/lloyd/vector_load.cuh"
+
+namespace {
+using namespace ladder;
+
+constexpr int threads = 512;
+
+template <class T>
+struct Nearest {
+  T distance = std::numeric_limits<T>::infinity();
+  int centroid = 0;
+};
+
+/// A block's points: rows of vectors in shared memory, or rows of numbers in L2.
+template <class T, bool on_chip>
+struct Points {
+  const T* x;      // count x d
+  Vec16<T>* copy;  // count x pitch
+  int32_t* label;  // count
+  int count, d, pitch;
+  __device__ Vec16<T> vector(int i, int v) const {
+    if constexpr (on_chip) return copy[i * pitch + v];
+    return load_vec16(x + size_t(i) * d + v * Vec16<T>::size, d - v * Vec16<T>::size, d);
+  }
+  __device__ T feature(int i, int f) const {
+    return on_chip ? reinterpret_cast<const T*>(copy + i * pitch)[f] : x[size_t(i) * d + f];
+  }
+};
+
+/// Copies rows of d numbers to rows of vectors, all threads of the block together.
+template <class T>
+__device__ void copy_rows(Vec16<T>* to, const T* from, int rows, int d, int vectors, int pitch) {
+  for (int e = threadIdx.x; e < rows * vectors; e += threads) {
+    const int row = e / vectors, v = e % vectors;
+    to[row * pitch + v] = load_vec16(from + size_t(row) * d + v * Vec16<T>::size, d - v * Vec16<T>::size, d);
+  }
+}
+
+/// Compares `group` points with rows begin, begin + step, ... of a tile of `count` rows, whose row 0 is centroid
+/// `first`.
+template <int group, bool on_chip, class T>
+__device__ void compare(Nearest<T> (&nearest)[group], const Points<T, on_chip>& points, const int (&point)[group],
+                        const Vec16<T>* tile, int first, int begin, int step, int count, int vectors, int pitch) {
+  for (int j = begin; j < count; j += step) {
+    T distance[group] = {};
+    for (int v = 0; v < vectors; ++v) {
+      const Vec16<T> centroid = tile[j * pitch + v];
+#pragma unroll
+      for (int r = 0; r < group; ++r) add_squares(distance[r], points.vector(point[r], v), centroid);
+    }
+#pragma unroll
+    for (int r = 0; r < group; ++r)  // <, not <=: on a tie the lowest index stays
+      if (distance[r] < nearest[r].distance) nearest[r] = {distance[r], first + j};
+  }
+}
+
+/// The nearest of what `lanes` neighbouring lanes have found, in each of them.
+template <class T>
+__device__ Nearest<T> nearest_of_lanes(Nearest<T> nearest, int lanes) {
+  for (int step = 1; step < lanes; step *= 2) {
+    const Nearest<T> other{__shfl_xor_sync(all_lanes, nearest.distance, step),
+                           __shfl_xor_sync(all_lanes, nearest.centroid, step)};
+    if (other.distance < nearest.distance || (other.distance == nearest.distance && other.centroid < nearest.centroid))
+      nearest = other;
+  }
+  return nearest;
+}
+
+__host__ __device__ int row_vectors(int d, size_t element_bytes) { return int((d * element_bytes + 15) / 16); }
+/// Of a row in shared memory, in vectors; odd: 8 lanes read a vector of their rows from 32 banks.
+__host__ __device__ int row_pitch(int vectors) { return vectors | 1; }
+
+/// `sums`: two copies of k x (d + 1), zeros before the first iteration. Feature d of every point is 1: its sums are the
+/// counts. `on_chip`: the block's points and labels fit into shared memory, beside a tile of `tile_rows` centroids.
+/// `lanes`: of a point, a power of two; each has `group` points.
+template <class T, bool on_chip, int group>
+__global__ void __launch_bounds__(threads, 1)
+    solve_kernel(const T* x, T* c, int32_t* label, double* sums, Iterations run, int tile_rows, int lanes, int n, int k,
+                 int d) {
+  const auto grid = cooperative_groups::this_grid();
+  const int first = share_begin(n, blockIdx.x, gridDim.x), last = share_begin(n, blockIdx.x + 1, gridDim.x);
+  const int values = k * (d + 1), vectors = row_vectors(d, sizeof(T)), pitch = row_pitch(vectors);
+  const int lane = threadIdx.x % lanes, points_at_once = threads / lanes;
+  Vec16<T>* const tile = dynamic_shared<Vec16<T>>();  // tile_rows x pitch
+  Points<T, on_chip> points{x + size_t(first) * d, tile + tile_rows * pitch, label + first, last - first, d, pitch};
+  if constexpr (on_chip) {
+    points.label = reinterpret_cast<int32_t*>(points.copy + points.count * pitch);
+    copy_rows(points.copy, points.x, points.count, d, vectors, pitch);
+    for (int i = threadIdx.x; i < points.count; i += threads) points.label[i] = label[first + i];
+  }
+  for (int it = 0; it < run.most; ++it) {
+    double* const sum = sums + ((run.done + it) % 2) * values;
+    double* const next_sum = sums + ((run.done + it + 1) % 2) * values;
+    int changed = 0;
+    for (int begin = 0; begin < points.count; begin += group * points_at_once) {
+      Nearest<T> nearest[group];
+      int point[group];
+#pragma unroll
+      for (int r = 0; r < group; ++r)  // behind the last point: the last one again
+        point[r] = min(points.count - 1, begin + int(threadIdx.x) / lanes + r * points_at_once);
+      for (int from = 0; from < k; from += tile_rows) {
+        const int count = min(tile_rows, k - from);
+        if (begin == 0 || tile_rows < k) {
+          __syncthreads();  // the tile is free
+          copy_rows(tile, c + size_t(from) * d, count, d, vectors, pitch);
+          __syncthreads();
+        }
+        compare(nearest, points, point, tile, from, lane, lanes, count, vectors, pitch);
+      }
+#pragma unroll
+      for (int r = 0; r < group; ++r) {
+        const int j = nearest_of_lanes(nearest[r], lanes).centroid, i = point[r];
+        if (begin + int(threadIdx.x) / lanes + r * points_at_once > i) continue;
+        for (int f = lane; f <= d; f += lanes)
+          atomicAdd(&sum[j * (d + 1) + f], f < d ? double(points.feature(i, f)) : 1.0);
+        if (lane > 0) continue;
+        changed += points.label[i] != j;
+        points.label[i] = j;
+      }
+    }
+    run.count(it, changed);
+    grid.sync();
+    for (int e = blockIdx.x * threads + threadIdx.x; e < values; e += gridDim.x * threads) {
+      const int j = e / (d + 1), f = e % (d + 1);
+      const double count = sum[j * (d + 1) + d];
+      if (f < d && count > 0) c[size_t(j) * d + f] = T(sum[e] / count);  // a centroid without points stays
+      next_sum[e] = 0;
+    }
+    grid.sync();
+    if (run.ended(it, n)) break;
+  }
+  for (int i = threadIdx.x; on_chip && i < points.count; i += threads) label[first + i] = points.label[i];
+}
+
+template <class T>
+struct Workspace {
+  OneLaunch launches;
+  double* sums = nullptr;  // 2 x k x (d + 1)
+};
+
+template <class T>
+void prepare(Run<T, Workspace<T>>& s) {
+  prepare_pinned(s);
+  prepare_one_launch(s);
+  s.ws.sums = s.template device<double>(2 * size_t(s.k) * (s.d + 1));
+}
+
+template <class T>
+void restart(Run<T, Workspace<T>>& s) {
+  restart_rows(s);
+  s.ws.launches.done = 0;
+  check(cudaMemsetAsync(s.ws.sums, 0, 2 * size_t(s.k) * (s.d + 1) * sizeof(double), s.stream), "clearing the sums");
+}
+
+/// All multiprocessors, or as many as have enough to do between two barriers.
+template <class T>
+int grid_size(const State<T>& s) {
+  constexpr int64_t enough = 8192;  // multiply-adds
+  const int64_t worth = std::min(int64_t(s.n), int64_t(s.n) * s.k * s.d / enough);
+  return int(std::clamp(worth, int64_t(1), int64_t(s.device_info.multiprocessors)));
+}
+
+size_t row_bytes(const Shape& p) { return row_pitch(row_vectors(p.d, p.element_bytes)) * size_t(16); }
+
+/// How a block uses its shared memory and its threads.
+struct Plan {
+  size_t bytes = 0;
+  int tile_rows = 0;
+  bool on_chip = false;
+  int lanes = warp_lanes, group = 1;
+};
+
+/// Points go first, where they leave room for a tile that is worth its barriers. As many lanes per point as there are
+/// threads for, with few points; with more of them more points per lane, then fewer lanes.
+Plan make_plan(const Shape& p, const Device& device, int grid) {
+  constexpr int few_rows = 64, most_group = 4;
+  const size_t row = row_bytes(p), room = device.shared_bytes_optin;
+  const int points = blocks(p.n, grid);
+  const size_t point_bytes = points * (row + sizeof(int32_t));
+  Plan plan;
+  plan.on_chip = point_bytes + std::min(p.k, few_rows) * row <= room;
+  const size_t taken = plan.on_chip ? point_bytes : 0;
+  plan.tile_rows = int(std::min(size_t(p.k), (room - taken) / row));
+  plan.bytes = taken + plan.tile_rows * row;
+  while (plan.group < most_group && plan.group * threads / plan.lanes < points) plan.group *= 2;
+  while (plan.lanes > 1 && plan.group * threads / plan.lanes < points) plan.lanes /= 2;
+  return plan;
+}
+
+template <class T>
+void start(Run<T, Workspace<T>>& s, const Iterations& run) {
+  const int grid = grid_size(s);
+  const Plan plan = make_plan(s.problem, s.device_info, grid);
+  dispatch<1, 2, 4>(plan.group, [&]<int group>() {
+    launch_cooperative(plan.on_chip ? solve_kernel<T, true, group> : solve_kernel<T, false, group>, grid, threads,
+                       plan.bytes, s.stream, s.x, s.c, s.label, s.ws.sums, run, plan.tile_rows, plan.lanes, s.n, s.k,
+                       s.d);
+  });
+}
+
+std::string refuse(const Shape& p, const Device& device, const Axes&) {
+  if (row_bytes(p) <= device.shared_bytes_optin) return "";
+  return "a centroid takes " + std::to_string(row_bytes(p)) + " bytes of shared memory, a block has " +
+         std::to_string(device.shared_bytes_optin) + ": take fewer features";
+}
+
+template <class T>
+void iterate(Run<T, Workspace<T>>& s) {
+  iterate_in_one_launch(s, [&](const Iterations& run) { start(s, run); });
+}
+
+template <class T>
+void solve(Run<T, Workspace<T>>& s) {
+  solve_in_one_launch(s, [&](const Iterations& run) { start(s, run); });
+}
+
+template <class T>
+constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
+                                         .upload = upload_rows<T>,
+                                         .restart = restart<T>,
+                                         .iterate = iterate<T>,
+                                         .solve = solve<T>,
+                                         .download = download_rows<T>};
+}  // namespace
+
+LADDER_VARIANT(.id = "v03e_point_group", .base = "v03d_lanes_per_point",
+               .idea = "rows of 16-byte vectors; a lane compares each centroid with up to four points",
+               .expect =
+                   "at wine K = 900 a warp of 32 centroids and 4 points: per 4 features 32 arithmetic instructions and "
+                   "5 loads that take 8 cycles of shared memory, v03d 32 loads and as many cycles. 50 x 900 x 12 x 2 "
+                   "instructions are 8,500 cycles of 4 schedulers, with 13 warps of 4 points: 5 to 6 us on an H200 in "
+                   "place of 9. A larger step: all rows get another layout",
+               .shows = "solve", .counter = "sm_percent", .source = "this project", .reads_labels = true,
+               .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
