@@ -59,7 +59,7 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
     const auto flavour = member<std::string>(parameters, "flavour", where, "lowrank, isotropic or blobs", text);
     if (flavour == "lowrank") {
       spec.kind = Kind::lowrank;
-      known = {"flavour", "rank", "noise"};
+      known = {"flavour", "rank", "noise", "decay"};
     } else if (flavour == "isotropic") {
       spec.kind = Kind::isotropic;
       known = {"flavour"};
@@ -84,7 +84,10 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
         throw Error(where + " has " + key + " " + std::to_string(count) + ": give 1 to 1000000");
       (key == "rank" ? spec.rank : key == "classes" ? spec.classes : spec.clusters) = int(count);
     } else {
-      double& target = key == "spread" ? spec.spread : key == "zeros" ? spec.zeros : spec.noise;
+      double& target = key == "spread"  ? spec.spread
+                       : key == "zeros" ? spec.zeros
+                       : key == "decay" ? spec.decay
+                                        : spec.noise;
       target = member<double>(parameters, key, where, "a number", &nlohmann::json::is_number);
     }
   }
@@ -99,6 +102,7 @@ std::string to_string(const GeneratorSpec& spec) {
   if (spec.kind == Kind::blobs)
     text.update({{"clusters", spec.clusters}, {"spread", spec.spread}, {"zeros", spec.zeros}});
   if (spec.kind == Kind::lowrank) text.update({{"rank", spec.rank}, {"noise", spec.noise}});
+  if (spec.kind == Kind::lowrank && spec.decay != 0) text.update({{"decay", spec.decay}});
   if (spec.kind == Kind::classes) text.update({{"classes", spec.classes}});
   return text.dump();
 }
@@ -123,10 +127,13 @@ PointGenerator::PointGenerator(const GeneratorSpec& spec) : spec_(spec) {
   } else if (spec.kind == Kind::lowrank) {
     if (spec.rank < 1) refuse("rank", spec.rank, "at least 1");
     if (!(spec.noise >= 0 && std::isfinite(spec.noise))) refuse("noise", spec.noise, "a number not below 0");
+    if (!(spec.decay >= 0 && std::isfinite(spec.decay))) refuse("a decay of", spec.decay, "a number not below 0");
     mixing_.resize(spec.rank * spec.d);
-    const double scale = 1 / std::sqrt(double(spec.rank));
+    double all = 0;
+    for (int r = 1; r <= spec.rank; ++r) all += std::pow(r, -spec.decay);
     for (int r = 0; r < spec.rank; ++r) {
       normals(spec.seed, Stream::mixing, r, spec.d, &mixing_[r * spec.d]);
+      const double scale = std::pow(r + 1, -spec.decay / 2) / std::sqrt(all);
       for (size_t f = 0; f < spec.d; ++f) mixing_[r * spec.d + f] *= scale;
     }
   } else if (spec.kind == Kind::classes) {

@@ -17,7 +17,7 @@ namespace ladder {
 ///                    `zeros`
 ///   Kind::lowrank    like embeddings: A z + noise * e, where A is d x rank of normals of variance 1 / rank, the same
 ///                    for all points, and z and e are standard normal: all variance but noise^2 lies in `rank`
-///                    directions
+///                    directions. With `decay` the r-th of them has a share of it that is proportional to r^-decay
 ///   Kind::isotropic  standard normal in all directions: the hardest case for every bound on distances
 ///   Kind::classes    a random class for each point, uniform in that class's unit cube: the cubes are cells of a grid
 ///                    (the smallest that holds them all), each a unit away from the next
@@ -30,6 +30,7 @@ struct GeneratorSpec {
   double zeros = 0;    ///< blobs: the share of zeros, in [0, 1)
   int rank = 30;       ///< lowrank
   double noise = 0.1;  ///< lowrank
+  double decay = 0;    ///< lowrank
   int classes = 5;     ///< classes
 };
 
@@ -37,7 +38,7 @@ struct GeneratorSpec {
 ///   {"generator": "blobs", "n": 1000, "d": 100, "seed": 1, "parameters": {"clusters": 10, "spread": 1, "zeros": 0.9}}
 ///   {"generator": "embedding", ..., "parameters": {"flavour": "lowrank", "rank": 30, "noise": 0.1}}
 ///   {"generator": "classes", ..., "parameters": {"classes": 5}}
-/// Flavours of embedding are lowrank, isotropic (no parameters) and blobs (clusters, spread). Parameters left out have
+/// Flavours of embedding are lowrank (rank, noise, decay), isotropic (no parameters) and blobs (clusters, spread). Parameters left out have
 /// GeneratorSpec's values; one that the generator does not have is an Error. Other keys of the entry are not looked at.
 GeneratorSpec from_json(const nlohmann::json& entry);
 

@@ -100,6 +100,7 @@ TEST(PointGenerator, RefusesWhatMakesNoSense) {
   EXPECT_THROW(PointGenerator({.kind = Kind::classes, .n = 1, .d = 1, .classes = 0}), Error);
   EXPECT_THROW(PointGenerator({.kind = Kind::lowrank, .n = 1, .d = 1, .rank = 0}), Error);
   EXPECT_THROW(PointGenerator({.kind = Kind::lowrank, .n = 1, .d = 1, .noise = NAN}), Error);
+  EXPECT_THROW(PointGenerator({.kind = Kind::lowrank, .n = 1, .d = 1, .decay = -1}), Error);
 }
 
 TEST(PointGenerator, AnyRangeOfRowsGivesTheSameBits) {
@@ -158,6 +159,16 @@ TEST(PointGenerator, LowRankHasItsVarianceInFewDirections) {
   double variance = 0;
   for (const float v : wide) variance += double(v) * v;
   EXPECT_NEAR(variance / double(wide.size()), 1, 0.05);
+  // With a decay the first direction has most of it: 1 of 1 + 1/4 + 1/9 + ..., while the whole stays what it was.
+  GeneratorSpec falling{.kind = Kind::lowrank, .n = 5000, .d = 400, .seed = 4, .rank = 30, .noise = 0, .decay = 2};
+  const auto rows_of = [&] {
+    double sum = 0;
+    for (const float v : points_of(falling)) sum += double(v) * v;
+    return sum / (5000.0 * 400);
+  };
+  EXPECT_NEAR(rows_of(), 1, 0.15);
+  falling.rank = 1;
+  EXPECT_NEAR(rows_of(), 1, 0.15);
 }
 
 TEST(PointGenerator, IsotropicIsStandardNormal) {

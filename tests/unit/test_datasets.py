@@ -80,7 +80,7 @@ def test_every_family_has_a_tiny_one() -> None:
     same = {"kmcuda_large": "kmcuda", "kmcuda_blobs": "kmcuda", "kmcuda_isotropic": "tiles", "huge": "blobs30"}
     same |= {"points2d_n": "points2d", "points2d_k": "points2d", "grid_flat": "tiles", "grid_decaying": "kmcuda"}
     same |= {"kmcuda_300": "kmcuda", "kmcuda_large_15": "kmcuda", "kmcuda_large_isotropic_15": "tiles"}
-    same |= {"mnist_k1000_10": "mnist"}
+    same |= {"mnist_k1000_10": "mnist", "powerlaw": "kmcuda"}
     assert {same.get(family, family) for family in families if not family.endswith("_tiny")} == tiny
 
 
