@@ -1,12 +1,14 @@
 """The ladder in one picture: rungs down, workloads across, the speedup as colour and number, refusals as reasons.
 
-A column per family: of several workloads the one with most work. All workloads have columns where they are asked for by
-name, or where they are few.
+A column per family: of several workloads the one that most rungs have a time on; of those, the one with most work.
+A family of many that most of its rungs have times on throughout has a column of means. All workloads have columns where
+they are asked for by name, or where they are few.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,13 +40,16 @@ def chosen(record: Record, options: Options, device: str, scope: str) -> list[Co
     every = record.columns(names)
     if options.workloads or len(every) <= MOST_COLUMNS:
         return every
+    timed = Counter((r.workload, r.variant) for r in record.rows if r.device == device and r.scope == scope and r.timed)
+    rungs = {name: {v for w, v in timed if w == name} for name in names}
     found = []
     for family, members in record.families(names).items():
-        if len(members) > MANY_WORKLOADS:
+        best = max(members, key=lambda w: (len(rungs[w.name]), w.n * w.d * w.k))
+        throughout = set.intersection(*(rungs[w.name] for w in members))
+        if len(members) > MANY_WORKLOADS and 2 * len(throughout) > len(rungs[best.name]):
             found += [column for column in every if column.workloads[0].family == family]
         else:
-            largest = max(members, key=lambda w: w.n * w.d * w.k)
-            found.append(Column(largest.name, (largest,)))
+            found.append(Column(best.name, (best,)))
     return found
 
 

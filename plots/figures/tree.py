@@ -77,14 +77,12 @@ def label_of(result: Speedup | Gap, time: float | None, rooted: bool, notes: Not
 
 
 def usual_workload(record: Record, device: str, scope: str) -> Workload | None:
-    """The one that most variants have a time on; of several the one with most work."""
+    """Of those that nearly all variants have a time on (nine tenths of the most), the one with most work."""
     found = [record.workloads[name] for name in record.workloads_on(device, [scope])]
     rows = [row for row in record.rows if row.device == device and row.scope == scope and row.timed]
-
-    def rank(workload: Workload) -> tuple[int, int]:
-        return sum(row.workload == workload.name for row in rows), workload.n * workload.d * workload.k
-
-    return max(found, key=rank, default=None)
+    timed = {w.name: sum(row.workload == w.name for row in rows) for w in found}
+    enough = 0.9 * max(timed.values(), default=0)
+    return max((w for w in found if timed[w.name] >= enough), key=lambda w: w.n * w.d * w.k, default=None)
 
 
 def draw_page(
