@@ -1,0 +1,69 @@
+"""Compares the rungs of today with the same rungs under their former ids: times, and the history of each solve.
+
+    .venv/bin/python results/former.py [--more 3] [--folder results/nvidia-h200]
+
+A rung's row was measured in several of today's records; the fastest of these is held against the slowest of the earlier
+ones, in each scope that runs on the device alone. It prints the rows that take more than --more percent longer, and how
+many pairs of rows have equal histories: the number of points that changed their cluster, iteration by iteration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TODAY = ("record.json", "record_all.json", "shapes.json")
+FORMER = ("record_bounds.json", "record_seeds.json", "record_summit.json")
+SCOPES = ("assign", "update", "iteration", "solve", "initialise")
+
+Key = tuple[str, str, str]  # variant by today's id, workload, scope
+
+
+def rows_of(files: list[Path], renamed: dict[str, str]) -> dict[Key, list[dict]]:
+    """All valid rows on a GPU."""
+    found: dict[Key, list[dict]] = defaultdict(list)
+    for file in files:
+        for row in json.loads(file.read_text())["rows"]:
+            if row["status"] == "ok" and row["device"] == "cuda":
+                found[renamed.get(row["variant"], row["variant"]), row["workload"], row["scope"]].append(row)
+    return found
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--more", type=float, default=3, help="percent")
+    parser.add_argument("--folder", type=Path, default=ROOT / "results/nvidia-h200")
+    options = parser.parse_args(words)
+    renamed = json.loads((ROOT / "results/renamed.json").read_text())["renamed"]
+    now = rows_of([options.folder / name for name in TODAY], {})
+    then = rows_of([options.folder / name for name in FORMER], renamed)
+
+    compared, slower = 0, []
+    equal, other = 0, defaultdict(int)
+    for key in sorted(now.keys() & then.keys()):
+        variant, workload, scope = key
+        for a in now[key]:
+            for b in then[key]:
+                if a["reassigned"] and b["reassigned"]:
+                    same = a["reassigned"] == b["reassigned"]
+                    equal += same
+                    other[variant] += not same
+        if scope not in SCOPES or variant.startswith("p_"):
+            continue
+        compared += 1
+        ratio = min(row["median_ms"] for row in now[key]) / max(row["median_ms"] for row in then[key])
+        if ratio > 1 + options.more / 100:
+            times = [", ".join(f"{row['median_ms']:.4g}" for row in rows[key]) for rows in (now, then)]
+            slower.append(f"{variant} on {workload}, {scope}: {times[0]} ms, before {times[1]} ms: {ratio:.3f}x")
+    print(*slower, sep="\n")
+    print(f"{compared} rows compared, {compared - len(slower)} take at most {options.more:g} % longer than before")
+    differ = ", ".join(f"{count} of {variant}" for variant, count in other.items() if count) or "none"
+    print(f"{equal} pairs of rows have equal histories; with others: {differ}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
