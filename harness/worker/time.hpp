@@ -62,9 +62,9 @@ class Timer {
 
     find_power_meter();
     SamplePlan plan{.min_seconds = request_.min_seconds, .max_seconds = request_.max_seconds, .deadline = deadline};
-    if (run_.device().kind == DeviceKind::simt) {  // its times say nothing about a GPU: few samples are enough
+    if (run_.device().kind == DeviceKind::simt) {  // its times say nothing about a GPU: one sample is enough
       plan.min_seconds /= 5;
-      plan.at_least = 3;
+      plan.at_least = 1;
     }
     warm_up(scope, row, plan);
     row.iterations.clear();
