@@ -3,6 +3,7 @@
 // issued 128 instructions before its use. A step's barrier moves in front of its last feature, whose successor lies in
 // the other buffer. The products of a feature are taken in serpentine order: consecutive ones share an operand, which
 // the operand cache holds, so that fewer of them wait for a register bank.
+#include "../common/device/warp_argmin.cuh"
 #include "../common/gemm/sgemm_tile.cuh"
 #include "../common/update/choose_update.cuh"
 
@@ -83,21 +84,16 @@ __global__ void __launch_bounds__(block, MicroTile<T, TM, block>::resident)
   }
   // Argmin over the 16 threads of a row, which hold the same points; ties go to the lower centroid. Eight of them are
   // lanes of one warp, eight of its neighbour.
-  const auto update = [&](int a, T distance, int j) {
-    if (distance < nearest[a] || (distance == nearest[a] && j < best[a])) nearest[a] = distance, best[a] = j;
-  };
   for (int a = 0; a < TM; ++a) {
-    for (int lanes = 2; lanes < 16; lanes *= 2) {
-      const T distance = __shfl_xor_sync(0xffffffffu, nearest[a], lanes);
-      const int j = __shfl_xor_sync(0xffffffffu, best[a], lanes);
-      update(a, distance, j);
-    }
+    warp_argmin<16, 2>(nearest[a], best[a]);
     if (tile.column == 8) lowest[tile.point(a)] = nearest[a], winner[tile.point(a)] = best[a];
   }
   __syncthreads();  // the neighbour's results are visible
   if (tile.column > 0) return;
   for (int a = 0; a < TM; ++a) {
-    update(a, lowest[tile.point(a)], winner[tile.point(a)]);
+    const T distance = lowest[tile.point(a)];
+    const int j = winner[tile.point(a)];
+    if (distance < nearest[a] || (distance == nearest[a] && j < best[a])) best[a] = j;
     const int64_t i = int64_t(blockIdx.x) * Tile::wide_points + tile.point(a);
     if (i < n) label[i] = best[a];
   }
