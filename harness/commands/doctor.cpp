@@ -1,5 +1,6 @@
 // ladder doctor: what this machine has of all that the ladder can use, what each missing thing costs, and the command
 // that mends it.
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -184,20 +185,29 @@ Diagnosis find_python(const std::string& python) {
   return {"Python", "limited", found, costs, mend};
 }
 
+/// Why data are missing, without the names that differ from one to the next: of data sets, files and servers.
+std::string kind_of_reason(const std::string& reason) {
+  static const std::string absent = " is not in LADDER_DATA", tried = " could not be fetched";
+  if (const size_t place = reason.find(absent); place != std::string::npos) {
+    const size_t end = reason.find(tried, place);
+    return "a file" + reason.substr(place, end == std::string::npos ? end : end + tried.size() - place);
+  }
+  return reason.substr(0, reason.find(": run"));  // "not prepared yet: run datasets/prepare.py 'NAME'"
+}
+
 /// Data by family: one finding for all that is here, one for each reason why some is not.
 std::vector<Diagnosis> find_data(const std::string& python) {
   std::vector<std::string> here;
   std::map<std::string, std::vector<std::string>> missing;  // families, by reason
   const auto add = [](std::vector<std::string>& names, const std::string& name) {
-    if (names.empty() || names.back() != name) names.push_back(name);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   };
   for (const Workload& w : load_workloads()) {
     if (w.family.ends_with("_tiny")) continue;  // parts of the others, and of no lesson
-    // "not prepared yet: run datasets/prepare.py 'NAME'" differs by its name alone.
     if (w.missing.empty())
       add(here, w.family);
     else
-      add(missing[w.missing.substr(0, w.missing.find(": run"))], w.family);
+      add(missing[kind_of_reason(w.missing)], w.family);
   }
   std::vector<Diagnosis> findings;
   if (!here.empty()) findings.push_back({"data", "ok", listed(here) + " (found, or generated when first run)", "", ""});

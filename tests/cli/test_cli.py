@@ -568,7 +568,7 @@ def test_the_sanitized_build_names_kernel_block_thread_and_line(ladder: Ladder) 
 
 
 def test_check_says_what_a_variant_has_not(ladder: Ladder) -> None:
-    words = ["--check", "--variants", "i1_random", "--workloads", "sipu_tiny", "--scopes", "initialise,solve"]
+    words = ["--check", "--variants", "i1_random", "--workloads", "points2d_tiny", "--scopes", "initialise,solve"]
     rows = {row["scope"]: row for row in ladder.run(*words)["rows"]}
     assert rows["initialise"]["status"] == "checked"
     assert rows["solve"]["status"] == "refused"
@@ -578,8 +578,8 @@ def test_check_says_what_a_variant_has_not(ladder: Ladder) -> None:
 def test_drawn_centroids_are_dumped_for_another_run(ladder: Ladder) -> None:
     """The first centroids that a rung of initialisation drew are what `--init` takes."""
     dump = ladder.folder / "dump"
-    ladder.run("--variants", "i1_random", "--workloads", "sipu_tiny", "--scopes", "initialise", "--dump", dump)
-    drawn = np.load(dump / "sipu_tiny" / "i1_random" / "initial_centroids.npy")
-    assert drawn.shape == (15, 2)
-    points = np.load(ROOT / "datasets" / "cache" / "sipu_tiny.npy")
+    ladder.run("--variants", "i1_random", "--workloads", "points2d_tiny", "--scopes", "initialise", "--dump", dump)
+    drawn = np.load(dump / "points2d_tiny" / "i1_random" / "initial_centroids.npy")
+    assert drawn.shape == (20, 2)
+    points = np.load(ROOT / "datasets" / "cache" / "points2d_tiny.npy")
     assert all((row == points).all(axis=1).any() for row in drawn)

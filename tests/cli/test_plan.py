@@ -94,15 +94,15 @@ def test_a_plan_becomes_one_record(ladder: Ladder, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(
         'run = "--min-time 0 --max-time 0.05 --scopes assign"\n'
-        '[[part]]\nworkloads = "letter_tiny,sipu_tiny"\nvariants = "c0*"\ndevice = "cpu"\n'
+        '[[part]]\nworkloads = "kmcuda_tiny,points2d_tiny"\nvariants = "c0*"\ndevice = "cpu"\n'
     )
     words = [plan, "--parts", tmp_path / "parts", "--out", tmp_path / "all.json"]
     done = run(*words, "--budget", "0")
-    assert done.returncode != 0 and "not begun within 0 s: letter_tiny c0_serial" in done.stdout
+    assert done.returncode != 0 and "not begun within 0 s: kmcuda_tiny c0_serial" in done.stdout
     done = run(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "all.json").read_text())["rows"]
-    assert {(row["workload"], row["status"]) for row in rows} == {("letter_tiny", "ok"), ("sipu_tiny", "ok")}
+    assert {(row["workload"], row["status"]) for row in rows} == {("kmcuda_tiny", "ok"), ("points2d_tiny", "ok")}
 
 
 def test_a_part_for_any_device_is_run_by_a_lane_of_the_gpus(ladder: Ladder, tmp_path: Path) -> None:

@@ -403,6 +403,25 @@ def test_doctor_needs_nothing(bench: Bench, tmp_path: Path) -> None:
     )
 
 
+def test_doctor_names_missing_data_once_for_each_kind_of_reason(bench: Bench) -> None:
+    where = "is not in LADDER_DATA or beside the checkout (looked in here) and"
+    reasons = {"figs": f"figs.csv {where} could not be fetched (a.org: <timed out (9)>)"}
+    reasons["dates"] = f"dates.gz {where} could not be fetched (b.org: <refused>)"
+    reasons["limes"] = f"limes.svm {where} has no public address in this form"
+    for name in [*reasons, "kiwis"]:
+        bench.build.sources.append({"name": name, "kind": "file", "data": f"{name}.npy", "n": 9, "d": 2})
+        bench.build.workloads.append(bench.build.workload(name))
+    (bench.build.folder / "cache").mkdir()
+    (bench.build.folder / "cache" / "missing.json").write_text(json.dumps(reasons))
+    data = [finding for finding in examine(bench)["data"] if finding["status"] == "missing"]
+    assert {finding["found"] for finding in data} == {
+        f"figs, dates: a file {where} could not be fetched",
+        f"limes: a file {where} has no public address in this form",
+        "kiwis: not prepared yet",
+    }
+    assert any(finding["mend"].endswith("datasets/prepare.py 'figs*' 'dates*'") for finding in data)
+
+
 def test_doctor_of_this_checkout_fits_a_screen(ladder: Ladder) -> None:
     done = ladder("doctor")
     assert done.returncode == 0 and len(done.stdout.splitlines()) <= 60

@@ -285,8 +285,7 @@ void restart(Run<T, Workspace<T>>& s) {
   restart_rows(s);
   s.ws.launches.done = 0;
   clear_exact_sums(s);
-  std::swap(s.ws.sums, s.ws.other_sums);
-  clear_exact_sums(s);
+  clear_exact_sums(s, s.ws.other_sums);
   check(cudaMemsetAsync(s.ws.held, -1, 2 * size_t(s.n) * sizeof(int32_t), s.stream), "clearing the labels of the sums");
 }
 

@@ -315,8 +315,7 @@ void restart(Run<T, Workspace<T>>& s) {
   restart_rows(s);
   s.ws.launches.done = 0;
   clear_exact_sums(s);
-  std::swap(s.ws.sums, s.ws.other_sums);
-  clear_exact_sums(s);
+  clear_exact_sums(s, s.ws.other_sums);
   check(cudaMemsetAsync(s.ws.held, -1, 2 * size_t(s.n) * sizeof(int32_t), s.stream), "clearing the labels of the sums");
 }
 
@@ -370,9 +369,9 @@ void start(Run<T, Workspace<T>>& s, const Iterations& run) {
     constexpr int most = int(16 / sizeof(T));
     const auto kernel =
         plan.on_chip ? solve_kernel<T, true, std::min(group, most)> : solve_kernel<T, false, std::min(group, 2)>;
-    const auto with_arguments = [&](const auto& start_kernel) {
-      start_kernel(s.x, s.c, s.label, s.ws.held, SumCopies{s.ws.sums, s.ws.other_sums}, run, is_cluster, plan.own_means,
-                   plan.tile_rows, plan.lanes, s.n, s.k, s.d);
+    const auto with_arguments = [&](const auto& launch_kernel) {
+      launch_kernel(s.x, s.c, s.label, s.ws.held, SumCopies{s.ws.sums, s.ws.other_sums}, run, is_cluster,
+                    plan.own_means, plan.tile_rows, plan.lanes, s.n, s.k, s.d);
     };
     if (is_cluster)
       with_arguments([&](const auto&... a) { launch_cluster(kernel, grid, plan.bytes, s.stream, a...); });

@@ -17,12 +17,12 @@ __global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int3
   const int begin = box * box_points, end = min(begin + box_points, n);
   if (begin >= n) return;
   BoxPoints<T, d> points;
-  int own[points_per_lane];
+  int labels[points_per_lane];
   BoxTests<T, d> tests{bounds[box], c};
-  const int only = assign_box(tests, points, c, k, own, [&] { points.load(x, begin, end, n); });
+  const int only = assign_box(tests, points, c, k, labels, [&] { points.load(x, begin, end, n); });
   for (int q = 0; q < points_per_lane; ++q) {
     const int i = begin + q * warp_lanes + lane;
-    if (i < end) label[i] = only >= 0 ? only : own[q];
+    if (i < end) label[i] = only >= 0 ? only : labels[q];
   }
 }
 

@@ -16,13 +16,13 @@ __global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int3
   const int begin = box * box_points, end = min(begin + box_points, n);
   if (begin >= n) return;
   BoxPoints<T, d> points;
-  int own[points_per_lane];
+  int labels[points_per_lane];
   BoxTests<T, d> tests{bounds[box], c};
-  const int only = assign_box(tests, points, c, k, own, [&] { points.load(x, begin, end, n); });
+  const int only = assign_box(tests, points, c, k, labels, [&] { points.load(x, begin, end, n); });
   if (lane == 0) box_label[box] = only;
   for (int q = 0; q < points_per_lane; ++q) {
     const int i = begin + q * warp_lanes + lane;
-    if (i < end) label[i] = only >= 0 ? only : own[q];
+    if (i < end) label[i] = only >= 0 ? only : labels[q];
   }
 }
 
@@ -46,7 +46,8 @@ __global__ void sum_boxes_kernel(const T* x, const int32_t* label, const int* bo
   double* const block_sum = dynamic_shared<double>();                  // k x d
   int* const block_count = reinterpret_cast<int*>(block_sum + k * d);  // k
   const int lane = threadIdx.x % warp_lanes, warp = threadIdx.x / warp_lanes;
-  for (int e = threadIdx.x; e < k * d; e += blockDim.x) block_sum[e] = 0, block_count[e / d] = 0;
+  for (int e = threadIdx.x; e < k * d; e += blockDim.x) block_sum[e] = 0;
+  for (int j = threadIdx.x; j < k; j += blockDim.x) block_count[j] = 0;
   __syncthreads();
   const int last = min((blockIdx.x + 1) * boxes, (n + box_points - 1) / box_points);
   for (int box = blockIdx.x * boxes + warp; box < last; box += warps_per_block) {

@@ -17,13 +17,13 @@ __global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int3
   const int begin = box * box_points, end = min(begin + box_points, n);
   if (begin >= n) return;
   BoxPoints<T, d> points;
-  int own[points_per_lane];
+  int labels[points_per_lane];
   BoxTests<T, d> tests{bounds[box], c};
-  const int only = assign_box(tests, points, c, k, own, [&] { points.load(x, begin, end, n); });
+  const int only = assign_box(tests, points, c, k, labels, [&] { points.load(x, begin, end, n); });
   if (lane == 0) box_label[box] = only;
   for (int q = 0; q < points_per_lane; ++q) {
     const int i = begin + q * warp_lanes + lane;
-    if (i < end) label[i] = only >= 0 ? only : own[q];
+    if (i < end) label[i] = only >= 0 ? only : labels[q];
   }
 }
 
@@ -41,9 +41,9 @@ __global__ void sum_boxes_kernel(const T* x, const int32_t* label, const int* bo
   if (box_label[box] >= 0) return put(box_label[box], own_total);
   BoxPoints<T, d> points;
   points.load(x, begin, end, n);
-  int own[points_per_lane];
-  for (int q = 0; q < points_per_lane; ++q) own[q] = label[min(begin + q * warp_lanes + lane, end - 1)];
-  sum_by_label(points, own, valid_points(begin, end), own_total, format, put);
+  int labels[points_per_lane];
+  for (int q = 0; q < points_per_lane; ++q) labels[q] = label[min(begin + q * warp_lanes + lane, end - 1)];
+  sum_by_label(points, labels, valid_points(begin, end), own_total, format, put);
 }
 
 template <class T>

@@ -20,13 +20,13 @@ __global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int3
   const int begin = box * box_points, end = min(begin + box_points, n);
   if (begin >= n) return;
   BoxPoints<T, d> points;
-  int own[points_per_lane];
+  int labels[points_per_lane];
   BoxTests<T, d> tests{bounds[box], c};
-  const int only = assign_box(tests, points, c, k, own, [&] { points.load(x, begin, end, n); });
+  const int only = assign_box(tests, points, c, k, labels, [&] { points.load(x, begin, end, n); });
   if (lane == 0) box_label[box] = only;
   for (int q = 0; q < points_per_lane; ++q) {
     const int i = begin + q * warp_lanes + lane;
-    if (i < end) label[i] = only >= 0 ? only : own[q];
+    if (i < end) label[i] = only >= 0 ? only : labels[q];
   }
 }
 
@@ -44,9 +44,9 @@ __global__ void sum_boxes_kernel(const T* x, const int32_t* label, const int* bo
   if (box_label[box] >= 0) return put(box_label[box], own_total);
   BoxPoints<T, d> points;
   points.load(x, begin, end, n);
-  int own[points_per_lane];
-  for (int q = 0; q < points_per_lane; ++q) own[q] = label[min(begin + q * warp_lanes + lane, end - 1)];
-  sum_by_label(points, own, valid_points(begin, end), own_total, format, put);
+  int labels[points_per_lane];
+  for (int q = 0; q < points_per_lane; ++q) labels[q] = label[min(begin + q * warp_lanes + lane, end - 1)];
+  sum_by_label(points, labels, valid_points(begin, end), own_total, format, put);
 }
 
 template <int d>
@@ -187,11 +187,11 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
       const auto place = place_of(box);
       const int end = min(box_points, s.n - box * box_points), before = *place.only;
       BoxPoints<T, d> points;
-      int own[points_per_lane];
+      int labels[points_per_lane];
       const Halves<d>& box_of = *place.bounds;
       HalvesTests<d> tests{
           {NarrowBox<d>(frame, box_of.first), narrow}, {NarrowBox<d>(frame, box_of.second), narrow}, box_of.split != 0};
-      const int only = assign_box(tests, points, c, s.k, own, [&] { points.load(place.x, 0, end, place.pitch); });
+      const int only = assign_box(tests, points, c, s.k, labels, [&] { points.load(place.x, 0, end, place.pitch); });
       const unsigned valid = valid_points(0, end);
       const auto total = lane <= values ? static_cast<long long>(place.total[lane]) : 0;
       const auto put = [&](int j, long long part) {
@@ -200,13 +200,13 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
       if (only >= 0)
         put(only, total);
       else
-        sum_by_label(points, own, valid, total, s.format, put);
+        sum_by_label(points, labels, valid, total, s.format, put);
       if (only >= 0 && only == before) continue;
       for (int q = 0; q < points_per_lane; ++q) {
         if (!(valid >> q & 1)) continue;
         int32_t& label = place.label[q * warp_lanes + lane];
-        changed += (before == several_centroids ? label : before) != (only >= 0 ? only : own[q]);
-        if (only < 0) label = own[q];
+        changed += (before == several_centroids ? label : before) != (only >= 0 ? only : labels[q]);
+        if (only < 0) label = labels[q];
       }
       __syncwarp();  // all lanes have read `before`
       if (lane == 0) *place.only = only;
@@ -236,7 +236,9 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
   for (int e = threadIdx.x; e < s.k * d && blockIdx.x == 0; e += blockDim.x) s.c[e] = c[e];
   for (int box = first + warp; box < last; box += warps) {
     const auto place = place_of(box);
-    const int begin = box * box_points, only = s.box_label[box] = *place.only;
+    const int begin = box * box_points, only = *place.only;
+    __syncwarp();  // all lanes have read it
+    if (lane == 0) s.box_label[box] = only;
     for (int i = lane; i < min(box_points, s.n - begin); i += warp_lanes)
       s.label[begin + i] = only >= 0 ? only : place.label[i];
   }

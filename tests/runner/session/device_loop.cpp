@@ -112,11 +112,16 @@ class Loops : public testing::Test {
     card_ = load_card(variant_.modules.at(kind_));
     device_ = device_of(kind_, {0}, false);
     for (const Axis& axis : card_->axes) standard_.value[axis.name] = axis.standard;
-    Shape shape;
-    shape.n = shape.k = shape.d = 1;
-    const std::string why = card_->refuse ? card_->refuse(shape, device_, standard_) : "";
-    if (!why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = refusal(1); !why.empty()) GTEST_SKIP() << why;
   }
+  /// Why the variant refuses points of d features; empty where it takes them.
+  std::string refusal(int d) const {
+    Shape shape;
+    shape.n = shape.k = 1, shape.d = d;
+    return card_->refuse ? card_->refuse(shape, device_, standard_) : "";
+  }
+  /// Of the points: many, or 3 for who takes no more.
+  int features() const { return refusal(36).empty() ? 36 : 3; }
   /// With the ways that an iteration may go, where an axis chooses: by short rows, and without.
   template <class Body>
   void each_way(const Body& body) const {
@@ -141,7 +146,7 @@ class EveryRule : public Loops {
  public:
   using Loops::Loops;
   void TestBody() override {
-    const int n = on_gpu ? 700 : 250, k = on_gpu ? 24 : 12, d = 36;
+    const int n = on_gpu ? 700 : 250, k = on_gpu ? 24 : 12, d = features();
     each_way([&](const Axes& axes) {
       const auto points = near_directions<T>(n, d, 3, loose(0.05));
       Solver<T> solver(*card_, device_, axes, points, k, d);
@@ -173,7 +178,7 @@ class OtherPoints : public Loops {
  public:
   using Loops::Loops;
   void TestBody() override {
-    const int n = on_gpu ? 300 : 125, k = 12, d = 36;
+    const int n = on_gpu ? 300 : 125, k = 12, d = features();
     const auto points = near_directions<float>(n, d, 5, loose(0.05));
     auto others = near_directions<float>(n, d, 6, loose(0.3));
     for (float& value : others) value = std::round(value * 64) / 64;

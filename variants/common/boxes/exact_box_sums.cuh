@@ -52,7 +52,7 @@ template <class T, int d>
 __device__ long long sum_members(const BoxPoints<T, d>& points, unsigned members, const FixedPoint& format) {
   const int lane = threadIdx.x % warp_lanes;
   const int count = __reduce_add_sync(all_lanes, __popc(members));
-  long long own = lane == BoxSums::values(format, d) ? count : 0;
+  long long part = lane == BoxSums::values(format, d) ? count : 0;
 #pragma unroll
   for (int f = 0; f < d; ++f) {
     long long word[FixedPoint::most_words] = {};
@@ -64,10 +64,10 @@ __device__ long long sum_members(const BoxPoints<T, d>& points, unsigned members
     for (int w = 0; w < FixedPoint::most_words; ++w) {
       if (w >= format.words) continue;
       const long long sum = warp_sum_wide(word[w]);
-      if (lane == f * format.words + w) own = sum;
+      if (lane == f * format.words + w) part = sum;
     }
   }
-  return own;
+  return part;
 }
 
 /// Bits of a lane's points that exist.
@@ -108,17 +108,17 @@ __global__ void box_totals_kernel(const T* x, unsigned long long* total, FixedPo
   if (begin >= n) return;
   BoxPoints<T, d> points;
   points.load(x, begin, end, n);
-  const long long own = sum_members(points, valid_points(begin, end), format);
-  if (lane <= values) total[size_t(box) * (values + 1) + lane] = static_cast<unsigned long long>(own);
+  const long long part = sum_members(points, valid_points(begin, end), format);
+  if (lane <= values) total[size_t(box) * (values + 1) + lane] = static_cast<unsigned long long>(part);
 }
 
 /// The new centroid j, feature f; a centroid without points stays.
 template <class T>
 __device__ T mean_or(T former, const unsigned long long* sum, const FixedPoint& format, int j, int f, int d) {
   const int values = BoxSums::values(format, d);
-  const unsigned long long* const own = sum + size_t(j) * (values + 1);
-  const int count = int(__ldcg(own + values));
-  return count == 0 ? former : mean_of<T>(SumWords(own + f * format.words, 1, format), count, format);
+  const unsigned long long* const words = sum + size_t(j) * (values + 1);
+  const int count = int(__ldcg(words + values));
+  return count == 0 ? former : mean_of<T>(SumWords(words + f * format.words, 1, format), count, format);
 }
 
 template <class T>

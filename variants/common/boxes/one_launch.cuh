@@ -52,10 +52,10 @@ template <class T, class W>
 void prepare_one_launch(Run<T, W>& s) {
   FixedPoint widest;
   widest.words = FixedPoint::most_words;
-  auto& own = s.ws.one_launch;
-  own.progress = s.template device<Progress>(1);
-  own.host = s.template pinned<Progress>(1);
-  own.sum = s.template device<unsigned long long>(size_t(OneLaunch::buffers) * sum_entries(widest, s.k, s.d));
+  auto& one_launch = s.ws.one_launch;
+  one_launch.progress = s.template device<Progress>(1);
+  one_launch.host = s.template pinned<Progress>(1);
+  one_launch.sum = s.template device<unsigned long long>(size_t(OneLaunch::buffers) * sum_entries(widest, s.k, s.d));
 }
 
 /// Shared memory of a block: its centroids, with `beside` bytes for each that the rung adds, and its sums.
@@ -73,29 +73,36 @@ inline std::string refuse_one_launch(const Shape& p, const Device& device, size_
 /// Phase `solve`: start(kernel arguments, shared bytes) launches the kernel, which goes on where the last launch ended.
 template <int d, class T, class W, class Start>
 void solve_in_one_launch(Run<T, W>& s, const Start& start, size_t beside = 0) {
-  auto& own = s.ws.one_launch;
+  auto& one_launch = s.ws.one_launch;
   const auto& sums = s.ws.sums;
   const size_t sum_bytes = shared_sum_bytes(sums.format, s.problem);
   const size_t bytes = centroid_bytes(s.problem, beside);
   const bool shared_sums = bytes + sum_bytes <= s.device_info.shared_bytes_optin;
-  check(cudaMemsetAsync(own.sum, 0, OneLaunch::buffers * sum_bytes, s.stream), "clearing the sums");
-  check(cudaMemsetAsync(own.progress, 0, offsetof(Progress, changed), s.stream), "clearing the progress");
+  check(cudaMemsetAsync(one_launch.sum, 0, OneLaunch::buffers * sum_bytes, s.stream), "clearing the sums");
+  check(cudaMemsetAsync(one_launch.progress, 0, sizeof *one_launch.progress, s.stream), "clearing the progress");
   check(cudaMemsetAsync(s.ws.box_label, 0xff, boxes_of(s.n) * sizeof(int), s.stream), "clearing the labels of boxes");
   do {
-    const Solve<T, d> solve{s.x,         static_cast<const Box<d>*>(s.ws.boxes.bounds),
-                            sums.total,  s.c,
-                            s.label,     s.ws.box_label,
-                            own.sum,     own.progress,
-                            sums.format, s.problem.stop,
-                            s.n,         s.k,
+    const Solve<T, d> solve{s.x,
+                            static_cast<const Box<d>*>(s.ws.boxes.bounds),
+                            sums.total,
+                            s.c,
+                            s.label,
+                            s.ws.box_label,
+                            one_launch.sum,
+                            one_launch.progress,
+                            sums.format,
+                            s.problem.stop,
+                            s.n,
+                            s.k,
                             shared_sums};
     start(solve, bytes + (shared_sums ? sum_bytes : 0));
-    check(cudaMemcpyAsync(own.host, own.progress, sizeof *own.host, cudaMemcpyDeviceToHost, s.stream),
+    check(cudaMemcpyAsync(one_launch.host, one_launch.progress, sizeof *one_launch.host, cudaMemcpyDeviceToHost,
+                          s.stream),
           "downloading the progress");
     check(cudaStreamSynchronize(s.stream), "solving on the device");
-    for (int i = int(s.reassigned.size()); i < own.host->done; ++i)
-      s.reassigned.push_back(int64_t(own.host->changed[i % kept_iterations]));
-  } while (!own.host->ended);
+    for (int i = int(s.reassigned.size()); i < one_launch.host->done; ++i)
+      s.reassigned.push_back(int64_t(one_launch.host->changed[i % kept_iterations]));
+  } while (!one_launch.host->ended);
 }
 
 }  // namespace ladder

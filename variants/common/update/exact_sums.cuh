@@ -69,11 +69,14 @@ void choose_format(Run<T, W>& s, const T* rows) {
 }
 
 template <class T, class W>
-void clear_exact_sums(Run<T, W>& s) {
-  const ExactSums& m = s.ws.sums;
+void clear_exact_sums(Run<T, W>& s, const ExactSums& m) {
   const size_t words = size_t(m.format.words) * s.k * s.d;
   check(cudaMemsetAsync(m.sum, 0, words * sizeof *m.sum, s.stream), "clearing the sums");
   check(cudaMemsetAsync(m.count, 0, s.k * sizeof *m.count, s.stream), "clearing the counts");
+}
+template <class T, class W>
+void clear_exact_sums(Run<T, W>& s) {
+  clear_exact_sums(s, s.ws.sums);
 }
 
 /// Centroids from the sums.
