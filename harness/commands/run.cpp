@@ -134,6 +134,10 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       fmt::format("Of {} (default: all but initialise, which is for variants about it)", listed(scope_names())));
   add_measure_options(*run, *words);
   run->add_flag("--check", words->options.check_only, "Validate only, without timing");
+  run->add_flag("--share", words->options.share,
+                "Timed sessions of a GPU take turns in one process: for many small problems, whose sessions last no "
+                "longer than a start. They are less independent, so not for a comparison")
+      ->excludes(compare);
   run->add_option("--cache", words->cache, "warm, or cold: L2 is evicted before every sample")
       ->check(CLI::IsMember({"warm", "cold"}))
       ->capture_default_str();

@@ -262,6 +262,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
   const Scratch scratch;
   std::set<std::string> remarked;
   bool named_left_out = false;
+  std::map<DeviceKind, Waiting> waiting;  // of a workload, or of all where timed sessions share a process
   for (Workload& w : workloads) {
     if (interrupted()) break;
     for (Pair& pair : pairs) pair.counted = plan.guess(*pair.variant);
@@ -314,7 +315,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     }
     record.list(w);
     count();
-    std::map<DeviceKind, Waiting> waiting;
+    if (!o.share) waiting.clear();
     bool again = true;
     while (again) {
       again = false;
