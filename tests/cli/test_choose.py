@@ -70,6 +70,20 @@ def test_a_shape_is_judged_by_the_others(ladder: Ladder, crossing: Path) -> None
     assert "fastest: c1_fused" in lines["n1000000_k1000"], "its own times would have chosen c1_fused"
     assert "2.00" in lines["n1000000_k1000"]
     assert "within 10 % of the fastest on 1 of 3 shapes" in done.stdout
+    assert "missed, the worst first: n1000_k10 (2.00), n1000000_k1000 (2.00)" in done.stdout
+    assert "no time here: c2_threads" in lines["n1000_k1000"], "it is first where K is ten, and has no time here"
+
+
+def test_some_shapes_alone_are_judged_or_become_the_table(ladder: Ladder, crossing: Path, tmp_path: Path) -> None:
+    done = ladder("choose", "--table", crossing, "--judge", crossing, "--workloads", "n1000_*")
+    assert "of 2 shapes" in done.stdout and "n1000000_k1000" not in done.stdout
+    done = ladder("choose", "--table", crossing, "--judge", crossing, "--workloads", "absent")
+    assert done.returncode == 2 and "no measured shape matches 'absent'" in done.stderr
+    path = sample_record.write(sample_record.make(), tmp_path / "record.json")
+    done = ladder("choose", "--make", path, "--table", tmp_path / "t.json", "--workloads", "grapes_*,embedding")
+    assert done.returncode == 0, done.stderr
+    made = {entry["workload"] for entry in json.loads((tmp_path / "t.json").read_text())["entries"]}
+    assert made and not any(name.startswith("cloud") for name in made)
 
 
 def test_a_table_is_made_from_records(ladder: Ladder, tmp_path: Path) -> None:
