@@ -14,7 +14,7 @@ namespace {
 
 struct ChooseWords {
   std::string shape, type = "f32", device = "cuda", machine;
-  int filled = 100;
+  int filled = 100, tries = 1;
   std::string table, workloads = "*";
   std::vector<std::string> make, judge;
 };
@@ -64,8 +64,9 @@ int make_table(const ChooseWords& words) {
   return 0;
 }
 
-/// How much slower the choice is than the fastest, shape by shape. A shape is never judged by its own times.
-int judge(const std::vector<ShapeTimes>& table, const std::vector<ShapeTimes>& judged,
+/// How much slower the choice, or the fastest of the first `tries`, is than the fastest of all, shape by shape. A shape
+/// is never judged by its own times.
+int judge(const std::vector<ShapeTimes>& table, const std::vector<ShapeTimes>& judged, int tries,
           const std::function<bool(const std::string&)>& eligible) {
   size_t all = 0;
   std::vector<std::pair<double, std::string>> missed;
@@ -76,16 +77,20 @@ int judge(const std::vector<ShapeTimes>& table, const std::vector<ShapeTimes>& j
     }
     const Choice choice = choose_variant(others, times.device, times.machine, times.shape, eligible);
     std::string best, chosen, passed_over;
+    int tried = 0;
     for (const auto& [id, ms] : times.ms) {
       if (eligible(id) && (best.empty() || ms < times.ms.at(best))) best = id;
     }
     // What refuses the shape has no time here: the next is taken, as a run does.
     for (const Candidate& c : choice.ranking) {
-      if (!chosen.empty()) break;
-      if (times.ms.count(c.variant))
-        chosen = c.variant;
-      else
+      if (tried == tries) break;
+      const auto found = times.ms.find(c.variant);
+      if (found == times.ms.end()) {
         passed_over += (passed_over.empty() ? "" : ", ") + c.variant;
+        continue;
+      }
+      ++tried;
+      if (chosen.empty() || found->second < times.ms.at(chosen)) chosen = c.variant;
     }
     if (best.empty() || chosen.empty()) {
       fmt::print("{:<28} {:<44} not judged: no rung that may be chosen has a time {}\n", times.workload,
@@ -123,7 +128,7 @@ int choose_one(ChooseWords words) {
       for (ShapeTimes& times : file == words.table ? read_choice(file) : times_in(read_record(file)))
         judged.push_back(std::move(times));
     }
-    return judge(table, those_of(judged, words.workloads), eligible);
+    return judge(table, those_of(judged, words.workloads), words.tries, eligible);
   }
   const Choice choice = choose_variant(table, words.device, words.machine, shape, eligible);
   if (choice.ranking.empty())
@@ -160,6 +165,11 @@ Command choose_command(CLI::App& app) {
                    "table itself may be named, too: each of its shapes is judged by the others")
       ->excludes(shape)
       ->excludes(make);
+  choose
+      ->add_option("--tries", words->tries,
+                   "With --judge: the fastest of so many is taken, as ladder run --variants auto --tries does")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
   choose
       ->add_option("--workloads", words->workloads,
                    "Of the records of --make or --judge, these shapes alone: globs, with commas between them")

@@ -74,6 +74,12 @@ def test_a_shape_is_judged_by_the_others(ladder: Ladder, crossing: Path) -> None
     assert "no time here: c2_threads" in lines["n1000_k1000"], "it is first where K is ten, and has no time here"
 
 
+def test_the_fastest_of_several_that_are_tried_counts(ladder: Ladder, crossing: Path) -> None:
+    done = ladder("choose", "--table", crossing, "--judge", crossing, "--tries", "2")
+    assert "within 10 % of the fastest on 2 of 3 shapes" in done.stdout
+    assert "missed, the worst first: n1000_k10 (2.00)" in done.stdout, "elsewhere c2_threads has no time"
+
+
 def test_some_shapes_alone_are_judged_or_become_the_table(ladder: Ladder, crossing: Path, tmp_path: Path) -> None:
     done = ladder("choose", "--table", crossing, "--judge", crossing, "--workloads", "n1000_*")
     assert "of 2 shapes" in done.stdout and "n1000000_k1000" not in done.stdout
@@ -153,6 +159,15 @@ def test_a_run_takes_the_choice_of_each_workload_and_says_why(ladder: Ladder, tm
         assert [row["variant"] for row in record["rows"]] == [best]
         assert f"auto: {best} for {n:,} x 8, K = {k}, f32" in said
         (tmp_path / "record.json").unlink()
+
+
+def test_several_may_be_tried(ladder: Ladder, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    table(tmp_path / "results", entry(100, 2, {"c0_serial": 1, "c1_fused": 2, "c2_threads": 3}))
+    words = ["--workloads", "points2d_tiny", "--scopes", "solve", "--tries", "2"]
+    record, said = automatic(ladder, tmp_path, *words)
+    assert [row["variant"] for row in record["rows"]] == ["c0_serial", "c1_fused"]
+    assert "auto: c0_serial for 1,500 x 2" in said and "auto: c1_fused, tried on 1,500 x 2" in said
 
 
 def test_where_the_choice_refuses_the_next_is_taken(ladder: Ladder, tmp_path: Path) -> None:
