@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from plots.figures import (
+    choice_map,
     convergence,
     image,
     ladder,
@@ -49,6 +50,7 @@ FIGURES: dict[str, Drawer] = {
     "scopes": scopes.draw,
     "sweep": sweep.draw,
     "map": shape_map.draw,
+    "choice": choice_map.draw,
     "tuning": tuning.draw,
     "files": per_workload.draw,
     "convergence": convergence.draw,

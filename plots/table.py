@@ -18,6 +18,7 @@ from shlex import quote
 
 from plots.figures.tree import usual_workload
 from plots.lib import cards, schema, short
+from plots.lib.pages import between_marks
 from plots.lib.record import (
     DAGGER,
     DEVICES,
@@ -272,14 +273,6 @@ def short_table(record: Record, name: str | None) -> str:
     return "\n".join([*head, *(entry[1] for entry in lines), "", *(f"- {text}" for text in bullets)]) + "\n"
 
 
-def replaced(text: str, table: str, name: str) -> str:
-    """The text with what stands between the marks replaced."""
-    begin, end = text.find(BEGIN), text.find(END)
-    if begin < 0 or end < begin or text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise RecordError(f"{name}: must hold the lines {BEGIN} and {END} once, in this order.")
-    return f"{text[: begin + len(BEGIN)]}\n{table}{text[end:]}"
-
-
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Tables in Markdown, from records.")
@@ -313,7 +306,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     path: Path = arguments.update or arguments.check
     before = path.read_text(encoding="utf-8")
-    after = replaced(before, table, str(path))
+    after = between_marks(before, BEGIN, END, table, str(path))
     if arguments.update:
         if after != before:
             path.write_text(after, encoding="utf-8")

@@ -14,7 +14,10 @@ A plan is a list of parts, and options of `ladder run` for all of them:
     workloads = "wine_k900,wine*"   # globs
     variants = "*"                  # globs; what an earlier part has on a workload is not measured again
     options = "--time-limit 60"     # of `ladder run`, for this part alone, in place of the same one above
+    least = {nd = 1e6}              # of the workloads those alone whose N x D is no smaller; likewise n, d, k, nk, kd,
+    most = {k = 64, nkd = 1e9}      # nkd, and those that are no larger
     together = 6                    # variants per job, default all: how finely the GPUs share a workload
+    batch = 10                      # workloads per job, default 1: where they are small, and the start of a run is not
     seconds = 4                     # what a variant takes on one workload, about: --list prints the sum, and with
                                     # --budget no job begins that would not end in time
     device = "cpu"                  # default cuda; these jobs run one after another, beside those of the GPUs
@@ -32,9 +35,12 @@ import sys
 import threading
 import time
 import tomllib
+import zlib
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +52,7 @@ LANES = ("cuda", "cpu")
 
 @dataclass(frozen=True)
 class Job:
-    workload: str
+    workload: str  # or several, with commas between them
     variants: str
     device: str
     options: list[str]
@@ -55,7 +61,8 @@ class Job:
     @property
     def name(self) -> str:
         kept = (c if c.isalnum() or c in "._-" else "_" for c in f"{self.workload}--{self.device}--{self.variants}")
-        return "".join(kept).replace("_", "-")[:150]
+        whole = "".join(kept).replace("_", "-")
+        return whole if len(whole) <= 150 else f"{whole[:140]}-{zlib.crc32(whole.encode()):08x}"
 
 
 def options_of(*texts: str) -> list[str]:
@@ -75,6 +82,26 @@ def matching(names: list[str], globs: str) -> list[str]:
     return list(dict.fromkeys(name for glob in globs.split(",") for name in names if fnmatch(name, glob)))
 
 
+PART = {"workloads", "variants", "least", "most", "options", "together", "batch", "seconds", "device"}
+
+
+def in_turns(things: Sequence[str], most: int) -> list[Sequence[str]]:
+    """In runs of at most so many."""
+    return [things[at : at + most] for at in range(0, len(things), most)]
+
+
+def within(workload: dict[str, Any], part: dict[str, Any]) -> bool:
+    """Whether the workload is of a size that the part is for."""
+
+    def size(of: str) -> int:
+        if not of or set(of) - set("nkd"):
+            sys.exit(f"a part of the plan limits '{of}': limit n, d, k or products of them, such as nkd")
+        return prod(workload[letter] for letter in of)
+
+    low, high = part.get("least", {}), part.get("most", {})
+    return all(size(of) >= value for of, value in low.items()) and all(size(of) <= value for of, value in high.items())
+
+
 def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[str]]:
     """The jobs of a plan, in its order, of what `ladder list --json` has; and what is left out, with the reason."""
     workloads = {w["name"]: w for w in listed["workloads"]}
@@ -82,7 +109,7 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
     left_out: dict[str, None] = {}
     planned: set[tuple[str, str]] = set()
     for part in plan["part"]:
-        if unknown := set(part) - {"workloads", "variants", "options", "together", "seconds", "device"}:
+        if unknown := set(part) - PART:
             sys.exit(f"a part of the plan has '{min(unknown)}', which means nothing: see --help")
         device = part.get("device", "cuda")
         here = [v["id"] for v in listed["variants"] if device in (*v["devices"], "auto")]
@@ -91,16 +118,22 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
             for glob in part[key].split(","):
                 if not matching(names, glob):
                     left_out[f"'{glob}' of the plan fits no {key[:-1]} here: `ladder list` shows what there is"] = None
+        batch = part.get("batch", 1)
+        alike: dict[tuple[tuple[str, ...], str], list[str]] = {}  # workloads by the variants that they get
         for name in matching(list(workloads), part["workloads"]):
+            if not within(workloads[name], part):
+                continue
             if not workloads[name]["available"]:
                 left_out[f"{name} is left out: {workloads[name]['reason']}"] = None
                 continue
-            chosen = [v for v in matching(here, part["variants"]) if (name, v) not in planned]
+            chosen = tuple(v for v in matching(here, part["variants"]) if (name, v) not in planned)
             planned |= {(name, v) for v in chosen}
-            at_once = part.get("together", max(1, len(chosen)))
-            for at in range(0, len(chosen), at_once):
-                some = chosen[at : at + at_once]
-                found.append(Job(name, ",".join(some), device, words, len(some) * part.get("seconds", 0)))
+            alike.setdefault((chosen, "" if batch > 1 else name), []).append(name)
+        for (chosen, _), names in alike.items():
+            for some_names in in_turns(names, batch):
+                for some in in_turns(chosen, part.get("together", max(1, len(chosen)))):
+                    seconds = len(some_names) * len(some) * part.get("seconds", 0)
+                    found.append(Job(",".join(some_names), ",".join(some), device, words, seconds))
     return found, list(left_out)
 
 
@@ -134,7 +167,7 @@ def main() -> int:
     except (OSError, tomllib.TOMLDecodeError) as error:
         sys.exit(f"{o.plan} is no plan: {error}")
     every, left_out = jobs(plan, listed)
-    planned = [job for job in every if matching([job.workload], o.only)]
+    planned = [job for job in every if matching(job.workload.split(","), o.only)]
     print(*left_out, sep="\n", end="\n" if left_out else "")
     if o.list:
         for job in planned:
@@ -177,7 +210,7 @@ def main() -> int:
             to_go = (now - begin) / len(done) * (most - len(done))
             clock = f"[{len(done)}/{most} {now - begin:.0f} s, about {to_go:.0f} s to go]"
             ended = f"{now - start:.0f} s{'' if status == 0 else f', STATUS {status}'}"
-            print(f"{clock} {job.device} {gpu}: {job.workload} {job.variants[:60]} {ended}", flush=True)
+            print(f"{clock} {job.device} {gpu}: {job.workload[:60]} {job.variants[:60]} {ended}", flush=True)
 
     lanes = [("cuda", gpu) for gpu in o.gpus.split(",")] + [("cpu", "")]
     workers = [threading.Thread(target=work, args=lane) for lane in lanes]

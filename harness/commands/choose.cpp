@@ -14,10 +14,16 @@ namespace {
 
 struct ChooseWords {
   std::string shape, type = "f32", device = "cuda", machine;
-  int filled = 100;
-  std::string table;
+  int filled = 100, tries = 1;
+  std::string table, workloads = "*";
   std::vector<std::string> make, judge;
 };
+
+/// The shapes of the workloads that are asked for.
+std::vector<ShapeTimes> those_of(const std::vector<ShapeTimes>& all, const std::string& workloads) {
+  return choose(all, workloads, "measured shape",
+                [](const ShapeTimes& t) { return std::vector<std::string>{t.workload}; });
+}
 
 /// N,D,K
 ProblemShape shape_from(const ChooseWords& words) {
@@ -52,36 +58,57 @@ int make_table(const ChooseWords& words) {
     }
   }
   if (table.empty()) throw Error("no row of these records is a solve that ran and was found right: name others");
+  table = those_of(table, words.workloads);
   write_choice(words.table, table);
   fmt::print("{}: {} shapes\n", words.table, table.size());
   return 0;
 }
 
-/// How much slower the choice is than the fastest, shape by shape. A shape is never judged by its own times.
-int judge(const std::vector<ShapeTimes>& table, const std::vector<ShapeTimes>& judged,
+/// How much slower the choice, or the fastest of the first `tries`, is than the fastest of all, shape by shape. A shape
+/// is never judged by its own times.
+int judge(const std::vector<ShapeTimes>& table, const std::vector<ShapeTimes>& judged, int tries,
           const std::function<bool(const std::string&)>& eligible) {
-  size_t near = 0, all = 0;
+  size_t all = 0;
+  std::vector<std::pair<double, std::string>> missed;
   for (const ShapeTimes& times : judged) {
     std::vector<ShapeTimes> others;
     for (const ShapeTimes& t : table) {
       if (t.workload != times.workload || t.device != times.device) others.push_back(t);
     }
     const Choice choice = choose_variant(others, times.device, times.machine, times.shape, eligible);
-    std::string best, chosen;
+    std::string best, chosen, passed_over;
+    int tried = 0;
     for (const auto& [id, ms] : times.ms) {
       if (eligible(id) && (best.empty() || ms < times.ms.at(best))) best = id;
     }
     // What refuses the shape has no time here: the next is taken, as a run does.
     for (const Candidate& c : choice.ranking) {
-      if (chosen.empty() && times.ms.count(c.variant)) chosen = c.variant;
+      if (tried == tries) break;
+      const auto found = times.ms.find(c.variant);
+      if (found == times.ms.end()) {
+        passed_over += (passed_over.empty() ? "" : ", ") + c.variant;
+        continue;
+      }
+      ++tried;
+      if (chosen.empty() || found->second < times.ms.at(chosen)) chosen = c.variant;
     }
-    if (best.empty() || chosen.empty()) continue;
+    if (best.empty() || chosen.empty()) {
+      fmt::print("{:<28} {:<44} not judged: no rung that may be chosen has a time {}\n", times.workload,
+                 to_text(times.shape), best.empty() ? "here" : "both here and in the table");
+      continue;
+    }
     const double ratio = times.ms.at(chosen) / times.ms.at(best);
-    ++all, near += ratio <= 1.1;
-    fmt::print("{:<28} {:<44} {:<24} {:5.2f}{}\n", times.workload, to_text(times.shape), chosen, ratio,
-               chosen == best ? "" : "  fastest: " + best);
+    ++all;
+    if (ratio > 1.1) missed.emplace_back(ratio, times.workload);
+    fmt::print("{:<28} {:<44} {:<24} {:5.2f}{}{}\n", times.workload, to_text(times.shape), chosen, ratio,
+               chosen == best ? "" : "  fastest: " + best, passed_over.empty() ? "" : "  no time here: " + passed_over);
   }
-  fmt::print("within 10 % of the fastest on {} of {} shapes\n", near, all);
+  fmt::print("within 10 % of the fastest on {} of {} shapes\n", all - missed.size(), all);
+  std::sort(missed.rbegin(), missed.rend());
+  std::string names;
+  for (const auto& [ratio, workload] : missed)
+    names += fmt::format("{}{} ({:.2f})", names.empty() ? "" : ", ", workload, ratio);
+  if (!names.empty()) fmt::print("missed, the worst first: {}\n", names);
   return 0;
 }
 
@@ -101,7 +128,7 @@ int choose_one(ChooseWords words) {
       for (ShapeTimes& times : file == words.table ? read_choice(file) : times_in(read_record(file)))
         judged.push_back(std::move(times));
     }
-    return judge(table, judged, eligible);
+    return judge(table, those_of(judged, words.workloads), words.tries, eligible);
   }
   const Choice choice = choose_variant(table, words.device, words.machine, shape, eligible);
   if (choice.ranking.empty())
@@ -138,6 +165,16 @@ Command choose_command(CLI::App& app) {
                    "table itself may be named, too: each of its shapes is judged by the others")
       ->excludes(shape)
       ->excludes(make);
+  choose
+      ->add_option("--tries", words->tries,
+                   "With --judge: the fastest of so many is taken, as ladder run --variants auto --tries does")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  choose
+      ->add_option("--workloads", words->workloads,
+                   "Of the records of --make or --judge, these shapes alone: globs, with commas between them")
+      ->excludes(shape)
+      ->capture_default_str();
   return {choose, [words] {
             if (words->shape.empty() && words->make.empty() && words->judge.empty())
               throw Error("name a shape, N,D,K: as in ladder choose 300000,408,5000");

@@ -88,7 +88,7 @@ void print_family(const std::vector<json>& members) {
   const json& first = members.front();
   const std::string size = fmt::format("{} x {}, {}", one_or_range(n), one_or_range(d), one_or_range(k));
   const std::string count = members.size() == 1 ? "" : fmt::format("{} of them", members.size());
-  fmt::print("  {:<18} {:<11} {:<24} {:<17} {}\n",
+  fmt::print("  {:<18} {:<11} {:<42} {:<17} {}\n",
              (members.size() == 1 ? first["name"] : first["family"]).get<std::string>(), count, size,
              first["stop"].get<std::string>(), common_beginning(titles));
   for (const auto& [reason, names] : reasons) {

@@ -22,7 +22,7 @@ namespace {
 struct RunWords : MeasureWords {
   std::string variants = "*", scopes, cache = "warm", compare;
   std::vector<std::string> remaining;
-  int sessions = fewest_sessions;
+  int sessions = fewest_sessions, tries = 1;
   bool untuned = false;
 };
 
@@ -101,7 +101,7 @@ int run(RunWords words) {
   if (automatic) {
     std::set<std::string> ids;
     for (const Variant& v : chosen) ids.insert(v.id);
-    plan = std::make_unique<RunChosen>(o, tuned, table_for(kinds), ids);
+    plan = std::make_unique<RunChosen>(o, tuned, table_for(kinds), ids, words.tries);
   }
   const int status = run_ladder(o, kinds, chosen, problems, *plan);
   if (o.insist && status == 0) need_one_that_ran(problems[0], read_record(o.out).at("rows"));
@@ -119,6 +119,10 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
          "--variants", words->variants,
          "Globs, with commas between them; auto: on each workload the one that `ladder choose` expects to be fastest")
       ->capture_default_str();
+  run->add_option("--tries", words->tries,
+                  "With --variants auto: how many that are expected to be fastest are run on each workload")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
   auto* compare = run->add_option("--compare", words->compare,
                                   "BASE,VARIANT[,...] instead of --variants: sessions in turns, and a verdict for each")
                       ->excludes("--variants");
@@ -134,6 +138,10 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       fmt::format("Of {} (default: all but initialise, which is for variants about it)", listed(scope_names())));
   add_measure_options(*run, *words);
   run->add_flag("--check", words->options.check_only, "Validate only, without timing");
+  run->add_flag("--share", words->options.share,
+                "Timed sessions of a GPU take turns in one process: for many small problems, whose sessions last no "
+                "longer than a start. They are less independent, so not for a comparison")
+      ->excludes(compare);
   run->add_option("--cache", words->cache, "warm, or cold: L2 is evicted before every sample")
       ->check(CLI::IsMember({"warm", "cold"}))
       ->capture_default_str();

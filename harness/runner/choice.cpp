@@ -17,12 +17,13 @@ namespace {
 
 constexpr double nearness = 0.25;         // octaves: nearer shapes weigh no more
 constexpr double other_type_octaves = 4;  // float and double: as far apart as sixteen times as many points
-constexpr double least_share = 0.5;       // of the weight that shapes with a time must have
+constexpr double filled_octaves = 2;      // per factor of two in the share of coordinates that are not zero
+constexpr double least_share = 0.1;       // of the weight that shapes with a time must have
 
 double octaves_apart(const ProblemShape& a, const ProblemShape& b) {
   double sum = a.type == b.type ? 0 : other_type_octaves * other_type_octaves;
-  for (const double ratio : {a.n / b.n, a.d / b.d, a.k / b.k, double(a.filled) / b.filled})
-    sum += std::pow(std::log2(ratio), 2);
+  for (const double ratio : {a.n / b.n, a.d / b.d, a.k / b.k}) sum += std::pow(std::log2(ratio), 2);
+  sum += std::pow(filled_octaves * std::log2(double(a.filled) / b.filled), 2);
   return std::sqrt(sum);
 }
 

@@ -223,16 +223,19 @@ Steps RunChosen::steps(const Subject& subject) const {
   const std::string machine = machine_of(subject.record.at("context"), subject.device);
   const Choice choice = choose_variant(table_, to_string(subject.device), machine, shape,
                                        [&](const std::string& id) { return ids_.count(id) > 0; });
+  int before = 0;  // that run
   for (const Candidate& candidate : choice.ranking) {
-    if (candidate.variant == subject.variant.id) {
+    const std::string& id = candidate.variant;
+    if (before == tries_) break;
+    if (id == subject.variant.id) {
       Steps steps = RunOnce::steps(subject);
-      steps.remarks.push_back(
-          "auto: " + (candidate.variant == choice.ranking[0].variant
-                          ? reason(choice, shape)
-                          : fmt::format("{}, as those before it refuse {}", candidate.variant, to_text(shape))));
+      steps.remarks.push_back("auto: " + (id == choice.ranking[0].variant ? reason(choice, shape)
+                                          : before
+                                              ? fmt::format("{}, tried on {} as well", id, to_text(shape))
+                                              : fmt::format("{}, as those before it refuse {}", id, to_text(shape))));
       return steps;
     }
-    if (!refused(subject, candidate.variant)) break;  // its turn comes first, or it has run
+    before += !refused(subject, id);
   }
   return {};
 }
@@ -262,6 +265,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
   const Scratch scratch;
   std::set<std::string> remarked;
   bool named_left_out = false;
+  std::map<DeviceKind, Waiting> waiting;  // of a workload, or of all where timed sessions share a process
   for (Workload& w : workloads) {
     if (interrupted()) break;
     for (Pair& pair : pairs) pair.counted = plan.guess(*pair.variant);
@@ -314,7 +318,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
     }
     record.list(w);
     count();
-    std::map<DeviceKind, Waiting> waiting;
+    if (!o.share) waiting.clear();
     bool again = true;
     while (again) {
       again = false;

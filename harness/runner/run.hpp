@@ -67,13 +67,13 @@ class RunOnce : public Plan {
   nlohmann::json tuned_;
 };
 
-/// On each workload the variant that the table of choices expects to be fastest; where it refuses the problem, the
-/// next.
+/// On each workload the variants that the table of choices expects to be fastest, `tries` of them; where one refuses the
+/// problem, the next takes its place.
 class RunChosen : public RunOnce {
  public:
   /// `ids`: of the variants that the run may take.
-  RunChosen(const RunOptions& options, nlohmann::json tuned, std::vector<ShapeTimes> table, std::set<std::string> ids)
-      : RunOnce(options, std::move(tuned)), table_(std::move(table)), ids_(std::move(ids)) {}
+  RunChosen(const RunOptions& options, nlohmann::json tuned, std::vector<ShapeTimes> table, std::set<std::string> ids, int tries)
+      : RunOnce(options, std::move(tuned)), table_(std::move(table)), ids_(std::move(ids)), tries_(tries) {}
   size_t guess(const Variant&) const override { return 0; }
   Steps steps(const Subject& subject) const override;
   bool depends_on_others() const override { return true; }
@@ -81,6 +81,7 @@ class RunChosen : public RunOnce {
  private:
   std::vector<ShapeTimes> table_;
   std::set<std::string> ids_;
+  int tries_;
 };
 
 /// Runs every variant on every workload on those of `kinds` that it is for. Returns the exit status: 0 where all rows

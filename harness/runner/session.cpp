@@ -146,11 +146,12 @@ std::pair<std::string, std::string> status_beforehand(const Session& session, co
 }
 
 /// To start a worker and its context takes a GPU longer than to check a small problem. What is timed stays alone, so
-/// that sessions are independent; so does Python, whose process ends with its worker, and what might change other GPUs.
+/// that sessions are independent, unless --share asks for less; so does Python in a check, whose process ends with its
+/// worker, and what might change other GPUs.
 bool may_share(const Session& session, const RunOptions& o) {
   const Setting& setting = session.setting;
-  return o.check_only && setting.device != DeviceKind::cpu && setting.gpus == 1 &&
-         session.variant->modules.at(setting.device).extension() != ".py";
+  const bool python = session.variant->modules.at(setting.device).extension() == ".py";
+  return (o.share || (o.check_only && !python)) && setting.device != DeviceKind::cpu && setting.gpus == 1;
 }
 
 /// Adds the roofline fields to a row that has all others.

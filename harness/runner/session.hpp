@@ -29,6 +29,7 @@ struct RunOptions {
   bool cold = false;
   bool check_only = false;  ///< validate, time nothing
   bool profile = false;     ///< one sample per scope, while a profiler looks
+  bool share = false;       ///< timed sessions of a device take turns in one process, as those of a check do
   bool resume = false;
   bool insist = false;          ///< a workload that cannot run is an Error, instead of being left out
   bool show_output = false;     ///< all that sessions write, not only its end

@@ -188,7 +188,8 @@ def why_not_installed(name: str, package: str) -> str:
 
 class Served:
     """A peer's file: `CARD`, a dict; phases, functions of a State by their names; and, where it does not take every
-    problem, `refuse(shape, device, axes)`: why, in a sentence, or ''."""
+    problem, `refuse(shape, device, axes)`: why, in a sentence, or ''. `release(s)` gives back what would outlive the
+    State, where sessions share this process."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -242,7 +243,10 @@ class Served:
         if call == "refuse":
             return self.refuse(request)
         if call == "release":
-            self.runs.pop(request["run"], None)
+            released = self.runs.pop(request["run"], None)
+            own: Callable[[State], None] | None = getattr(self.module, "release", None)
+            if released and own:
+                own(released)
             return {}
         return self.phase(call, request)
 

@@ -95,9 +95,9 @@ class Session {
     validator.fill(result);
     result.axes = axes_.value;
     result.prepare_ms = driver.prepare_seconds() * 1e3;
-    // On a GPU the first session of a process includes what the driver allocates once per process: sessions of a check
-    // share a process and would differ by it.
-    if (!device_.host_memory && !(request_.check_only && device_.kind == DeviceKind::cuda))
+    // On a GPU the first session of a process includes what the driver allocates once per process: sessions that share
+    // one, as those of a check do, would differ by it.
+    if (!device_.host_memory && !device_.poisons && !(request_.check_only && device_.kind == DeviceKind::cuda))
       result.peak_device_bytes = driver.peak_bytes();
     report_(event("result", result));
   }

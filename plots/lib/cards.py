@@ -69,6 +69,12 @@ def files(folder: Path = FOLDER) -> list[Path]:
 
 
 @lru_cache
+def chapters(folder: Path = FOLDER) -> dict[str, str]:
+    """The chapter of each variant in words: "tiny problems" of 7a_tiny_problems."""
+    return {path.stem: re.sub(r"^\d+[a-z]?_", "", path.parent.name).replace("_", " ") for path in files(folder)}
+
+
+@lru_cache
 def load(folder: Path = FOLDER) -> dict[str, Card]:
     """All cards, each after its base."""
     found: dict[str, Card] = {}

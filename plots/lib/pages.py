@@ -7,9 +7,19 @@ import html
 import sys
 from pathlib import Path
 
+from plots.lib.record import RecordError
+
 
 def cell_text(text: str) -> str:
     return html.escape(text, quote=False).replace("|", "\\|")
+
+
+def between_marks(text: str, begin: str, end: str, made: str, name: str) -> str:
+    """The text with `made` in place of what stands between two marks. Throws RecordError where they are not there."""
+    first, last = text.find(begin), text.find(end)
+    if first < 0 or last < first or text.count(begin) != 1 or text.count(end) != 1:
+        raise RecordError(f"{name}: must hold the lines {begin} and {end} once, in this order.")
+    return f"{text[: first + len(begin)]}\n{made}{text[last:]}"
 
 
 def page_arguments(argv: list[str] | None, page: str, default: str) -> argparse.Namespace:

@@ -70,6 +70,26 @@ def test_a_shape_is_judged_by_the_others(ladder: Ladder, crossing: Path) -> None
     assert "fastest: c1_fused" in lines["n1000000_k1000"], "its own times would have chosen c1_fused"
     assert "2.00" in lines["n1000000_k1000"]
     assert "within 10 % of the fastest on 1 of 3 shapes" in done.stdout
+    assert "missed, the worst first: n1000_k10 (2.00), n1000000_k1000 (2.00)" in done.stdout
+    assert "no time here: c2_threads" in lines["n1000_k1000"], "it is first where K is ten, and has no time here"
+
+
+def test_the_fastest_of_several_that_are_tried_counts(ladder: Ladder, crossing: Path) -> None:
+    done = ladder("choose", "--table", crossing, "--judge", crossing, "--tries", "2")
+    assert "within 10 % of the fastest on 2 of 3 shapes" in done.stdout
+    assert "missed, the worst first: n1000_k10 (2.00)" in done.stdout, "elsewhere c2_threads has no time"
+
+
+def test_some_shapes_alone_are_judged_or_become_the_table(ladder: Ladder, crossing: Path, tmp_path: Path) -> None:
+    done = ladder("choose", "--table", crossing, "--judge", crossing, "--workloads", "n1000_*")
+    assert "of 2 shapes" in done.stdout and "n1000000_k1000" not in done.stdout
+    done = ladder("choose", "--table", crossing, "--judge", crossing, "--workloads", "absent")
+    assert done.returncode == 2 and "no measured shape matches 'absent'" in done.stderr
+    path = sample_record.write(sample_record.make(), tmp_path / "record.json")
+    done = ladder("choose", "--make", path, "--table", tmp_path / "t.json", "--workloads", "grapes_*,embedding")
+    assert done.returncode == 0, done.stderr
+    made = {entry["workload"] for entry in json.loads((tmp_path / "t.json").read_text())["entries"]}
+    assert made and not any(name.startswith("cloud") for name in made)
 
 
 def test_a_table_is_made_from_records(ladder: Ladder, tmp_path: Path) -> None:
@@ -139,6 +159,15 @@ def test_a_run_takes_the_choice_of_each_workload_and_says_why(ladder: Ladder, tm
         assert [row["variant"] for row in record["rows"]] == [best]
         assert f"auto: {best} for {n:,} x 8, K = {k}, f32" in said
         (tmp_path / "record.json").unlink()
+
+
+def test_several_may_be_tried(ladder: Ladder, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    table(tmp_path / "results", entry(100, 2, {"c0_serial": 1, "c1_fused": 2, "c2_threads": 3}))
+    words = ["--workloads", "points2d_tiny", "--scopes", "solve", "--tries", "2"]
+    record, said = automatic(ladder, tmp_path, *words)
+    assert [row["variant"] for row in record["rows"]] == ["c0_serial", "c1_fused"]
+    assert "auto: c0_serial for 1,500 x 2" in said and "auto: c1_fused, tried on 1,500 x 2" in said
 
 
 def test_where_the_choice_refuses_the_next_is_taken(ladder: Ladder, tmp_path: Path) -> None:

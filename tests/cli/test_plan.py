@@ -21,9 +21,9 @@ LISTED = {
         {"id": "c_cpu", "devices": ["cpu"]},
     ],
     "workloads": [
-        {"name": "small", "available": True, "reason": ""},
-        {"name": "smaller", "available": True, "reason": ""},
-        {"name": "lost", "available": False, "reason": "no file"},
+        {"name": "small", "available": True, "reason": "", "n": 1000, "d": 20, "k": 10},
+        {"name": "smaller", "available": True, "reason": "", "n": 100, "d": 20, "k": 10},
+        {"name": "lost", "available": False, "reason": "no file", "n": 100, "d": 2, "k": 10},
     ],
 }
 
@@ -70,7 +70,34 @@ def test_every_option_of_a_part_is_one() -> None:
         planned({"workloads": "*", "variants": "*", "varints": "*"})
 
 
-PLANS = ["plan.toml", "seeds.toml", "again.toml", "grid.toml", "peers.toml", "sustained.toml", "goals.toml"]
+def test_a_part_may_be_for_some_sizes_alone() -> None:
+    every = {"workloads": "small*", "variants": "a*"}
+    assert planned(every | {"least": {"nd": 2001}})[0] == [("cuda", "small", "a_one")]
+    assert planned(every | {"most": {"n": 100, "nkd": 20_000}})[0] == [("cuda", "smaller", "a_one")]
+    assert planned(every | {"least": {"d": 21}})[0] == []
+    with pytest.raises(SystemExit, match="limits 'depth'"):
+        planned(every | {"most": {"depth": 3}})
+
+
+def test_workloads_with_the_same_variants_are_batched() -> None:
+    part = {"workloads": "small*", "variants": "*", "batch": 10, "together": 1}
+    assert planned(part)[0] == [("cuda", "small,smaller", "a_one"), ("cuda", "small,smaller", "b_two")]
+    found, _ = planned({"workloads": "small", "variants": "a*"}, part)
+    assert found == [
+        ("cuda", "small", "a_one"),
+        ("cuda", "small", "b_two"),
+        ("cuda", "smaller", "a_one"),
+        ("cuda", "smaller", "b_two"),
+    ]
+
+
+def test_pieces_with_long_names_have_files_of_their_own() -> None:
+    names = [f"workload_{i}" for i in range(30)]
+    jobs = [make_record.Job(",".join([*names, end]), "v", "cuda", []) for end in ("a", "b")]
+    assert len({job.name for job in jobs}) == 2 and max(len(job.name) for job in jobs) <= 150
+
+
+PLANS = ["plan.toml", "seeds.toml", "again.toml", "grid.toml", "map.toml", "peers.toml", "sustained.toml", "goals.toml"]
 
 
 @pytest.mark.parametrize("plan", PLANS)

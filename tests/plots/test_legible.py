@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from plots import draw
-from plots.figures import convergence, ladder, percent_of_peak, shape_map, tuning
+from plots.figures import choice_map, convergence, ladder, percent_of_peak, shape_map, tuning
 from plots.lib import style
 from plots.lib.options import Options
 
@@ -21,7 +21,7 @@ pytest_plugins = ("figure_fixtures",)
 NARROW_SMALLEST = 9 * style.WIDTH / 12  # points that are nine on a page 12 inches wide
 
 
-@pytest.mark.parametrize("which", ["mixed", "tall", "roofed", "timed", "swept", "mapped"])
+@pytest.mark.parametrize("which", ["mixed", "tall", "roofed", "timed", "swept", "mapped", "scattered"])
 def test_pages_are_legible(
     which: str, request: pytest.FixtureRequest, figures: dict[str, Figure], tmp_path: Path
 ) -> None:
@@ -39,9 +39,11 @@ def test_pages_are_legible(
         tuning.draw(request.getfixturevalue(which), tmp_path, Options())
     elif which == "mapped":
         shape_map.draw(record_of(with_gaps(sample_record.grid())), tmp_path, Options())
+    elif which == "scattered":
+        choice_map.draw(record_of(sample_record.scattered()), tmp_path, Options())
     else:
         convergence.draw(timed_iterations(), tmp_path, Options())
-    assert len(figures) > {"roofed": 0, "swept": 1, "mapped": 1}.get(which, 5)
+    assert len(figures) > {"roofed": 0, "swept": 1, "mapped": 1, "scattered": 0}.get(which, 5)
     found = {stem: overlaps(figure)[:5] for stem, figure in figures.items()}
     assert {stem: overlapping for stem, overlapping in found.items() if overlapping} == {}
     for stem, figure in figures.items():

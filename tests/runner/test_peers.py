@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -421,3 +422,18 @@ def test_each_peer_of_the_ladder_is_right_or_refuses(module: Path, stop: str, tm
     assert (told.error, told.fault) == ("", "")
     assert told.result["validation"]["labels_wrong"] == 0
     assert told.timed["solve"]["status"] == "ok"
+
+
+def test_what_a_run_holds_is_given_back_before_the_next_one(tmp_path: Path) -> None:
+    file = tmp_path / "p_holds.py"
+    file.write_text("CARD = {'id': 'p_holds'}\ngiven = []\n\ndef release(s):\n    given.append(s)\n")
+    spec = importlib.util.spec_from_file_location("peer", ROOT / "harness" / "worker" / "peer.py")
+    peer = importlib.util.module_from_spec(spec)
+    sys.modules["peer"] = peer  # its dataclasses look there
+    spec.loader.exec_module(peer)
+    served = peer.Served(file)
+    served.card()
+    served.runs[1] = run = object()
+    assert served.answer({"call": "release", "run": 1}) == {} and served.runs == {}
+    assert served.answer({"call": "release", "run": 1}) == {}, "it may be asked twice"
+    assert served.module.given == [run]

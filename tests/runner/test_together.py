@@ -159,3 +159,21 @@ def test_what_is_timed_or_has_several_gpus_or_is_python_stays_alone(fake: FakeBu
     }
     fake.run(*words)
     assert not any(request["shares"] for request in fake.asked()[4:])
+
+
+def test_timed_sessions_share_a_process_where_they_are_asked_to(counted: Counted) -> None:
+    words = ["--variants", "v01_global,v02_pinned,c0_serial", "--scopes", "assign,solve", "--share"]
+    words += ["--workloads", "kmcuda_tiny,tiles_tiny"]
+    rows, _, processes = counted.run(*words)
+    assert [row["status"] for row in rows] == ["ok"] * 12
+    assert processes == 1 + 2, "one for all workloads; native code stays alone"
+    rows, _, processes = counted.run(*words, "--check")
+    assert [row["status"] for row in rows] == ["checked"] * 12 and processes == 1 + 2
+
+
+def test_with_several_gpus_a_timed_session_never_shares(fake: FakeBuild) -> None:
+    fake.add("x2", gpus=2)
+    fake.add("x3")
+    (fake.build / "variants" / "cuda" / "x3.py").write_text("")
+    fake.run("--device", "cuda", "--gpus", "2", "--scopes", "solve", "--share")
+    assert {r["variant"]: r["shares"] for r in fake.asked()} == {"x1": True, "x2": False, "x3": True}

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import prepare
 import pytest
+import shapes
 
 REAL = prepare.HERE.parent.parent / "shared" / "datasets"
 
@@ -81,6 +82,9 @@ def test_every_family_has_a_tiny_one() -> None:
     same |= {"points2d_n": "points2d", "points2d_k": "points2d", "grid_flat": "tiles", "grid_decaying": "kmcuda"}
     same |= {"kmcuda_300": "kmcuda", "kmcuda_large_15": "kmcuda", "kmcuda_large_isotropic_15": "tiles"}
     same |= {"mnist_k1000_10": "mnist", "powerlaw": "kmcuda"}
+    for beginning in ("map", "hold"):
+        same |= {f"{beginning}_flat": "tiles", f"{beginning}_decaying": "kmcuda", f"{beginning}_double": "kmcuda"}
+        same |= {f"{beginning}_sparse": "blobs30"}
     assert {same.get(family, family) for family in families if not family.endswith("_tiny")} == tiny
 
 
@@ -112,6 +116,28 @@ def test_the_grid_has_the_same_shapes_for_both_spectra() -> None:
     # The smaller are the beginnings of the larger.
     alike = {(s["name"].split("_n")[0], s["d"], s["seed"], str(s["parameters"])) for s in grid}
     assert len(alike) == 6
+
+
+def test_the_shapes_of_the_map_are_what_their_script_writes() -> None:
+    text = shapes.FILE.read_text(encoding="utf-8")
+    assert shapes.rewritten(text) == text, "run datasets/shapes.py"
+    assert shapes.rewritten(shapes.rewritten(text)) == text
+
+
+def test_the_map_covers_what_it_should_and_holds_none_of_the_shapes_that_judge_it() -> None:
+    sources, found = entries_of("sources"), {"map": [], "hold": []}
+    for workload in entries_of("workloads").values():
+        beginning = workload["family"].split("_")[0]
+        if beginning in found:
+            source = sources[workload["source"]]
+            found[beginning].append((workload["type"], source["n"], source["d"], workload["k"]))
+            assert workload["stop"] == "fixed:10"  # all that some libraries can be asked for
+            assert source["n"] * source["d"] * (8 if workload["type"] == "f64" else 4) <= 4e9
+            assert source["n"] >= 5 * workload["k"]
+    assert len(found["map"]) >= 120 and len(found["hold"]) == 40 and not set(found["map"]) & set(found["hold"])
+    ends = [(min(values), max(values)) for values in list(zip(*found["map"], strict=True))[1:]]
+    assert ends == [(1000, 10_000_000), (2, 2048), (2, 40_000)]
+    assert len({s["seed"] for name, s in sources.items() if name.startswith(("map_", "hold_"))}) == 164
 
 
 def test_blobs30_are_dense_or_sparse_about_half_each() -> None:

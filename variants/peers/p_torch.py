@@ -61,6 +61,11 @@ def prepare(s: State) -> None:
     s.chunk = max(1, min(s.n, CHUNK_BYTES // (s.k * s.label.itemsize)))
 
 
+def release(s: State) -> None:
+    if s.gpu is not None:
+        s.torch.cuda.cudart().cudaHostUnregister(s.label.ctypes.data)
+
+
 def wait(s: State) -> None:
     if s.gpu is not None:
         s.torch.cuda.synchronize()

@@ -101,10 +101,24 @@ void project_floats(cudaStream_t stream, const T* x, const Frame<T>& frame, cons
                               StoreFloats{coordinates, square, subset.count});
 }
 
+/// The short rows' cost at this age of the centroids, by the pilot's counts of `points` points.
+double cost_at_age(const PilotCounts* counts_host, int age, int w, int points, int k, int d) {
+  const PilotCounts& counts = counts_host[age * width_count + w];
+  return short_cost(k, d, short_width(w), double(counts.candidates) / points, double(counts.overflow) / points);
+}
+
 }  // namespace
 
 bool worth_a_pilot(int k, int d) {
   return d <= max_projected_features && short_cost(k, d, narrowest, 0, 0) < full_cost(k, d);
+}
+
+bool full_start_is_cheaper(const Pilot& pilot, int width, int n, int k, int d) {
+  if (!pilot.counts_host || width == 0) return false;
+  int w = 0;
+  while (short_width(w) != width) ++w;
+  const double guesses = k * (width + epilogue_columns);
+  return full_cost(k, d) < guesses + cost_at_age(pilot.counts_host, 0, w, std::min(n, pilot_points), k, d);
 }
 
 template <class T>
@@ -126,12 +140,8 @@ int choose_width(cudaStream_t stream, const T* rows, const Frame<T>& frame, cons
   double lowest = full_cost(k, d);
   for (int w = 0; w < width_count; ++w) {
     double cost = 0;
-    for (int age = 0; age < pilot_ages; ++age) {
-      const PilotCounts& counts = pilot.counts_host[age * width_count + w];
-      const double cost_then = short_cost(k, d, short_width(w), double(counts.candidates) / points.count,
-                                          double(counts.overflow) / points.count);
-      cost += age_share[age] * cost_then;
-    }
+    for (int age = 0; age < pilot_ages; ++age)
+      cost += age_share[age] * cost_at_age(pilot.counts_host, age, w, points.count, k, d);
     if (cost < lowest) lowest = cost, cheapest = short_width(w);
   }
   return cheapest;

@@ -45,6 +45,10 @@ template <class T>
 int choose_width(cudaStream_t stream, const T* rows, const Frame<T>& frame, const Directions& directions,
                  const Pilot& pilot, int sample, int n, int k, int d);
 
+/// Of a pilot that took `width`: would the first assignment cost less in all features? It has no labels to guess from,
+/// so it multiplies the short rows twice; and its centroids are points, whose rests are longest.
+bool full_start_is_cheaper(const Pilot& pilot, int width, int n, int k, int d);
+
 // ---- phases
 
 constexpr int by_pilot = -1;  // axis "short_row_width": the pilot chooses
