@@ -68,12 +68,10 @@ LADDER_VARIANT(
         .idea = "a pilot decides whether the first assignment takes all features",
         .expect =
             "at 300,000 x 408, K = 777 on an H200 the base's first assignment takes 0.82 ms: 0.12 for guesses, 0.23 "
-            "for "
-            "thresholds, 0.16 for the product of 128 halves, 0.27 for 0.37 million candidates. In all features v31 "
-            "takes "
-            "0.445. The second iteration then has no exact distances to start from and reads 300,000 points instead of "
-            "128,000 for its thresholds, 0.1 ms more. 0.27 ms of 6.89 for twelve iterations: 0.55 ms each. With K = "
-            "5,000 the product in all features is six times as long, and the base's start stays",
+            "for thresholds, 0.16 for the product of 128 halves, 0.27 for 0.37 million candidates. In all features "
+            "v31 takes 0.445. The second iteration then has no exact distances to start from and reads 300,000 points "
+            "instead of 128,000 for its thresholds, 0.1 ms more. 0.27 ms of 6.89 for twelve iterations: 0.55 ms each. "
+            "With K = 5,000 the product in all features is six times as long, and the base's start stays",
         .shows = "solve", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"short_row_width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
                  {"slack_permille", {0, 3, 10, 30, 60}, 10},
