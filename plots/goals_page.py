@@ -51,6 +51,8 @@ NAMES = (
     "grid_clusters.json",
     "sustained.json",
     "goals.json",
+    "shapes.json",
+    "shapes_real.json",
 )  # beside the committed records
 PLAN = "goals.toml"  # there, too: of what no other plan has
 VALUES = ("median_ms", "per_iteration_ms")
