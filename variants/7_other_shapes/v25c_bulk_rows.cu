@@ -1,7 +1,7 @@
 // v25c: bulk copies. v25b's lanes copy 16 bytes each: 32 times ten instructions for a tile, and rows of 400 bytes that
 // are written to shared memory in pieces of whole sectors, with bank conflicts. Here the rows lie in global memory as
-// they do in a tile, padded, so that one bulk copy of one lane brings all 32 (device/bulk_buffer.cuh). Rows whose length
-// is an odd number of 16 bytes, such as 100 floats, need no padding.
+// they do in a tile, padded, so that one bulk copy of one lane brings all 32 (device/bulk_buffer.cuh). Rows whose
+// length is an odd number of 16 bytes, such as 100 floats, need no padding.
 //
 // for cuda: 90a
 #include "../common/certified/assign_sm80.cuh"
@@ -13,10 +13,15 @@ namespace {
 using namespace ladder;
 
 constexpr int most_clusters = 64;
+constexpr int columns_of(int clusters) { return (clusters + mma_columns - 1) / mma_columns * mma_columns; }
 constexpr int tile_rows = 32;
 constexpr int most_features_of_sums = 128;  // four a lane
-constexpr int most_tiles = 256;  // that a warp adds up in float
-constexpr int half_exponent = 14;  // coordinates below 1 in the frame make halves below 2^14
+constexpr int most_tiles = 256;             // that a warp adds up in float
+template <int clusters, bool in_registers>
+constexpr int most_warps = !in_registers    ? 8
+                           : clusters <= 12 ? 16
+                                            : 14;  // whose registers suffice
+constexpr int half_exponent = 14;                  // coordinates below 1 in the frame make halves below 2^14
 
 template <class T>
 struct Workspace {
@@ -94,10 +99,10 @@ struct Sizes {
 
 /// Starts the copy of the rows first .. first + 31 of x; those behind the last row become zeros.
 template <class T>
-__device__ void start_copy(BulkBuffer& buffer, T* tile, const T* x, int64_t first, int n, int pitch) {
+__device__ void start_copy(BulkBuffer& buffer, T* tile, const T* x, int first, int n, int pitch) {
   if (first >= n) return;
-  const int values = min(tile_rows, int(n - first)) * pitch;
-  buffer.start(tile, x + first * pitch, values * int(sizeof(T)));
+  const int values = min(tile_rows, n - first) * pitch;
+  buffer.start(tile, x + int64_t(first) * pitch, values * int(sizeof(T)));
   for (int e = values + threadIdx.x % 32; e < tile_rows * pitch; e += 32) tile[e] = 0;
 }
 
@@ -159,15 +164,15 @@ __device__ inline unsigned long long candidates(float* score, const CentroidBoun
 }
 
 /// The sums of four features, 4 lane .. 4 lane + 3, of all clusters, and the count of cluster `lane`.
-template <int columns>
+template <int clusters>
 struct RegisterSums {
-  float of[columns][4] = {};
+  float of[clusters][4] = {};
   int count = 0;
   __device__ void add(const float* tile, int label, const Sizes<float>& size) {
     const int lane = threadIdx.x % 32;
     const float* const own = tile + 4 * min(lane, size.quads - 1);
 #pragma unroll
-    for (int j = 0; j < columns; ++j) {
+    for (int j = 0; j < clusters; ++j) {
       unsigned rest = __ballot_sync(all_lanes, label == j);
       if (lane == j) count += __popc(rest);
       while (rest != 0) {
@@ -191,17 +196,20 @@ __device__ void add_points(const T* tile, int label, double* sum, int* count, in
     if (lane == 0) atomicAdd(&count[j], __popc(members));
     for (int f = lane; f < d; f += 32) {
       double part = 0;
-      for (unsigned rest = members; rest != 0; rest &= rest - 1) part += double(tile[(__ffs(rest) - 1) * size.pitch + f]);
+      for (unsigned rest = members; rest != 0; rest &= rest - 1)
+        part += double(tile[(__ffs(rest) - 1) * size.pitch + f]);
       atomicAdd(&sum[j * d + f], part);
     }
   }
 }
 
-template <class T, int columns, bool in_registers>
-__global__ void __launch_bounds__(512, 1) fused_kernel(const T* __restrict__ x, const T* __restrict__ c, Fp16Rows centroid,
-                             const CentroidBound* __restrict__ centroid_bounds, Frame<T> frame,
-                             const float* __restrict__ weight, int32_t* __restrict__ label, double* sum, int* sum_count,
-                             RefineCounters* refine_counters, int n, int k, int d) {
+template <class T, int clusters, bool in_registers>
+__global__ void __launch_bounds__(32 * most_warps<clusters, in_registers>, 1)
+    fused_kernel(const T* __restrict__ x, const T* __restrict__ c, Fp16Rows centroid,
+                 const CentroidBound* __restrict__ centroid_bounds, Frame<T> frame, const float* __restrict__ weight,
+                 int32_t* __restrict__ label, double* sum, int* sum_count, RefineCounters* refine_counters, int n,
+                 int k, int d) {
+  constexpr int columns = columns_of(clusters);
   const Sizes<T> size(d, columns);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const PointUnit<T> unit(frame);
@@ -226,10 +234,10 @@ __global__ void __launch_bounds__(512, 1) fused_kernel(const T* __restrict__ x, 
   __syncthreads();
   T* const tile = tiles + warp * tile_rows * size.pitch;
   float* const score = scores + warp * tile_rows * (columns + 1);
-  [[maybe_unused]] RegisterSums<in_registers ? columns : 1> sums;
+  [[maybe_unused]] RegisterSums<in_registers ? clusters : 1> sums;
   int rechecked = 0, against_many = 0;
-  const int64_t step = int64_t(gridDim.x) * warps * tile_rows;
-  int64_t first = (int64_t(blockIdx.x) * warps + warp) * tile_rows;
+  const int step = gridDim.x * warps * tile_rows;  // far below 2^31, as n is: most_tiles
+  int first = (blockIdx.x * warps + warp) * tile_rows;
   BulkBuffer buffer(barriers + warp);
   start_copy(buffer, tile, x, first, n, size.pitch);
   for (; first < n; first += step) {
@@ -270,7 +278,7 @@ __global__ void __launch_bounds__(512, 1) fused_kernel(const T* __restrict__ x, 
     // Each warp's sums to its tile, k x width; then the block's, feature by feature.
     if (lane < size.quads) {
 #pragma unroll
-      for (int j = 0; j < columns; ++j)
+      for (int j = 0; j < clusters; ++j)
         for (int e = 0; e < 4 && j < k; ++e) tile[j * size.width + 4 * lane + e] = sums.of[j][e];
     }
     __syncthreads();
@@ -282,7 +290,8 @@ __global__ void __launch_bounds__(512, 1) fused_kernel(const T* __restrict__ x, 
   }
 }
 
-inline int columns_of(int k) { return k <= 8 ? 8 : k <= 16 ? 16 : k <= 32 ? 32 : most_clusters; }
+/// The sizes that the kernel is compiled for.
+inline int clusters_of(int k) { return k <= 8 ? 8 : k <= 12 ? 12 : k <= 16 ? 16 : k <= 32 ? 32 : most_clusters; }
 
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
@@ -302,7 +311,8 @@ void prepare(Run<T, Workspace<T>>& s) {
 template <class T>
 void upload(Run<T, Workspace<T>>& s) {
   const int pitch = Sizes<T>(s.d, 8).pitch;
-  if (pitch != s.d) check(cudaMemsetAsync(s.ws.rows, 0, size_t(s.n) * pitch * sizeof(T), s.stream), "clearing the rows");
+  if (pitch != s.d)
+    check(cudaMemsetAsync(s.ws.rows, 0, size_t(s.n) * pitch * sizeof(T), s.stream), "clearing the rows");
   check(cudaMemcpy2DAsync(s.ws.rows, pitch * sizeof(T), s.points, s.d * sizeof(T), s.d * sizeof(T), s.n,
                           cudaMemcpyHostToDevice, s.stream),
         "uploading the points");
@@ -324,23 +334,24 @@ void iterate(Run<T, Workspace<T>>& s) {
   RefineCounters* const refine_counters = next_refine_counters(s);
   quantize_centroids(s);
   clear_sums(s);
-  const auto pass = [&]<int columns, bool in_registers>() {
-    const Sizes<T> size(s.d, columns);
+  const auto pass = [&]<int clusters, bool in_registers>() {
+    const Sizes<T> size(s.d, columns_of(clusters));
     const size_t block_bytes = size.block_bytes(in_registers);
-    const int warps = std::min<int>(16, (s.device_info.shared_bytes_optin - block_bytes) / size.warp_bytes());
+    const int warps = std::min<int>(most_warps<clusters, in_registers>,
+                                    (s.device_info.shared_bytes_optin - block_bytes) / size.warp_bytes());
     const int blocks_of_all = std::min(s.device_info.multiprocessors, blocks(s.n, tile_rows * warps));
     const int64_t most_rows = int64_t(blocks_of_all) * warps * tile_rows * most_tiles;
     for (int64_t first = 0; first < s.n; first += most_rows)
-      launch(fused_kernel<T, columns, in_registers>, blocks_of_all, 32 * warps, block_bytes + warps * size.warp_bytes(),
-             s.stream, s.ws.rows + first * size.pitch, s.c, certified.c, certified.centroid, certified.frame,
-             s.ws.weight + first / tile_rows, s.label + first, s.ws.sums.sum, s.ws.sums.count, refine_counters,
-             int(std::min(most_rows, s.n - first)), s.k, s.d);
+      launch(fused_kernel<T, clusters, in_registers>, blocks_of_all, 32 * warps,
+             block_bytes + warps * size.warp_bytes(), s.stream, s.ws.rows + first * size.pitch, s.c, certified.c,
+             certified.centroid, certified.frame, s.ws.weight + first / tile_rows, s.label + first, s.ws.sums.sum,
+             s.ws.sums.count, refine_counters, int(std::min(most_rows, s.n - first)), s.k, s.d);
   };
-  dispatch<8, 16, 32, 64>(columns_of(s.k), [&]<int columns>() {
-    if constexpr (sizeof(T) == 4 && columns <= 16) {
-      if (s.d <= most_features_of_sums) return pass.template operator()<columns, true>();
+  dispatch<8, 12, 16, 32, 64>(clusters_of(s.k), [&]<int clusters>() {
+    if constexpr (sizeof(T) == 4 && clusters <= 16) {
+      if (s.d <= most_features_of_sums) return pass.template operator()<clusters, true>();
     }
-    pass.template operator()<columns, false>();
+    pass.template operator()<clusters, false>();
   });
   divide(s);
 }
@@ -349,13 +360,13 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
   if (p.k > most_clusters)
     return "it is for few clusters: K is " + std::to_string(p.k) + ", at most " + std::to_string(most_clusters) +
            " are taken; v46_graph_loop takes any number";
-  const Sizes<float> narrow(p.d, columns_of(p.k));
-  const Sizes<double> wide(p.d, columns_of(p.k));
+  const Sizes<float> narrow(p.d, columns_of(clusters_of(p.k)));
+  const Sizes<double> wide(p.d, columns_of(clusters_of(p.k)));
   const size_t bytes = p.element_bytes == 4 ? narrow.block_bytes(false) + narrow.warp_bytes()
                                             : wide.block_bytes(false) + wide.warp_bytes();
   if (bytes > device.shared_bytes_optin)
-    return "a warp keeps 32 points in shared memory: " + std::to_string(bytes) + " bytes for D = " +
-           std::to_string(p.d) + ", a block has " + std::to_string(device.shared_bytes_optin);
+    return "a warp keeps 32 points in shared memory: " + std::to_string(bytes) +
+           " bytes for D = " + std::to_string(p.d) + ", a block has " + std::to_string(device.shared_bytes_optin);
   const std::string why = refuse_bulk_copies(device);
   return why.empty() ? refuse_certified(p, device) : why;
 }
@@ -368,11 +379,9 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .download = download_refined<T>};
 }  // namespace
 
-LADDER_VARIANT(
-        .id = "v25c_bulk_rows", .base = "v25b_register_sums",
-        .idea = "a tile of 32 points comes by one bulk copy of one lane: rows are padded in global memory",
-        .expect =
-            "TODO",
-        .shows = "iteration", .counter = "bank_conflicts", .source = "this project: docs/certificate.md",
-        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse, .f32 = phases<float>,
-        .f64 = phases<double>)
+LADDER_VARIANT(.id = "v25c_bulk_rows", .base = "v25b_register_sums",
+               .idea = "a tile of 32 points comes by one bulk copy of one lane: rows are padded in global memory",
+               .expect = "TODO", .shows = "iteration", .counter = "bank_conflicts",
+               .source = "this project: docs/certificate.md",
+               .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse,
+               .f32 = phases<float>, .f64 = phases<double>)
