@@ -172,7 +172,7 @@ struct RegisterSums {
   /// Adds the tile's points, and counts them as add_points does.
   __device__ void add(const float* tile, int label, int (&count)[2], const Sizes<float>& size) {
     const int lane = threadIdx.x % 32;
-    const float* const own = tile + 4 * min(lane, size.quads - 1);
+    const float* const features = tile + 4 * min(lane, size.quads - 1);
 #pragma unroll
     for (int j = 0; j < clusters; ++j) {
       unsigned rest = __ballot_sync(all_lanes, label == j);
@@ -180,7 +180,7 @@ struct RegisterSums {
       while (rest != 0) {
         const int row = 31 - __clz(int(rest));
         rest ^= 1u << row;
-        const auto x4 = *reinterpret_cast<const Quad<float>*>(own + row * size.pitch);
+        const auto x4 = *reinterpret_cast<const Quad<float>*>(features + row * size.pitch);
 #pragma unroll
         for (int e = 0; e < 4; ++e) of[j][e] += x4.feature[e];
       }

@@ -179,8 +179,8 @@ __device__ Mask<columns> candidates(float (&product)[2][columns / mma_columns][4
   const Mask<columns> given = q == 0 ? open[0] : q == 1 ? open[1] : q == 2 ? open[2] : open[3];
   const int g = lane % 4 * 2 + lane % 8 / 4;  // fragment_row(g) == lane % 8
   const Mask<columns> all = ~Mask<columns>(0) >> (8 * sizeof(Mask<columns>) - k);
-  const Mask<columns> own = __shfl_sync(all_lanes, given, 4 * g + lane / 8) & all;
-  return own != 0 ? own : all;  // none: the bounds are no numbers
+  const Mask<columns> mask = __shfl_sync(all_lanes, given, 4 * g + lane / 8) & all;
+  return mask != 0 ? mask : all;  // none: the bounds are no numbers
 }
 
 /// The sums of four features, 4 lane .. 4 lane + 3, of all clusters.
@@ -190,7 +190,7 @@ struct RegisterSums {
   /// Adds the tile's points, and counts them as add_points does.
   __device__ void add(const float* tile, int label, int (&count)[2], const Sizes<float>& size) {
     const int lane = threadIdx.x % 32;
-    const float* const own = tile + 4 * min(lane, size.quads - 1);
+    const float* const features = tile + 4 * min(lane, size.quads - 1);
 #pragma unroll
     for (int j = 0; j < clusters; ++j) {
       unsigned rest = __ballot_sync(all_lanes, label == j);
@@ -198,7 +198,7 @@ struct RegisterSums {
       while (rest != 0) {
         const int row = 31 - __clz(int(rest));
         rest ^= 1u << row;
-        const auto x4 = *reinterpret_cast<const Quad<float>*>(own + row * size.pitch);
+        const auto x4 = *reinterpret_cast<const Quad<float>*>(features + row * size.pitch);
 #pragma unroll
         for (int e = 0; e < 4; ++e) of[j][e] += x4.feature[e];
       }
@@ -321,6 +321,7 @@ __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
   }
   if constexpr (in_registers) {
     // Each warp's sums to its tile, k x width; then the block's, feature by feature.
+    __syncwarp();  // no lane reads points any more
     if (lane < size.quads) {
 #pragma unroll
       for (int j = 0; j < clusters; ++j)
