@@ -5,7 +5,8 @@
 // No overflow. A row has one entry in a column, so a block adds at most C values to a sum, C being the most entries
 // that a block has in a column. With C <= 2^c and |x| < 2^m, unit[0] = 2^(c + m - 30): the sum of `high` is at most C
 // (|x| / unit[0] + 1/2) <= 2^30 + C/2. The remainder is at most unit[0] / 2, so unit[1] = unit[0] 2^(c - 31) bounds the
-// sum of `mid` alike. c is at most 29. unit[2] = unit[1] 2^-32: |low| <= 2^31, and 2^31 rows at most add up to 2^62.
+// sum of `mid` alike. c is at most 29, and for floats at least 8, so that each number is at most 2^22. unit[2] =
+// unit[1] 2^-32: |low| <= 2^31, and 2^31 rows at most add up to 2^62.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -64,7 +65,7 @@ __global__ void limits_kernel(Slices<T, Column, group> rows, Limits* limits, int
 template <class T>
 Units<T> units_for(const Limits& limits) {
   const int least = sizeof(T) == 4 ? -100 : -900;
-  const int c = std::bit_width(unsigned(limits.entries));
+  const int c = std::max(int(std::bit_width(unsigned(limits.entries))), sizeof(T) == 4 ? 8 : 0);
   const int high = std::max(least, c + limits.exponent - 30), mid = std::max(least, high + c - 31);
   const int low = std::max(least, mid - 32);
   const auto power = [](int exponent) { return T(std::ldexp(1.0, exponent)); };
