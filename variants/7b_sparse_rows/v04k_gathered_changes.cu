@@ -132,8 +132,8 @@ __device__ void copy_centroids(const T* c, Vec16<T>* table, T* norm, int* larges
   for (int j = threadIdx.x / warp_lanes; j + 1 < k; j += threads / warp_lanes) {
     double difference = 0, both = 0;
     for (int f = lane; f < d; f += warp_lanes) {
-      const double own = c[size_t(j + 1) * d + f], first = c[f];
-      difference += own * own - first * first, both += own * own + first * first;
+      const double other = c[size_t(j + 1) * d + f], first = c[f];
+      difference += other * other - first * first, both += other * other + first * first;
     }
     difference = warp_sum(difference), both = warp_sum(both);
     if (lane > 0) continue;

@@ -132,8 +132,8 @@ __device__ void copy_centroids(const T* c, Vec16<T>* table, T* norm, int* larges
   for (int j = threadIdx.x / warp_lanes; j + 1 < k; j += threads / warp_lanes) {
     double difference = 0, both = 0;
     for (int f = lane; f < d; f += warp_lanes) {
-      const double own = c[size_t(j + 1) * d + f], first = c[f];
-      difference += own * own - first * first, both += own * own + first * first;
+      const double other = c[size_t(j + 1) * d + f], first = c[f];
+      difference += other * other - first * first, both += other * other + first * first;
     }
     difference = warp_sum(difference), both = warp_sum(both);
     if (lane > 0) continue;
@@ -180,8 +180,8 @@ __device__ TwoNearest<T> nearest_centroids(const Slices<T, Column, pair>& rows, 
 /// block's own.
 template <class T>
 __device__ void move_fixed(int* high, int* mid, const FixedSums& sums, const Units<T>& units, int to, int from, T x) {
-  const T q = rint(x * units.scale[0]), left = x - q * units.unit[0];
-  const T p = rint(left * units.scale[1]), lost = left - p * units.unit[1];
+  const T q = rint(x * units.scale[0]), remainder = x - q * units.unit[0];
+  const T p = rint(remainder * units.scale[1]), lost = remainder - p * units.unit[1];
   atomicAdd(&high[to], int(q)), atomicAdd(&mid[to], int(p));
   if (from >= 0) atomicAdd(&high[from], -int(q)), atomicAdd(&mid[from], -int(p));
   if (lost == 0) return;

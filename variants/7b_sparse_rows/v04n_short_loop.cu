@@ -136,8 +136,8 @@ __device__ void copy_centroids(const T* c, Vec16<T>* table, T* norm, int* larges
   for (int j = threadIdx.x / warp_lanes; j + 1 < k; j += threads / warp_lanes) {
     double difference = 0, both = 0;
     for (int f = lane; f < d; f += warp_lanes) {
-      const double own = c[size_t(j + 1) * d + f], first = c[f];
-      difference += own * own - first * first, both += own * own + first * first;
+      const double other = c[size_t(j + 1) * d + f], first = c[f];
+      difference += other * other - first * first, both += other * other + first * first;
     }
     difference = warp_sum(difference), both = warp_sum(both);
     if (lane > 0) continue;
@@ -213,9 +213,9 @@ struct Whole {
 template <class T>
 __device__ void move_fixed(int* high, int* mid, const FixedSums& sums, const Units<T>& units, int to, int from, T x) {
   const Whole<T> q(x * units.scale[0]);
-  const T left = x - q.value() * units.unit[0];
-  const Whole<T> p(left * units.scale[1]);
-  const T lost = left - p.value() * units.unit[1];
+  const T remainder = x - q.value() * units.unit[0];
+  const Whole<T> p(remainder * units.scale[1]);
+  const T lost = remainder - p.value() * units.unit[1];
   atomicAdd(&high[to], q.bits()), atomicAdd(&mid[to], p.bits());
   if (from >= 0) atomicAdd(&high[from], -q.bits()), atomicAdd(&mid[from], -p.bits());
   if (lost == 0) return;

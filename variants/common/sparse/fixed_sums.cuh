@@ -47,19 +47,19 @@ __global__ void limits_kernel(Slices<T, Column, group> rows, Limits* limits, int
   int* const entries = dynamic_shared<int>();  // d
   for (int f = threadIdx.x; f < d; f += blockDim.x) entries[f] = 0;
   __syncthreads();
-  Limits own;
+  Limits found;
   const SliceRange range(slices);
   for (int64_t slot = range.first * int64_t(warp_lanes) + threadIdx.x; slot < range.last * int64_t(warp_lanes);
        slot += blockDim.x)
     rows.entries(slot, [&](int column, T x) {
       if (x == 0) return;
       atomicAdd(&entries[column], 1);
-      own.exponent = max(own.exponent, ilogb(double(x)) + 1);
+      found.exponent = max(found.exponent, ilogb(double(x)) + 1);
     });
   __syncthreads();
-  for (int f = threadIdx.x; f < d; f += blockDim.x) own.entries = max(own.entries, entries[f]);
-  if (own.entries > 0) atomicMax(&limits->entries, own.entries);
-  atomicMax(&limits->exponent, warp_max(own.exponent));
+  for (int f = threadIdx.x; f < d; f += blockDim.x) found.entries = max(found.entries, entries[f]);
+  if (found.entries > 0) atomicMax(&limits->entries, found.entries);
+  atomicMax(&limits->exponent, warp_max(found.exponent));
 }
 
 template <class T>
@@ -75,8 +75,8 @@ Units<T> units_for(const Limits& limits) {
 /// Adds x to sum number e; `high` and `mid` are the block's own.
 template <class T>
 __device__ void add_fixed(int* high, int* mid, const FixedSums& sums, const Units<T>& units, int e, T x) {
-  const T q = rint(x * units.scale[0]), left = x - q * units.unit[0];
-  const T p = rint(left * units.scale[1]), lost = left - p * units.unit[1];
+  const T q = rint(x * units.scale[0]), remainder = x - q * units.unit[0];
+  const T p = rint(remainder * units.scale[1]), lost = remainder - p * units.unit[1];
   if (q != 0) atomicAdd(&high[e], int(q));
   if (p != 0) atomicAdd(&mid[e], int(p));
   if (lost == 0) return;

@@ -148,13 +148,13 @@ constexpr int scan_threads = 1024;
   const int t = threadIdx.x, lane = t % warp_lanes, warp = t / warp_lanes;
   const int share = (count + scan_threads - 1) / scan_threads;
   const int64_t first = int64_t(t) * share, last = min(int64_t(count), first + share);
-  int64_t own = 0;
-  for (int64_t i = first; i < last; ++i) own += begin[i + 1];
-  const int64_t up_to_lane = warp_prefix_sum(own);
+  int64_t share_sum = 0;
+  for (int64_t i = first; i < last; ++i) share_sum += begin[i + 1];
+  const int64_t up_to_lane = warp_prefix_sum(share_sum);
   if (lane == warp_lanes - 1) warp_total[warp] = up_to_lane;
   __syncthreads();
   const int64_t lower_warps = warp_sum(lane < warp ? warp_total[lane] : 0);
-  int64_t sum = lower_warps + up_to_lane - own;
+  int64_t sum = lower_warps + up_to_lane - share_sum;
   if (t == 0) begin[0] = 0;
   for (int64_t i = first; i < last; ++i) begin[i + 1] = sum += begin[i + 1];
 }
