@@ -13,11 +13,12 @@ using namespace ladder;
 constexpr int pair = 2;     // entries of a row that are loaded at once
 constexpr int vectors = 4;  // of 16 bytes, at most: the distances that a thread keeps in registers
 
-/// Pairs of a row that are loaded before the first is used: what 80 registers leave beside `tile` vectors.
-template <class T, int tile>
-constexpr int held = sizeof(T) == 8   ? 1
-                     : tile < vectors ? 6
-                                      : 2;
+/// Pairs of a row that are loaded before the first is used: what 80 registers leave beside `values` distances.
+template <class T, int values>
+constexpr int held = sizeof(T) == 8 ? 1
+                     : values <= 9  ? 6
+                     : values <= 12 ? 4
+                                    : 2;
 constexpr int threads = 768;
 constexpr int bank_groups = 8;  // of 16 bytes
 
@@ -182,6 +183,7 @@ __device__ TwoNearest<T> nearest_centroids(const Slices<T, Column, pair>& rows, 
                                            const Vec16<T>* table, const Vec16<T>* norm, int row, int copies, int line,
                                            T& weight) {
   constexpr int size = Vec16<T>::size, whole = tail == size ? tile : tile - 1;  // vectors
+  constexpr int early = held<T, (tile - 1) * size + tail>;                      // pairs
   const int lane = threadIdx.x % warp_lanes;
   const auto* const values = reinterpret_cast<const Group<T, pair>*>(rows.value + place.begin) + lane;
   const auto* const columns = reinterpret_cast<const Columns<Column>*>(rows.column + place.begin) + lane;
@@ -191,10 +193,10 @@ __device__ TwoNearest<T> nearest_centroids(const Slices<T, Column, pair>& rows, 
   TwoNearest<T> two;
   two.insert(0, 0);
   for (int first = 0; first < row; first += tile) {
-    Group<T, pair> x[held<T, tile>];
-    Columns<Column> f[held<T, tile>];
+    Group<T, pair> x[early];
+    Columns<Column> f[early];
 #pragma unroll
-    for (int e = 0; e < held<T, tile>; ++e) {  // of a shorter row the last pair again, which is in L1
+    for (int e = 0; e < early; ++e) {  // of a shorter row the last pair again, which is in L1
       const int at = min(e, last) * warp_lanes;
       x[e] = values[at], f[e] = columns[at];
     }
@@ -222,12 +224,12 @@ __device__ TwoNearest<T> nearest_centroids(const Slices<T, Column, pair>& rows, 
       }
     };
 #pragma unroll
-    for (int e = 0; e < held<T, tile>; ++e) {
+    for (int e = 0; e < early; ++e) {
       if (e >= width) break;
       add_pair(x[e], f[e]);
     }
 #pragma unroll 1
-    for (int e = held<T, tile>; e < width; ++e) add_pair(values[e * warp_lanes], columns[e * warp_lanes]);
+    for (int e = early; e < width; ++e) add_pair(values[e * warp_lanes], columns[e * warp_lanes]);
 #pragma unroll
     for (int e = 0; e < (tile - 1) * size + tail; ++e) two.insert(distance[e / size][e % size], first * size + e + 1);
   }
