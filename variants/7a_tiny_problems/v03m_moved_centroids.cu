@@ -88,8 +88,7 @@ struct Points {
   Vec16<T>* copy;     // count x pitch
   Bounds<T>* bounds;  // count
   int32_t* held;      // 2 x held_pitch: the cluster in which each copy of the sums holds a point, or -1
-  int32_t* open;      // count: the list
-  int32_t* again;     // count: the list of those that the moved centroids do not prove
+  int32_t* open;      // 2 x held_pitch: the list, and that of the points that the moved centroids leave open
   int count, d, pitch, held_pitch;
   __device__ Vec16<T> vector(int i, int v) const {
     if constexpr (on_chip) return copy[i * pitch + v];
@@ -330,7 +329,8 @@ __device__ int assign_listed(const Points<T, on_chip>& points, const int32_t* li
     }
 #pragma unroll
     for (int r = 0; r < group; ++r) {
-      const int own = moved.row && lane == 0 ? before[point[r]] : -1;
+      const bool exists = begin + int(threadIdx.x) / lanes + r * points_at_once < listed;
+      const int own = moved.row && lane == 0 && exists ? before[point[r]] : -1;
       if (own < 0 || moved.move[own] > 0) continue;
       T distance = 0;
       for (int v = 0; v < vectors; ++v) add_squares(distance, points.vector(point[r], v), tile[own * points.pitch + v]);
@@ -345,10 +345,11 @@ __device__ int assign_listed(const Points<T, on_chip>& points, const int32_t* li
       int j = found.centroid;
       T others = found.second;
       if (moved.row) {
-        const T bound = points.bounds[i].lower;
+        const T bound = exists ? points.bounds[i].lower : T(0);
+        __syncwarp();  // all lanes of the point have read it
         const bool proven = Rounding<T>(points.d).above(found.second, found.distance) &&
                             margin.farther(bound, margin.above(found.distance));
-        if (exists && !proven && lane == 0) points.again[atomicAdd(again_count, 1)] = i;
+        if (exists && !proven && lane == 0) points.open[points.held_pitch + atomicAdd(again_count, 1)] = i;
         if (!exists || !proven) continue;
         if (lane == 0) points.bounds[i] = {margin.above(found.distance), min(bound, margin.below(others))};
       } else {
@@ -392,7 +393,7 @@ __device__ int assign_open(const Points<T, on_chip>& points, int* counts, const 
   const int changed = assign(points.open, counts[0], moved);
   if (!moved.row) return changed;
   __syncthreads();
-  return changed + assign(points.again, counts[1], {});
+  return changed + assign(points.open + points.held_pitch, counts[1], {});
 }
 
 /// `held`: 2 x n, what each copy of the sums holds. `bounds`, `open`: n, `moves`: k. `own_means`: each block divides
@@ -400,9 +401,8 @@ __device__ int assign_open(const Points<T, on_chip>& points, int* counts, const 
 /// a tile of `tile_rows` centroids, all with own_means. A lane compares `group` points at a time.
 template <class T, bool on_chip, int group>
 __global__ void __launch_bounds__(threads, 1)
-    solve_kernel(const T* x, T* c, int32_t* label, int32_t* held, Bounds<T>* bounds, int32_t* open, int32_t* again,
-                 T* moves, SumCopies copies, Iterations run, bool own_means, bool resident, int tile_rows, int n, int k,
-                 int d) {
+    solve_kernel(const T* x, T* c, int32_t* label, int32_t* held, Bounds<T>* bounds, int32_t* open, T* moves,
+                 SumCopies copies, Iterations run, bool own_means, bool resident, int tile_rows, int n, int k, int d) {
   int* const counts = dynamic_shared<int>();  // of the lists, and of moved centroids
   const int first = share_begin(n, blockIdx.x, gridDim.x), last = share_begin(n, blockIdx.x + 1, gridDim.x);
   const int vectors = row_vectors(d, sizeof(T)), pitch = row_pitch(vectors);
@@ -415,7 +415,6 @@ __global__ void __launch_bounds__(threads, 1)
                             bounds + first,
                             held + first,
                             open + first,
-                            again + first,
                             last - first,
                             d,
                             pitch,
@@ -425,7 +424,6 @@ __global__ void __launch_bounds__(threads, 1)
     points.bounds = reinterpret_cast<Bounds<T>*>(points.copy + points.count * pitch);
     points.held = reinterpret_cast<int32_t*>(points.bounds + points.count);
     points.open = points.held + 2 * points.count;
-    points.again = points.open + points.count;
     points.held_pitch = points.count;
     for (int i = threadIdx.x; i < points.count; i += threads) points.bounds[i] = bounds[first + i];
     for (int i = threadIdx.x; i < 2 * points.count; i += threads)
@@ -550,7 +548,7 @@ __global__ void __launch_bounds__(threads, 1)
   char* const own = mailbox_of(rank, shared_box, instead, box);
   auto* const delta = reinterpret_cast<unsigned*>(shared_box + box.end);  // k x values x 2 halves
   auto* const total = reinterpret_cast<Number*>(delta) + k * values;      // owned x values
-  Points<T, true> points{x + size_t(first) * d, nullptr, nullptr, nullptr, nullptr, nullptr, last - first, d, pitch, 0};
+  Points<T, true> points{x + size_t(first) * d, nullptr, nullptr, nullptr, nullptr, last - first, d, pitch, 0};
   points.copy = reinterpret_cast<Vec16<T>*>(shared_box + box.end + box.own_bytes(k));
   points.bounds = reinterpret_cast<Bounds<T>*>(points.copy + points.count * pitch);
   points.held = reinterpret_cast<int32_t*>(points.bounds + points.count);
@@ -651,8 +649,7 @@ struct Workspace {
   ExactSums other_sums;                  // the second copy
   int32_t* held = nullptr;               // 2 x n
   Bounds<T>* bounds = nullptr;           // n
-  int32_t* open = nullptr;               // n
-  int32_t* again = nullptr;              // n
+  int32_t* open = nullptr;               // 2 x n
   T* moves = nullptr;                    // k
   unsigned long long* totals = nullptr;  // a cluster's sums
   char* instead = nullptr;               // mailboxes on the CPU device
@@ -672,8 +669,7 @@ void prepare(Run<T, Workspace<T>>& s) {
   s.ws.other_sums.count = s.template device<int>(s.k);
   s.ws.held = s.template device<int32_t>(2 * size_t(s.n));
   s.ws.bounds = s.template device<Bounds<T>>(s.n);
-  s.ws.open = s.template device<int32_t>(s.n);
-  s.ws.again = s.template device<int32_t>(s.n);
+  s.ws.open = s.template device<int32_t>(2 * size_t(s.n));
   s.ws.moves = s.template device<T>(s.k);
   s.ws.totals = s.template device<unsigned long long>(most_totals(s));
   if (s.device_info.kind != DeviceKind::cuda)
@@ -768,8 +764,8 @@ void start(Run<T, Workspace<T>>& s, const Iterations& run) {
     const auto kernel =
         plan.on_chip ? solve_kernel<T, true, std::min(group, most)> : solve_kernel<T, false, std::min(group, 2)>;
     launch_cooperative(kernel, grid, threads, plan.bytes, s.stream, s.x, s.c, s.label, s.ws.held, s.ws.bounds,
-                       s.ws.open, s.ws.again, s.ws.moves, SumCopies{s.ws.sums, s.ws.other_sums}, run, plan.own_means,
-                       plan.resident, plan.tile_rows, s.n, s.k, s.d);
+                       s.ws.open, s.ws.moves, SumCopies{s.ws.sums, s.ws.other_sums}, run, plan.own_means, plan.resident,
+                       plan.tile_rows, s.n, s.k, s.d);
   });
 }
 

@@ -236,7 +236,8 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
   for (int e = threadIdx.x; e < s.k * d && blockIdx.x == 0; e += blockDim.x) s.c[e] = c[e];
   for (int box = first + warp; box < last; box += warps) {
     const auto place = place_of(box);
-    const int begin = box * box_points, only = s.box_label[box] = *place.only;
+    const int begin = box * box_points, only = *place.only;
+    if (lane == 0) s.box_label[box] = only;
     for (int i = lane; i < min(box_points, s.n - begin); i += warp_lanes)
       s.label[begin + i] = only >= 0 ? only : place.label[i];
   }

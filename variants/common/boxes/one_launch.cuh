@@ -79,7 +79,7 @@ void solve_in_one_launch(Run<T, W>& s, const Start& start, size_t beside = 0) {
   const size_t bytes = centroid_bytes(s.problem, beside);
   const bool shared_sums = bytes + sum_bytes <= s.device_info.shared_bytes_optin;
   check(cudaMemsetAsync(own.sum, 0, OneLaunch::buffers * sum_bytes, s.stream), "clearing the sums");
-  check(cudaMemsetAsync(own.progress, 0, offsetof(Progress, changed), s.stream), "clearing the progress");
+  check(cudaMemsetAsync(own.progress, 0, sizeof *own.progress, s.stream), "clearing the progress");
   check(cudaMemsetAsync(s.ws.box_label, 0xff, boxes_of(s.n) * sizeof(int), s.stream), "clearing the labels of boxes");
   do {
     const Solve<T, d> solve{s.x,         static_cast<const Box<d>*>(s.ws.boxes.bounds),
