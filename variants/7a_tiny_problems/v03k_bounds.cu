@@ -285,8 +285,8 @@ __device__ int assign_open(const Points<T, on_chip>& points, int* open_count, in
   if (threadIdx.x == 0) *open_count = 0;
   __syncthreads();
   for (int i = threadIdx.x; i < points.count; i += threads) {
-    const int own = before[i];
-    if (own < 0 || own != in_sums[i] || !margin.farther(points.bounds[i].lower, points.bounds[i].upper))
+    const int former = before[i];
+    if (former < 0 || former != in_sums[i] || !margin.farther(points.bounds[i].lower, points.bounds[i].upper))
       points.open[atomicAdd(open_count, 1)] = i;
   }
   __syncthreads();

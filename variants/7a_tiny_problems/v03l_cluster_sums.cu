@@ -284,8 +284,8 @@ __device__ int assign_open(const Points<T, on_chip>& points, int* open_count, in
   if (threadIdx.x == 0) *open_count = 0;
   __syncthreads();
   for (int i = threadIdx.x; i < points.count; i += threads) {
-    const int own = before[i];
-    if (own < 0 || own != in_sums[i] || !margin.farther(points.bounds[i].lower, points.bounds[i].upper))
+    const int former = before[i];
+    if (former < 0 || former != in_sums[i] || !margin.farther(points.bounds[i].lower, points.bounds[i].upper))
       points.open[atomicAdd(open_count, 1)] = i;
   }
   __syncthreads();
@@ -425,11 +425,11 @@ struct Mailbox {
   __host__ __device__ size_t own_bytes(int k) const { return size_t(k * values + owned * values + 1) / 2 * 16; }
 };
 
-/// The mailbox of block `rank`; `own` is that of the calling one. The CPU device keeps all of them in `instead`.
-__device__ char* mailbox_of(int rank, [[maybe_unused]] char* own, [[maybe_unused]] char* instead,
+/// The mailbox of block `rank`; `mailbox` is that of the calling one. The CPU device keeps all of them in `instead`.
+__device__ char* mailbox_of(int rank, [[maybe_unused]] char* mailbox, [[maybe_unused]] char* instead,
                             [[maybe_unused]] const Mailbox& box) {
 #ifdef __CUDACC__
-  return cooperative_groups::this_cluster().map_shared_rank(own, rank);
+  return cooperative_groups::this_cluster().map_shared_rank(mailbox, rank);
 #else
   return instead + rank * box.end;
 #endif
@@ -463,7 +463,7 @@ __global__ void __launch_bounds__(threads, 1)
   const int vectors = row_vectors(d, sizeof(T)), pitch = row_pitch(vectors);
   int* const counters = dynamic_shared<int>();  // of the list, and of changed labels
   char* const shared_box = dynamic_shared<char>() + count_bytes;
-  char* const own = mailbox_of(rank, shared_box, instead, box);
+  char* const mailbox = mailbox_of(rank, shared_box, instead, box);
   auto* const delta = reinterpret_cast<unsigned*>(shared_box + box.end);  // k x values x 2 halves
   auto* const total = reinterpret_cast<Number*>(delta) + k * values;      // owned x values
   Points<T, true> points{x + size_t(first) * d, nullptr, nullptr, nullptr, nullptr, last - first, d, pitch, 0};
@@ -472,11 +472,12 @@ __global__ void __launch_bounds__(threads, 1)
   points.held = reinterpret_cast<int32_t*>(points.bounds + points.count);
   points.open = points.held + points.count;
   const auto remote = [&](int block) { return mailbox_of(block, shared_box, instead, box); };
-  const auto tile_of = [&](char* mailbox, int turn) {
-    return reinterpret_cast<Vec16<T>*>(mailbox + box.tiles) + turn * k * pitch;
+  const auto tile_of = [&](char* of, int turn) {
+    return reinterpret_cast<Vec16<T>*>(of + box.tiles) + turn * k * pitch;
   };
   copy_rows(points.copy, points.x, points.count, d, vectors, pitch);
-  for (int turn : {0, 1}) copy_rows(tile_of(own, turn), c, k, d, vectors, pitch);  // zeros behind d features in both
+  for (int turn : {0, 1})
+    copy_rows(tile_of(mailbox, turn), c, k, d, vectors, pitch);  // zeros behind d features in both
   for (int i = threadIdx.x; i < points.count; i += threads)
     points.bounds[i] = bounds[first + i], points.held[i] = held[first + i];
   for (int e = threadIdx.x; e < 2 * k * values; e += threads) delta[e] = 0;
@@ -489,7 +490,7 @@ __global__ void __launch_bounds__(threads, 1)
   const Margin<T> margin(d);
   int turn = 0;
   for (int it = 0;; turn = 1 - turn) {
-    const Centroids<T> centroids{reinterpret_cast<const T*>(tile_of(own, turn)), pitch * width};
+    const Centroids<T> centroids{reinterpret_cast<const T*>(tile_of(mailbox, turn)), pitch * width};
     const auto move_point = [&](int i, int from, int to, int lane, int lanes) {
       const auto add = [&](int e, long long value) {
         if (from >= 0) add_halves(delta + 2 * (from * values + e), -value);
@@ -500,7 +501,8 @@ __global__ void __launch_bounds__(threads, 1)
       if (lane == 0) add(values - 1, 1);
     };
     const int by_warp = warp_sum(assign_open<group>(
-        points, counters, points.held, points.held, tile_of(own, turn), k, centroids, k, [](int, int) {}, move_point));
+        points, counters, points.held, points.held, tile_of(mailbox, turn), k, centroids, k, [](int, int) {},
+        move_point));
     const int lane = threadIdx.x % warp_lanes;
     if (lane == 0 && by_warp > 0) atomicAdd(&counters[1], by_warp);
     __syncthreads();
@@ -515,10 +517,10 @@ __global__ void __launch_bounds__(threads, 1)
     for (int e = threadIdx.x; e < box.owned * values; e += threads) {
       Number sum = total[e];
       for (int b = 0; b < size; ++b)
-        sum += reinterpret_cast<const Number*>(own + box.slots)[b * box.owned * values + e];
+        sum += reinterpret_cast<const Number*>(mailbox + box.slots)[b * box.owned * values + e];
       total[e] = sum;
     }
-    const int changed = warp_sum(lane < size ? reinterpret_cast<const int*>(own + box.changed)[lane] : 0);
+    const int changed = warp_sum(lane < size ? reinterpret_cast<const int*>(mailbox + box.changed)[lane] : 0);
     __syncthreads();
     if (threadIdx.x == 0) counters[1] = 0;
     const int lanes = row_lanes(d);
@@ -540,7 +542,7 @@ __global__ void __launch_bounds__(threads, 1)
         reinterpret_cast<T*>(to + box.moves)[j] = count > 0 ? margin.above(squares) : T(0);
     }
     wait_for_cluster();
-    const T* const move = reinterpret_cast<const T*>(own + box.moves);
+    const T* const move = reinterpret_cast<const T*>(mailbox + box.moves);
     const T largest = largest_move(move, k);
     for (int i = threadIdx.x; i < points.count; i += threads) {
       Bounds<T>& of = points.bounds[i];
@@ -555,7 +557,7 @@ __global__ void __launch_bounds__(threads, 1)
     const int j = e / values * size + rank;
     if (j < k) totals[j * values + e % values] = total[e];
   }
-  const T* const last_rows = reinterpret_cast<const T*>(tile_of(own, 1 - turn));
+  const T* const last_rows = reinterpret_cast<const T*>(tile_of(mailbox, 1 - turn));
   for (int e = threadIdx.x; e < k * d && rank == 0; e += threads) c[e] = last_rows[e / d * pitch * width + e % d];
 }
 
