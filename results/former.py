@@ -58,7 +58,8 @@ def main(words: list[str] | None = None) -> int:
         if ratio > 1 + options.more / 100:
             times = [", ".join(f"{row['median_ms']:.4g}" for row in rows[key]) for rows in (now, then)]
             slower.append(f"{variant} on {workload}, {scope}: {times[0]} ms, before {times[1]} ms: {ratio:.3f}x")
-    print(*slower, sep="\n")
+    for line in slower:
+        print(line)
     print(f"{compared} rows compared, {compared - len(slower)} take at most {options.more:g} % longer than before")
     differ = ", ".join(f"{count} of {variant}" for variant, count in other.items() if count) or "none"
     print(f"{equal} pairs of rows have equal histories; with others: {differ}")
