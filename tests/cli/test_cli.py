@@ -92,7 +92,7 @@ def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     here = {v["id"] for v in listed["variants"] if {"simt", "cpu"} & set(v["devices"])}  # no GPU library
     variants = [name for name in ids("*/*.cu", "*/*.cpp") if name in here and name[0] in "vmck"]
     upon = built_upon(listed["variants"]) & set(variants)
-    assert "v44_active_set" in upon and "v46_graph_loop" not in upon
+    assert "v44_active_set" in upon and len(upon) < len(variants)
     last = ",".join(name for name in variants if name not in upon)
     first = ladder.run(*words, "--variants", ",".join(sorted(upon)), "--workloads", ",".join(few))
     record = ladder.run(*words, "--variants", last, "--workloads", "*_tiny")
