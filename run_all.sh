@@ -320,8 +320,8 @@ measured() {
 }
 
 brief=(--time-limit 60 --min-time 0.02 --max-time 0.2)  # many small problems: ten samples of each are enough
-# The CPU device shows that the GPU's rungs are right: a few steps of each are enough, and sessions may share a process, as
-# its times mean nothing.
+# The CPU device shows that the GPU's rungs are right: a few steps of each are enough, and sessions may share a process,
+# as its times mean nothing.
 few_steps=(--share --scopes "initialise,assign,update,iteration" --time-limit 60 --min-time 0 --max-time 0.05)
 first_chapters=(1_memory 2_reuse cpu)
 
