@@ -146,7 +146,11 @@ def test_all_well_draws_and_shows_the_table(checkout: Path) -> None:
 def test_without_a_gpu_rungs_are_tried_step_by_step_and_only_the_cpus_own_timed(checkout: Path) -> None:
     assert run_all(checkout, "run").returncode == 0
     right, fast = (words for words in ladder_calls(checkout) if words[0] == "run")
-    assert "[!cls]*_tiny,[s]parse_tiny" in right and "iteration" in right[right.index("--scopes") + 1] and "--resume" not in right
+    assert (
+        "[!cls]*_tiny,[s]parse_tiny" in right
+        and "iteration" in right[right.index("--scopes") + 1]
+        and "--resume" not in right
+    )
     assert fast[fast.index("--device") + 1] == "cpu" and "--scopes" not in fast and "--resume" in fast
     (checkout / "calls").unlink()
     assert run_all(checkout, "run", "--device", "simt").returncode == 0
