@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from plots.figures import choice_map
 from plots.figures.choice_map import Shape, chapter
-from plots.figures.shape_map import heading, milliseconds
+from plots.figures.shape_map import SIZES, heading, milliseconds
 from plots.lib import cards, schema
 from plots.lib.heatmap import NONE
 from plots.lib.options import Options
@@ -40,20 +40,15 @@ def mean(ratios: Sequence[float]) -> str:
     return times(geometric_mean(ratios)) if ratios else NONE
 
 
-def cells(variant: str, won: Sequence[Shape]) -> tuple[str, ...]:
-    files = {path.stem: path.relative_to(ROOT) for path in cards.files()}
+def cells(variant: str, won: Sequence[Shape], files: dict[str, Path]) -> tuple[str, ...]:
+    """A row of the table; `files`: of the variants, below the checkout."""
     over_next = [milliseconds(shape.next_best) / milliseconds(shape.rung) for shape in won if shape.next_best]
     over_peer = [ratio for shape in won if (ratio := shape.over_peer)]
-    sizes: tuple[Callable[[Shape], int], ...] = (
-        lambda shape: shape.workload.n,
-        lambda shape: shape.workload.d,
-        lambda shape: shape.workload.k,
-    )
     return (
         link(f"`{variant}`", files.get(variant)),
         link(chapter(variant), files[variant].parent / "README.md") if variant in files else NONE,
         str(len(won)),
-        *(ends([size(shape) for shape in won]) for size in sizes),
+        *(ends([size(shape.workload) for shape in won]) for size in SIZES),
         mean(over_next),
         mean(over_peer),
     )
@@ -65,8 +60,9 @@ def section(record: Record, found: dict[str, list[Shape]], picture: str, command
     for shape in shapes:
         won.setdefault(shape.rung.variant, []).append(shape)
     order = sorted(won, key=lambda variant: -len(won[variant]))
+    files = {path.stem: path.relative_to(ROOT) for path in cards.files()}
     kinds = [f"{heading(family, [s.workload for s in some])} ({len(some)})" for family, some in found.items()]
-    rows = [HEAD, ("---", "---", *["---:"] * 6), *(cells(variant, won[variant]) for variant in order)]
+    rows = [HEAD, ("---", "---", *["---:"] * 6), *(cells(variant, won[variant], files) for variant in order)]
     return "\n".join(
         [
             f"![The fastest rung for N, D and K: a mark for each of {len(shapes)} shapes]({picture})",

@@ -65,6 +65,15 @@ inline constexpr bool begins_as_a_launch =
     !std::is_pointer_v<std::decay_t<Bytes>> &&
     (std::is_convertible_v<Stream, cudaStream_t> || std::is_integral_v<std::decay_t<Stream>>);
 
+inline cudaLaunchConfig_t configuration(dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = dynamic_shared_bytes;
+  config.stream = stream;
+  return config;
+}
+
 template <class... P, class... A>
 void launch_with(void (*kernel)(P...), const cudaLaunchConfig_t& config, A&&... args) {
   using Given = Arguments<void (*)(P...), A...>;
@@ -86,26 +95,18 @@ void launch_with(void (*kernel)(P...), const cudaLaunchConfig_t& config, A&&... 
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream,
             A&&... args) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = dynamic_shared_bytes;
-  config.stream = stream;
-  detail::launch_with(kernel, config, std::forward<A>(args)...);
+  detail::launch_with(kernel, detail::configuration(grid, block, dynamic_shared_bytes, stream),
+                      std::forward<A>(args)...);
 }
-/// The same for a kernel whose blocks wait for each other (cooperative_groups::this_grid().sync()): all of them must fit
-/// on the device at once.
+/// The same for a kernel whose blocks wait for each other (cooperative_groups::this_grid().sync()): all of them must
+/// fit on the device at once.
 template <class... P, class... A>
 void launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream,
                         A&&... args) {
   cudaLaunchAttribute cooperative{};
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = dynamic_shared_bytes;
-  config.stream = stream;
+  cudaLaunchConfig_t config = detail::configuration(grid, block, dynamic_shared_bytes, stream);
   config.attrs = &cooperative;
   config.numAttrs = 1;
   detail::launch_with(kernel, config, std::forward<A>(args)...);

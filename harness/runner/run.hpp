@@ -67,12 +67,13 @@ class RunOnce : public Plan {
   nlohmann::json tuned_;
 };
 
-/// On each workload the variants that the table of choices expects to be fastest, `tries` of them; where one refuses the
-/// problem, the next takes its place.
+/// On each workload the variants that the table of choices expects to be fastest, `tries` of them; where one refuses
+/// the problem, the next takes its place.
 class RunChosen : public RunOnce {
  public:
   /// `ids`: of the variants that the run may take.
-  RunChosen(const RunOptions& options, nlohmann::json tuned, std::vector<ShapeTimes> table, std::set<std::string> ids, int tries)
+  RunChosen(const RunOptions& options, nlohmann::json tuned, std::vector<ShapeTimes> table, std::set<std::string> ids,
+            int tries)
       : RunOnce(options, std::move(tuned)), table_(std::move(table)), ids_(std::move(ids)), tries_(tries) {}
   size_t guess(const Variant&) const override { return 0; }
   Steps steps(const Subject& subject) const override;

@@ -38,8 +38,9 @@ struct GeneratorSpec {
 ///   {"generator": "blobs", "n": 1000, "d": 100, "seed": 1, "parameters": {"clusters": 10, "spread": 1, "zeros": 0.9}}
 ///   {"generator": "embedding", ..., "parameters": {"flavour": "lowrank", "rank": 30, "noise": 0.1}}
 ///   {"generator": "classes", ..., "parameters": {"classes": 5}}
-/// Flavours of embedding are lowrank (rank, noise, decay), isotropic (no parameters) and blobs (clusters, spread). Parameters left out have
-/// GeneratorSpec's values; one that the generator does not have is an Error. Other keys of the entry are not looked at.
+/// Flavours of embedding are lowrank (rank, noise, decay), isotropic (no parameters) and blobs (clusters, spread).
+/// Parameters left out have GeneratorSpec's values; one that the generator does not have is an Error. Other keys of the
+/// entry are not looked at.
 GeneratorSpec from_json(const nlohmann::json& entry);
 
 /// The description as text: equal texts, equal points, down to the last bit.

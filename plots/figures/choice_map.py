@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.ticker import NullLocator
 
-from plots.figures.shape_map import fastest, heading, milliseconds, short_names
+from plots.figures.shape_map import SIZES, fastest, heading, milliseconds, short_names
 from plots.lib import cards
 from plots.lib.heatmap import folded
 from plots.lib.options import Options
@@ -93,7 +93,7 @@ def scattered(record: Record, device: str) -> dict[str, list[Shape]]:
     """The families whose shapes are scattered, with the shapes on which a rung has a time."""
     found = {}
     for family, members in record.families(record.workloads).items():
-        values = [len({size(w) for w in members}) for size in (lambda w: w.n, lambda w: w.d, lambda w: w.k)]
+        values = [len({size(w) for w in members}) for size in SIZES]
         if len(members) >= FEWEST and min(values) >= FEWEST_VALUES:
             shapes = [shape for w in members if (shape := shape_of(record, device, w))]
             if shapes:

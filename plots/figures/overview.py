@@ -8,7 +8,6 @@ they are asked for by name, or where they are few.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,13 +39,12 @@ def chosen(record: Record, options: Options, device: str, scope: str) -> list[Co
     every = record.columns(names)
     if options.workloads or len(every) <= MOST_COLUMNS:
         return every
-    timed = Counter((r.workload, r.variant) for r in record.rows if r.device == device and r.scope == scope and r.timed)
-    rungs = {name: {v for w, v in timed if w == name} for name in names}
+    timed = record.timed_variants(device, scope)
     found = []
     for family, members in record.families(names).items():
-        best = max(members, key=lambda w: (len(rungs[w.name]), w.n * w.d * w.k))
-        throughout = set.intersection(*(rungs[w.name] for w in members))
-        if len(members) > MANY_WORKLOADS and 2 * len(throughout) > len(rungs[best.name]):
+        best = max(members, key=lambda w: (len(timed[w.name]), w.n * w.d * w.k))
+        throughout = set.intersection(*(timed[w.name] for w in members))
+        if len(members) > MANY_WORKLOADS and 2 * len(throughout) > len(timed[best.name]):
             found += [column for column in every if column.workloads[0].family == family]
         else:
             found.append(Column(best.name, (best,)))

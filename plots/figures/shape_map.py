@@ -7,7 +7,7 @@ for the same N, several D and several K. Of a whole solve, the time per iteratio
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from plots.lib.style import BODY, GREY, LINE, MARGIN, SMALL, WIDTH, Notes, Page,
 GAP = 0.25  # inches between two panels
 AXIS = 0.62  # inches below a panel: its values of D, and what they are
 HEAD = 0.45  # inches above a panel
+SIZES: tuple[Callable[[Workload], int], ...] = (lambda w: w.n, lambda w: w.d, lambda w: w.k)
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def draw_page(
     every = [w for members in found.values() for w in members]
     places = {w.name: place_of(record, device, w, scope) for w in every}
     good = [place for place in places.values() if isinstance(place, Place)]
-    ns, ds, ks = (sorted({size(w) for w in every}) for size in (lambda w: w.n, lambda w: w.d, lambda w: w.k))
+    ns, ds, ks = (sorted({size(w) for w in every}) for size in SIZES)
     peers = [rung.variant for rung in record.rungs(device) if any(p.peer.variant == rung.variant for p in good)]
 
     left = MARGIN + 0.3 + max(text_width(text) for text in ("K, clusters", *(f"{k:,}" for k in ks)))

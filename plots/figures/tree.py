@@ -78,11 +78,10 @@ def label_of(result: Speedup | Gap, time: float | None, rooted: bool, notes: Not
 
 def usual_workload(record: Record, device: str, scope: str) -> Workload | None:
     """Of those that nearly all variants have a time on (nine tenths of the most), the one with most work."""
-    found = [record.workloads[name] for name in record.workloads_on(device, [scope])]
-    rows = [row for row in record.rows if row.device == device and row.scope == scope and row.timed]
-    timed = {w.name: sum(row.workload == w.name for row in rows) for w in found}
-    enough = 0.9 * max(timed.values(), default=0)
-    return max((w for w in found if timed[w.name] >= enough), key=lambda w: w.n * w.d * w.k, default=None)
+    timed = record.timed_variants(device, scope)
+    enough = 0.9 * max(map(len, timed.values()), default=0)
+    found = (record.workloads[name] for name, variants in timed.items() if len(variants) >= enough)
+    return max(found, key=lambda w: w.n * w.d * w.k, default=None)
 
 
 def draw_page(

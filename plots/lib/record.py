@@ -461,6 +461,14 @@ class Record:
         names = {row.workload for row in self.rows if row.device == device and row.scope in wanted and row.timed}
         return [name for name in self.workloads if name in names]
 
+    def timed_variants(self, device: str, scope: str) -> dict[str, set[str]]:
+        """By workload those with a valid time on this device in this scope."""
+        found: dict[str, set[str]] = {name: set() for name in self.workloads_on(device, [scope])}
+        for row in self.rows:
+            if row.device == device and row.scope == scope and row.timed:
+                found[row.workload].add(row.variant)
+        return found
+
     def rungs(self, device: str) -> list[Rung]:
         """All variants that have rows on this device, in the order of the tree."""
         present = {row.variant for row in self.rows if row.device == device}
