@@ -1,19 +1,14 @@
 // v03d: several lanes per point. A tiny problem has fewer points than the device has lanes: of v03c's 512 threads per
 // multiprocessor 50 have a point of wine, and at 615 points five. Here up to 32 neighbouring lanes share a point: each
-// compares it with every so-many-th centroid, shuffles find the nearest of all, and each adds some features to the
-// sums.
+// compares it with every so-many-th centroid, shuffles find the nearest of all (tiny/nearest_of_lanes.cuh), and
+// each adds some features to the sums.
 #include "../common/lloyd/one_launch.cuh"
+#include "../common/tiny/nearest_of_lanes.cuh"
 
 namespace {
 using namespace ladder;
 
 constexpr int threads = 512;
-
-template <class T>
-struct Nearest {
-  T distance = std::numeric_limits<T>::infinity();
-  int centroid = 0;
-};
 
 /// Compares a point with rows begin, begin + step, ... of a tile of `count` rows, whose row 0 is centroid `first`.
 template <class T>
@@ -25,20 +20,8 @@ __device__ void compare(Nearest<T>& nearest, const T* point, const T* tile, int 
       const T diff = point[f] - tile[j * pitch + f];
       distance += diff * diff;
     }
-    if (distance < nearest.distance) nearest = {distance, first + j};  // <, not <=: on a tie the lowest index stays
+    nearest.insert(distance, first + j);
   }
-}
-
-/// The nearest of what `lanes` neighbouring lanes have found, in each of them.
-template <class T>
-__device__ Nearest<T> nearest_of_lanes(Nearest<T> nearest, int lanes) {
-  for (int step = 1; step < lanes; step *= 2) {
-    const Nearest<T> other{__shfl_xor_sync(all_lanes, nearest.distance, step),
-                           __shfl_xor_sync(all_lanes, nearest.centroid, step)};
-    if (other.distance < nearest.distance || (other.distance == nearest.distance && other.centroid < nearest.centroid))
-      nearest = other;
-  }
-  return nearest;
 }
 
 /// Of a row in shared memory, odd: 32 lanes read a feature of their rows from 32 banks.

@@ -1,20 +1,15 @@
 // v03e: four points per lane, 16 bytes per load. v03d's lanes read two numbers from shared memory for each
 // multiply-add, and 32 lanes that read 32 centroids take all of its bandwidth for one load per cycle. Here rows are
 // vectors of 16 bytes, and a lane compares a centroid with four points at a time: five loads for sixteen differences
-// (in float).
+// in float (tiny/point_group.cuh).
 #include "../common/lloyd/one_launch.cuh"
-#include "../common/lloyd/vector_load.cuh"
+#include "../common/tiny/nearest_of_lanes.cuh"
+#include "../common/tiny/point_group.cuh"
 
 namespace {
 using namespace ladder;
 
 constexpr int threads = 512;
-
-template <class T>
-struct Nearest {
-  T distance = std::numeric_limits<T>::infinity();
-  int centroid = 0;
-};
 
 /// A block's points: rows of vectors in shared memory, or rows of numbers in L2.
 template <class T, bool on_chip>
@@ -32,49 +27,6 @@ struct Points {
   }
 };
 
-/// Copies rows of d numbers to rows of vectors, all threads of the block together.
-template <class T>
-__device__ void copy_rows(Vec16<T>* to, const T* from, int rows, int d, int vectors, int pitch) {
-  for (int e = threadIdx.x; e < rows * vectors; e += threads) {
-    const int row = e / vectors, v = e % vectors;
-    to[row * pitch + v] = load_vec16(from + size_t(row) * d + v * Vec16<T>::size, d - v * Vec16<T>::size, d);
-  }
-}
-
-/// Compares `group` points with rows begin, begin + step, ... of a tile of `count` rows, whose row 0 is centroid
-/// `first`.
-template <int group, bool on_chip, class T>
-__device__ void compare(Nearest<T> (&nearest)[group], const Points<T, on_chip>& points, const int (&point)[group],
-                        const Vec16<T>* tile, int first, int begin, int step, int count, int vectors, int pitch) {
-  for (int j = begin; j < count; j += step) {
-    T distance[group] = {};
-    for (int v = 0; v < vectors; ++v) {
-      const Vec16<T> centroid = tile[j * pitch + v];
-#pragma unroll
-      for (int r = 0; r < group; ++r) add_squares(distance[r], points.vector(point[r], v), centroid);
-    }
-#pragma unroll
-    for (int r = 0; r < group; ++r)  // <, not <=: on a tie the lowest index stays
-      if (distance[r] < nearest[r].distance) nearest[r] = {distance[r], first + j};
-  }
-}
-
-/// The nearest of what `lanes` neighbouring lanes have found, in each of them.
-template <class T>
-__device__ Nearest<T> nearest_of_lanes(Nearest<T> nearest, int lanes) {
-  for (int step = 1; step < lanes; step *= 2) {
-    const Nearest<T> other{__shfl_xor_sync(all_lanes, nearest.distance, step),
-                           __shfl_xor_sync(all_lanes, nearest.centroid, step)};
-    if (other.distance < nearest.distance || (other.distance == nearest.distance && other.centroid < nearest.centroid))
-      nearest = other;
-  }
-  return nearest;
-}
-
-__host__ __device__ int row_vectors(int d, size_t element_bytes) { return int((d * element_bytes + 15) / 16); }
-/// Of a row in shared memory, in vectors; odd: 8 lanes read a vector of their rows from 32 banks.
-__host__ __device__ int row_pitch(int vectors) { return vectors | 1; }
-
 /// `sums`: two copies of k x (d + 1), zeros before the first iteration. Feature d of every point is 1: its sums are the
 /// counts. `on_chip`: the block's points and labels fit into shared memory, beside a tile of `tile_rows` centroids.
 /// `lanes`: of a point, a power of two; each has `group` points.
@@ -90,7 +42,7 @@ __global__ void __launch_bounds__(threads, 1)
   Points<T, on_chip> points{x + size_t(first) * d, tile + tile_rows * pitch, label + first, last - first, d, pitch};
   if constexpr (on_chip) {
     points.label = reinterpret_cast<int32_t*>(points.copy + points.count * pitch);
-    copy_rows(points.copy, points.x, points.count, d, vectors, pitch);
+    copy_rows<threads>(points.copy, points.x, points.count, d, vectors, pitch);
     for (int i = threadIdx.x; i < points.count; i += threads) points.label[i] = label[first + i];
   }
   for (int it = 0; it < run.most; ++it) {
@@ -107,7 +59,7 @@ __global__ void __launch_bounds__(threads, 1)
         const int count = min(tile_rows, k - from);
         if (begin == 0 || tile_rows < k) {
           __syncthreads();  // the tile is free
-          copy_rows(tile, c + size_t(from) * d, count, d, vectors, pitch);
+          copy_rows<threads>(tile, c + size_t(from) * d, count, d, vectors, pitch);
           __syncthreads();
         }
         compare(nearest, points, point, tile, from, lane, lanes, count, vectors, pitch);

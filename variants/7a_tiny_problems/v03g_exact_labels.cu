@@ -2,42 +2,16 @@
 // and another order of the same additions gives another run. Here a lane keeps the second smallest distance, too. Each
 // is off by a known share of itself at most: where the second is above the first by more than both can be off, the
 // label is proven. For the few other points a warp compares all centroids that may be nearest in double-double
-// arithmetic.
-#include "../common/device/double_double.cuh"
+// arithmetic (tiny/proven_nearest.cuh).
 #include "../common/lloyd/one_launch.cuh"
-#include "../common/lloyd/vector_load.cuh"
+#include "../common/tiny/point_group.cuh"
+#include "../common/tiny/proven_nearest.cuh"
 #include "../common/update/exact_sums.cuh"
 
 namespace {
 using namespace ladder;
 
 constexpr int threads = 512;
-
-/// What a squared distance of d features, summed up in any order, is off by at most: a share of itself, twice (the
-/// difference, its square, d additions: d + 2 roundings), and where squares underflow, `least`.
-template <class T>
-struct Rounding {
-  T share, least;
-  __device__ explicit Rounding(int d)
-      : share(T(4) * (d + 8) * (std::numeric_limits<T>::epsilon() / 2)),
-        least(T(2) * d * std::numeric_limits<T>::denorm_min()) {}
-  /// Whether the exact distance of which `far` was computed is above the exact one of which `near` was computed.
-  __device__ bool above(T far, T near) const { return far * (1 - share) > near + least; }
-};
-
-template <class T>
-struct Nearest {
-  T distance = std::numeric_limits<T>::infinity();
-  int centroid = 0;
-  T second = std::numeric_limits<T>::infinity();  // the distance of another centroid; none is nearer
-
-  __device__ void insert(T other, int j) {
-    if (other < distance)  // <, not <=: on a tie the lowest index stays
-      second = distance, distance = other, centroid = j;
-    else
-      second = min(second, other);
-  }
-};
 
 /// A block's points: rows of vectors in shared memory, or rows of numbers in L2.
 template <class T, bool on_chip>
@@ -55,98 +29,6 @@ struct Points {
   }
 };
 
-/// Copies rows of d numbers to rows of vectors, all threads of the block together.
-template <class T>
-__device__ void copy_rows(Vec16<T>* to, const T* from, int rows, int d, int vectors, int pitch) {
-  for (int e = threadIdx.x; e < rows * vectors; e += threads) {
-    const int row = e / vectors, v = e % vectors;
-    to[row * pitch + v] = load_vec16(from + size_t(row) * d + v * Vec16<T>::size, d - v * Vec16<T>::size, d);
-  }
-}
-
-/// Compares `group` points with rows begin, begin + step, ... of a tile of `count` rows, whose row 0 is centroid
-/// `first`.
-template <int group, bool on_chip, class T>
-__device__ void compare(Nearest<T> (&nearest)[group], const Points<T, on_chip>& points, const int (&point)[group],
-                        const Vec16<T>* tile, int first, int begin, int step, int count, int vectors, int pitch) {
-  for (int j = begin; j < count; j += step) {
-    T distance[group] = {};
-    for (int v = 0; v < vectors; ++v) {
-      const Vec16<T> centroid = tile[j * pitch + v];
-#pragma unroll
-      for (int r = 0; r < group; ++r) add_squares(distance[r], points.vector(point[r], v), centroid);
-    }
-#pragma unroll
-    for (int r = 0; r < group; ++r) nearest[r].insert(distance[r], first + j);
-  }
-}
-
-/// The nearest of what `lanes` neighbouring lanes have found, in each of them.
-template <class T>
-__device__ Nearest<T> nearest_of_lanes(Nearest<T> nearest, int lanes) {
-  for (int step = 1; step < lanes; step *= 2) {
-    const T distance = __shfl_xor_sync(all_lanes, nearest.distance, step);
-    const T second = __shfl_xor_sync(all_lanes, nearest.second, step);
-    const int centroid = __shfl_xor_sync(all_lanes, nearest.centroid, step);
-    if (distance < nearest.distance || (distance == nearest.distance && centroid < nearest.centroid))
-      nearest = {distance, centroid, min(nearest.distance, second)};
-    else
-      nearest.second = min(nearest.second, distance);
-  }
-  return nearest;
-}
-
-/// The nearest centroid of a point, by a warp; no computed distance is below `least`.
-template <class T>
-__attribute__((noinline)) __device__ int nearest_exactly(const T* point, T least, const T* c, int k, int d) {
-  const int lane = threadIdx.x % warp_lanes;
-  const Rounding<T> rounding(d);
-  Exact best;
-  for (int first = 0; first < k; first += warp_lanes) {
-    T distance = 0;
-    for (int f = 0; f < d && first + lane < k; ++f) {
-      const T diff = point[f] - c[size_t(first + lane) * d + f];
-      distance += diff * diff;
-    }
-    unsigned open = __ballot_sync(all_lanes, first + lane < k && !rounding.above(distance, least));
-    for (; open != 0; open &= open - 1) {
-      const int j = first + __ffs(int(open)) - 1;
-      const Exact exact{exact_warp_sum(exact_distance(point, c + size_t(j) * d, d, lane, warp_lanes)), j};
-      if (nearer(exact, best)) best = exact;
-    }
-  }
-  return best.centroid;
-}
-
-/// The nearest centroid of point i, of which `lanes` neighbouring lanes hold `found`; all lanes of the warp, each with
-/// its own point.
-template <bool on_chip, class T>
-__device__ int settle(const Nearest<T>& found, const Points<T, on_chip>& points, int i, int lanes, const T* c, int k) {
-  const int lane = threadIdx.x % warp_lanes;
-  int nearest = found.centroid;
-  const bool proven = Rounding<T>(points.d).above(found.second, found.distance);
-  for (unsigned open = __ballot_sync(all_lanes, !proven && lane % lanes == 0); open != 0; open &= open - 1) {
-    const int source = __ffs(int(open)) - 1;
-    const int j = nearest_exactly(points.row(__shfl_sync(all_lanes, i, source)),
-                                  __shfl_sync(all_lanes, found.distance, source), c, k, points.d);
-    if (lane / lanes == source / lanes) nearest = j;
-  }
-  return nearest;
-}
-
-__host__ __device__ int row_vectors(int d, size_t element_bytes) { return int((d * element_bytes + 15) / 16); }
-/// Of a row in shared memory, in vectors; odd: 8 lanes read a vector of their rows from 32 banks.
-__host__ __device__ int row_pitch(int vectors) { return vectors | 1; }
-
-/// Moves feature f of a point, `value`, from the sums of cluster `from` to those of `to`; from < 0: no sums hold it.
-__device__ void move_feature(const ExactSums& sums, double value, int f, int from, int to, int k, int d) {
-  for_digits(value, sums.format, [&](int w, long long digit) {
-    unsigned long long* const word = sums.sum + size_t(w) * k * d + f;
-    if (from >= 0) atomicAdd(word + size_t(from) * d, static_cast<unsigned long long>(-digit));
-    atomicAdd(word + size_t(to) * d, static_cast<unsigned long long>(digit));
-  });
-}
-
 /// `sums` hold each point in the cluster of its label. `on_chip`: the block's points and labels fit into shared memory,
 /// beside a tile of `tile_rows` centroids. `lanes`: of a point, a power of two; each has `group` points.
 template <class T, bool on_chip, int group>
@@ -161,13 +43,13 @@ __global__ void __launch_bounds__(threads, 1)
   Points<T, on_chip> points{x + size_t(first) * d, tile + tile_rows * pitch, label + first, last - first, d, pitch};
   if constexpr (on_chip) {
     points.label = reinterpret_cast<int32_t*>(points.copy + points.count * pitch);
-    copy_rows(points.copy, points.x, points.count, d, vectors, pitch);
+    copy_rows<threads>(points.copy, points.x, points.count, d, vectors, pitch);
     for (int i = threadIdx.x; i < points.count; i += threads) points.label[i] = label[first + i];
   }
   for (int it = 0; it < run.most; ++it) {
     int changed = 0;
     for (int begin = 0; begin < points.count; begin += group * points_at_once) {
-      Nearest<T> nearest[group];
+      NearestAndSecond<T> nearest[group];
       int point[group];
 #pragma unroll
       for (int r = 0; r < group; ++r)  // behind the last point: the last one again
@@ -176,19 +58,21 @@ __global__ void __launch_bounds__(threads, 1)
         const int count = min(tile_rows, k - from);
         if (begin == 0 || tile_rows < k) {
           __syncthreads();  // the tile is free
-          copy_rows(tile, c + size_t(from) * d, count, d, vectors, pitch);
+          copy_rows<threads>(tile, c + size_t(from) * d, count, d, vectors, pitch);
           __syncthreads();
         }
         compare(nearest, points, point, tile, from, lane, lanes, count, vectors, pitch);
       }
 #pragma unroll
       for (int r = 0; r < group; ++r) {
-        const int i = point[r], j = settle(nearest_of_lanes(nearest[r], lanes), points, i, lanes, c, k);
+        const int i = point[r],
+                  j = settle(nearest_of_lanes(nearest[r], lanes), points, i, lanes, Centroids<T>{c, d}, k);
         const bool valid = begin + int(threadIdx.x) / lanes + r * points_at_once == i;
         const int from = valid ? points.label[i] : j;
         __syncwarp();  // all lanes of the point have read its label
         if (from == j) continue;
-        for (int f = lane; f < d; f += lanes) move_feature(sums, double(points.row(i)[f]), f, from, j, k, d);
+        for (int f = lane; f < d; f += lanes)
+          move_feature(sums.sum, sums.format, double(points.row(i)[f]), f, from, j, k, d);
         if (lane > 0) continue;
         if (from >= 0) atomicAdd(&sums.count[from], -1);
         atomicAdd(&sums.count[j], 1);

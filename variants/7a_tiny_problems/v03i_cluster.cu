@@ -1,11 +1,13 @@
 // v03i: one cluster for the smallest problems. v03h's 132 blocks meet at a counter in L2, which takes longer than all
 // that they compute at K = 16. The blocks of a cluster have a barrier in hardware. Where 16 of them, the most that a
-// cluster can have, get through an iteration in about the time of a barrier of the grid, they are the whole grid.
+// cluster can have, get through an iteration in about the time of a barrier of the grid, they are the whole grid
+// (tiny/cluster.cuh).
 //
 // for cuda: 90a
-#include "../common/device/double_double.cuh"
 #include "../common/lloyd/one_launch.cuh"
-#include "../common/lloyd/vector_load.cuh"
+#include "../common/tiny/cluster.cuh"
+#include "../common/tiny/point_group.cuh"
+#include "../common/tiny/proven_nearest.cuh"
 #include "../common/update/exact_sums.cuh"
 
 namespace {
@@ -13,61 +15,6 @@ using namespace ladder;
 
 constexpr int threads = 512;
 constexpr int cluster_blocks = 16;
-
-/// Waits for all blocks. The CPU device has no clusters: there a cluster is a cooperative grid.
-__device__ void wait_for_all([[maybe_unused]] bool is_cluster) {
-#ifdef __CUDACC__
-  if (is_cluster) return cooperative_groups::this_cluster().sync();
-#endif
-  cooperative_groups::this_grid().sync();
-}
-
-/// Launches a grid that is one cluster.
-template <class... P, class... A>
-void launch_cluster(void (*kernel)(P...), int grid, size_t shared_bytes, cudaStream_t stream, A&&... args) {
-#ifdef __CUDACC__
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "asking for 16 blocks");
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {unsigned(grid), 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = threads;
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  detail::launch_with(kernel, config, std::forward<A>(args)...);
-#else
-  launch_cooperative(kernel, grid, threads, shared_bytes, stream, std::forward<A>(args)...);
-#endif
-}
-
-/// What a squared distance of d features, summed up in any order, is off by at most: a share of itself, twice (the
-/// difference, its square, d additions: d + 2 roundings), and where squares underflow, `least`.
-template <class T>
-struct Rounding {
-  T share, least;
-  __device__ explicit Rounding(int d)
-      : share(T(4) * (d + 8) * (std::numeric_limits<T>::epsilon() / 2)),
-        least(T(2) * d * std::numeric_limits<T>::denorm_min()) {}
-  /// Whether the exact distance of which `far` was computed is above the exact one of which `near` was computed.
-  __device__ bool above(T far, T near) const { return far * (1 - share) > near + least; }
-};
-
-template <class T>
-struct Nearest {
-  T distance = std::numeric_limits<T>::infinity();
-  int centroid = 0;
-  T second = std::numeric_limits<T>::infinity();  // the distance of another centroid; none is nearer
-
-  __device__ void insert(T other, int j) {
-    if (other < distance)  // <, not <=: on a tie the lowest index stays
-      second = distance, distance = other, centroid = j;
-    else
-      second = min(second, other);
-  }
-};
 
 /// A block's points: rows of vectors in shared memory, or rows of numbers in L2.
 template <class T, bool on_chip>
@@ -84,107 +31,6 @@ struct Points {
     return on_chip ? reinterpret_cast<const T*>(copy + i * pitch) : x + size_t(i) * d;
   }
 };
-
-/// Copies rows of d numbers to rows of vectors, all threads of the block together.
-template <class T>
-__device__ void copy_rows(Vec16<T>* to, const T* from, int rows, int d, int vectors, int pitch) {
-  for (int e = threadIdx.x; e < rows * vectors; e += threads) {
-    const int row = e / vectors, v = e % vectors;
-    to[row * pitch + v] = load_vec16(from + size_t(row) * d + v * Vec16<T>::size, d - v * Vec16<T>::size, d);
-  }
-}
-
-/// Compares `group` points with rows begin, begin + step, ... of a tile of `count` rows, whose row 0 is centroid
-/// `first`.
-template <int group, bool on_chip, class T>
-__device__ void compare(Nearest<T> (&nearest)[group], const Points<T, on_chip>& points, const int (&point)[group],
-                        const Vec16<T>* tile, int first, int begin, int step, int count, int vectors, int pitch) {
-  for (int j = begin; j < count; j += step) {
-    T distance[group] = {};
-    for (int v = 0; v < vectors; ++v) {
-      const Vec16<T> centroid = tile[j * pitch + v];
-#pragma unroll
-      for (int r = 0; r < group; ++r) add_squares(distance[r], points.vector(point[r], v), centroid);
-    }
-#pragma unroll
-    for (int r = 0; r < group; ++r) nearest[r].insert(distance[r], first + j);
-  }
-}
-
-/// The nearest of what `lanes` neighbouring lanes have found, in each of them.
-template <class T>
-__device__ Nearest<T> nearest_of_lanes(Nearest<T> nearest, int lanes) {
-  for (int step = 1; step < lanes; step *= 2) {
-    const T distance = __shfl_xor_sync(all_lanes, nearest.distance, step);
-    const T second = __shfl_xor_sync(all_lanes, nearest.second, step);
-    const int centroid = __shfl_xor_sync(all_lanes, nearest.centroid, step);
-    if (distance < nearest.distance || (distance == nearest.distance && centroid < nearest.centroid))
-      nearest = {distance, centroid, min(nearest.distance, second)};
-    else
-      nearest.second = min(nearest.second, distance);
-  }
-  return nearest;
-}
-
-/// All centroids: centroid j begins at first + j pitch.
-template <class T>
-struct Centroids {
-  const T* first;
-  int pitch;
-  __device__ const T* operator[](int j) const { return first + size_t(j) * pitch; }
-};
-
-/// The nearest centroid of a point, by a warp; no computed distance is below `least`.
-template <class T>
-__attribute__((noinline)) __device__ int nearest_exactly(const T* point, T least, Centroids<T> c, int k, int d) {
-  const int lane = threadIdx.x % warp_lanes;
-  const Rounding<T> rounding(d);
-  Exact best;
-  for (int first = 0; first < k; first += warp_lanes) {
-    T distance = 0;
-    for (int f = 0; f < d && first + lane < k; ++f) {
-      const T diff = point[f] - c[first + lane][f];
-      distance += diff * diff;
-    }
-    unsigned open = __ballot_sync(all_lanes, first + lane < k && !rounding.above(distance, least));
-    for (; open != 0; open &= open - 1) {
-      const int j = first + __ffs(int(open)) - 1;
-      const Exact exact{exact_warp_sum(exact_distance(point, c[j], d, lane, warp_lanes)), j};
-      if (nearer(exact, best)) best = exact;
-    }
-  }
-  return best.centroid;
-}
-
-/// The nearest centroid of point i, of which `lanes` neighbouring lanes hold `found`; all lanes of the warp, each with
-/// its own point.
-template <bool on_chip, class T>
-__device__ int settle(const Nearest<T>& found, const Points<T, on_chip>& points, int i, int lanes,
-                      const Centroids<T>& c, int k) {
-  const int lane = threadIdx.x % warp_lanes;
-  int nearest = found.centroid;
-  const bool proven = Rounding<T>(points.d).above(found.second, found.distance);
-  for (unsigned open = __ballot_sync(all_lanes, !proven && lane % lanes == 0); open != 0; open &= open - 1) {
-    const int source = __ffs(int(open)) - 1;
-    const int j = nearest_exactly(points.row(__shfl_sync(all_lanes, i, source)),
-                                  __shfl_sync(all_lanes, found.distance, source), c, k, points.d);
-    if (lane / lanes == source / lanes) nearest = j;
-  }
-  return nearest;
-}
-
-__host__ __device__ int row_vectors(int d, size_t element_bytes) { return int((d * element_bytes + 15) / 16); }
-/// Of a row in shared memory, in vectors; odd: 8 lanes read a vector of their rows from 32 banks.
-__host__ __device__ int row_pitch(int vectors) { return vectors | 1; }
-
-/// Moves feature f of a point, `value`, from the sums of cluster `from` to those of `to`; from < 0: no sums hold it.
-__device__ void move_feature(const ExactSums& sums, double value, int f, int from, int to, int k, int d) {
-  for_digits(value, sums.format, [&](int w, long long digit) {
-    unsigned long long* const word = sums.sum + size_t(w) * k * d + f;
-    if (from >= 0) atomicAdd(word + size_t(from) * d, static_cast<unsigned long long>(-digit));
-    atomicAdd(word + size_t(to) * d, static_cast<unsigned long long>(digit));
-  });
-}
 
 struct SumCopies {
   ExactSums first, second;
@@ -214,7 +60,7 @@ __global__ void __launch_bounds__(threads, 1)
   Vec16<T>* const tile = dynamic_shared<Vec16<T>>();  // tile_rows x pitch
   Points<T, on_chip> points{x + size_t(first) * d, tile + tile_rows * pitch, held + first, last - first, d, pitch, n};
   if constexpr (on_chip) {
-    copy_rows(points.copy, points.x, points.count, d, vectors, pitch);
+    copy_rows<threads>(points.copy, points.x, points.count, d, vectors, pitch);
     points.held = reinterpret_cast<int32_t*>(points.copy + points.count * pitch);
     points.held_pitch = points.count;
     for (int i = threadIdx.x; i < 2 * points.count; i += threads)
@@ -223,7 +69,7 @@ __global__ void __launch_bounds__(threads, 1)
   constexpr int width = Vec16<T>::size;
   const Centroids<T> centroids =
       own_means ? Centroids<T>{reinterpret_cast<const T*>(tile), pitch * width} : Centroids<T>{c, d};
-  if (own_means) copy_rows(tile, c, k, d, vectors, pitch);
+  if (own_means) copy_rows<threads>(tile, c, k, d, vectors, pitch);
   __syncthreads();
   int turn = 0;
   for (int it = 0; it < run.most; ++it) {
@@ -234,7 +80,7 @@ __global__ void __launch_bounds__(threads, 1)
         points.held + (own_means ? 1 - turn : 0) * points.held_pitch;  // the labels of the iteration before
     int changed = 0;
     for (int begin = 0; begin < points.count; begin += group * points_at_once) {
-      Nearest<T> nearest[group];
+      NearestAndSecond<T> nearest[group];
       int point[group];
 #pragma unroll
       for (int r = 0; r < group; ++r)  // behind the last point: the last one again
@@ -243,7 +89,7 @@ __global__ void __launch_bounds__(threads, 1)
         const int count = min(tile_rows, k - from);
         if (!own_means && (begin == 0 || tile_rows < k)) {
           __syncthreads();  // the tile is free
-          copy_rows(tile, c + size_t(from) * d, count, d, vectors, pitch);
+          copy_rows<threads>(tile, c + size_t(from) * d, count, d, vectors, pitch);
           __syncthreads();
         }
         compare(nearest, points, point, tile, from, lane, lanes, count, vectors, pitch);
@@ -256,7 +102,8 @@ __global__ void __launch_bounds__(threads, 1)
         changed += valid && lane == 0 && before[i] != j;
         __syncwarp();  // all lanes of the point have read its label
         if (from == j) continue;
-        for (int f = lane; f < d; f += lanes) move_feature(sums, double(points.row(i)[f]), f, from, j, k, d);
+        for (int f = lane; f < d; f += lanes)
+          move_feature(sums.sum, sums.format, double(points.row(i)[f]), f, from, j, k, d);
         if (lane > 0) continue;
         if (from >= 0) atomicAdd(&sums.count[from], -1);
         atomicAdd(&sums.count[j], 1);
@@ -374,7 +221,7 @@ void start(Run<T, Workspace<T>>& s, const Iterations& run) {
                     plan.own_means, plan.tile_rows, plan.lanes, s.n, s.k, s.d);
     };
     if (is_cluster)
-      with_arguments([&](const auto&... a) { launch_cluster(kernel, grid, plan.bytes, s.stream, a...); });
+      with_arguments([&](const auto&... a) { launch_cluster(kernel, grid, threads, plan.bytes, s.stream, a...); });
     else
       with_arguments([&](const auto&... a) { launch_cooperative(kernel, grid, threads, plan.bytes, s.stream, a...); });
   });

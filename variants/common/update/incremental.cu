@@ -74,11 +74,7 @@ __global__ void move_kernel(const T* rows, const int32_t* label, const Moved* mo
     }
     const Moved move = all ? Moved{full.order ? full.order[index] : int32_t(index), -1} : moved[index];
     const int to = label[move.point];
-    for_digits(double(rows[size_t(move.point) * d + f]), format, [&](int w, long long digit) {
-      unsigned long long* const word = sum + size_t(w) * k * d + f;
-      if (move.from >= 0) atomicAdd(word + size_t(move.from) * d, static_cast<unsigned long long>(-digit));
-      atomicAdd(word + size_t(to) * d, static_cast<unsigned long long>(digit));
-    });
+    move_feature(sum, format, double(rows[size_t(move.point) * d + f]), f, move.from, to, k, d);
   }
 }
 

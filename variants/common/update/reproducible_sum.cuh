@@ -74,6 +74,17 @@ __device__ void for_digits(double x, const FixedPoint& format, Add add) {
   }
 }
 
+/// Moves feature f of a point, `value`, from the sums (words x k x d) of cluster `from` to those of `to`; from < 0: no
+/// sums hold it.
+__device__ inline void move_feature(unsigned long long* sum, const FixedPoint& format, double value, int f, int from,
+                                    int to, int k, int d) {
+  for_digits(value, format, [&](int w, long long digit) {
+    unsigned long long* const word = sum + size_t(w) * k * d + f;
+    if (from >= 0) atomicAdd(word + size_t(from) * d, static_cast<unsigned long long>(-digit));
+    atomicAdd(word + size_t(to) * d, static_cast<unsigned long long>(digit));
+  });
+}
+
 /// The words of a sum, sum[w * pitch], in registers.
 struct SumWords {
   unsigned long long of[FixedPoint::most_words] = {};
