@@ -1,30 +1,12 @@
 // v05c: sums of whole boxes, computed once. v05b knows that a box has one label without a look at its points, but its
 // update still reads and adds up all of them. Here each box has the sum of its points from the upload on: where it has
 // one label, D + 1 additions stand for 128 points. Boxes with several labels are summed point by point, as before.
-#include "../common/boxes/boxes.cuh"
+#include "../common/boxes/assign_boxes.cuh"
 #include "../common/boxes/spatial_order.cuh"
 #include "../common/update/block_private.cuh"
 
 namespace {
 using namespace ladder;
-
-/// A warp per box. `box_label`: several_centroids where the points have labels of their own.
-template <class T, int d>
-__global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int32_t* label, int* box_label, int n,
-                              int k) {
-  const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
-  const int begin = box * box_points, end = min(begin + box_points, n);
-  if (begin >= n) return;
-  BoxPoints<T, d> points;
-  int labels[points_per_lane];
-  BoxTests<T, d> tests{bounds[box], c};
-  const int only = assign_box(tests, points, c, k, labels, [&] { points.load(x, begin, end, n); });
-  if (lane == 0) box_label[box] = only;
-  for (int q = 0; q < points_per_lane; ++q) {
-    const int i = begin + q * warp_lanes + lane;
-    if (i < end) label[i] = only >= 0 ? only : labels[q];
-  }
-}
 
 /// A warp per box: the sums of its points, d of them.
 template <class T>
@@ -95,14 +77,6 @@ void upload(Run<T, Workspace<T>>& s) {
 }
 
 template <class T>
-void assign(Run<T, Workspace<T>>& s) {
-  dispatch<1, 2, 3>(s.d, [&]<int d>() {
-    launch(assign_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0, s.stream, s.x,
-           static_cast<const Box<d>*>(s.ws.boxes.bounds), s.c, s.label, s.ws.box_label, s.n, s.k);
-  });
-}
-
-template <class T>
 void update(Run<T, Workspace<T>>& s) {
   const int boxes = blocks(points_per_block(s.k), box_points);  // of a block, as in v05
   clear_sums(s);
@@ -121,7 +95,7 @@ template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .upload = upload<T>,
                                          .restart = restart_rows<T>,
-                                         .assign = assign<T>,
+                                         .assign = assign_boxes<T, Workspace<T>>,
                                          .update = update<T>,
                                          .download = download_spatial<T>};
 }  // namespace

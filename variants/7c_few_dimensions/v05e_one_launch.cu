@@ -3,48 +3,12 @@
 // barrier of the grid, and each of them computes all new centroids for itself, in its shared memory. Sums are added up
 // per block first, where they fit there. The kernel counts changed labels and evaluates the stop rule. Labels of a box
 // with one label are written once, at the end.
+#include "../common/boxes/box_phases.cuh"
 #include "../common/boxes/one_launch.cuh"
 #include "../common/boxes/spatial_order.cuh"
 
 namespace {
 using namespace ladder;
-
-/// A warp per box. `box_label`: several_centroids where the points have labels of their own.
-template <class T, int d>
-__global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int32_t* label, int* box_label, int n,
-                              int k) {
-  const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
-  const int begin = box * box_points, end = min(begin + box_points, n);
-  if (begin >= n) return;
-  BoxPoints<T, d> points;
-  int labels[points_per_lane];
-  BoxTests<T, d> tests{bounds[box], c};
-  const int only = assign_box(tests, points, c, k, labels, [&] { points.load(x, begin, end, n); });
-  if (lane == 0) box_label[box] = only;
-  for (int q = 0; q < points_per_lane; ++q) {
-    const int i = begin + q * warp_lanes + lane;
-    if (i < end) label[i] = only >= 0 ? only : labels[q];
-  }
-}
-
-/// A warp per box.
-template <class T, int d>
-__global__ void sum_boxes_kernel(const T* x, const int32_t* label, const int* box_label,
-                                 const unsigned long long* total, unsigned long long* sum, FixedPoint format, int n) {
-  const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
-  const int begin = box * box_points, end = min(begin + box_points, n), values = BoxSums::values(format, d);
-  if (begin >= n) return;
-  const auto put = [&](int j, long long part) {
-    if (lane <= values) atomicAdd(&sum[size_t(j) * (values + 1) + lane], static_cast<unsigned long long>(part));
-  };
-  const auto own_total = lane <= values ? static_cast<long long>(total[size_t(box) * (values + 1) + lane]) : 0;
-  if (box_label[box] >= 0) return put(box_label[box], own_total);
-  BoxPoints<T, d> points;
-  points.load(x, begin, end, n);
-  int labels[points_per_lane];
-  for (int q = 0; q < points_per_lane; ++q) labels[q] = label[min(begin + q * warp_lanes + lane, end - 1)];
-  sum_by_label(points, labels, valid_points(begin, end), own_total, format, put);
-}
 
 /// Of a block: with more of them a thread has too few registers.
 template <int d>
@@ -146,25 +110,6 @@ void upload(Run<T, Workspace<T>>& s) {
 }
 
 template <class T>
-void assign(Run<T, Workspace<T>>& s) {
-  dispatch<1, 2, 3>(s.d, [&]<int d>() {
-    launch(assign_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0, s.stream, s.x,
-           static_cast<const Box<d>*>(s.ws.boxes.bounds), s.c, s.label, s.ws.box_label, s.n, s.k);
-  });
-}
-
-template <class T>
-void update(Run<T, Workspace<T>>& s) {
-  const BoxSums& sums = s.ws.sums;
-  clear_box_sums(s);
-  dispatch<1, 2, 3>(s.d, [&]<int d>() {
-    launch(sum_boxes_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0, s.stream,
-           s.x, s.label, s.ws.box_label, sums.total, sums.sum, sums.format, s.n);
-  });
-  means_of_boxes(s);
-}
-
-template <class T>
 void solve(Run<T, Workspace<T>>& s) {
   constexpr int least_boxes = 4;  // of a block
   dispatch<1, 2, 3>(s.d, [&]<int d>() {
@@ -181,8 +126,8 @@ template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .upload = upload<T>,
                                          .restart = restart_rows<T>,
-                                         .assign = assign<T>,
-                                         .update = update<T>,
+                                         .assign = assign_boxes<T, Workspace<T>>,
+                                         .update = update_boxes<T, Workspace<T>>,
                                          .solve = solve<T>,
                                          .download = download_spatial<T>};
 }  // namespace

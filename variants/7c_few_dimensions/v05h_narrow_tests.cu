@@ -2,91 +2,13 @@
 // which a multiprocessor does 64 per cycle, on words of 64 bits. Here a test lets a centroid go only if it loses by
 // more than the rounding of float explains (boxes/narrow_tests.cuh). Points are compared in double, as before, so
 // labels stay exact.
+#include "../common/boxes/box_phases.cuh"
 #include "../common/boxes/narrow_tests.cuh"
-#include "../common/boxes/one_launch.cuh"
+#include "../common/boxes/resident_boxes.cuh"
 #include "../common/boxes/spatial_order.cuh"
 
 namespace {
 using namespace ladder;
-
-/// A warp per box. `box_label`: several_centroids where the points have labels of their own.
-template <class T, int d>
-__global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int32_t* label, int* box_label, int n,
-                              int k) {
-  const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
-  const int begin = box * box_points, end = min(begin + box_points, n);
-  if (begin >= n) return;
-  BoxPoints<T, d> points;
-  int labels[points_per_lane];
-  BoxTests<T, d> tests{bounds[box], c};
-  const int only = assign_box(tests, points, c, k, labels, [&] { points.load(x, begin, end, n); });
-  if (lane == 0) box_label[box] = only;
-  for (int q = 0; q < points_per_lane; ++q) {
-    const int i = begin + q * warp_lanes + lane;
-    if (i < end) label[i] = only >= 0 ? only : labels[q];
-  }
-}
-
-/// A warp per box.
-template <class T, int d>
-__global__ void sum_boxes_kernel(const T* x, const int32_t* label, const int* box_label,
-                                 const unsigned long long* total, unsigned long long* sum, FixedPoint format, int n) {
-  const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
-  const int begin = box * box_points, end = min(begin + box_points, n), values = BoxSums::values(format, d);
-  if (begin >= n) return;
-  const auto put = [&](int j, long long part) {
-    if (lane <= values) atomicAdd(&sum[size_t(j) * (values + 1) + lane], static_cast<unsigned long long>(part));
-  };
-  const auto own_total = lane <= values ? static_cast<long long>(total[size_t(box) * (values + 1) + lane]) : 0;
-  if (box_label[box] >= 0) return put(box_label[box], own_total);
-  BoxPoints<T, d> points;
-  points.load(x, begin, end, n);
-  int labels[points_per_lane];
-  for (int q = 0; q < points_per_lane; ++q) labels[q] = label[min(begin + q * warp_lanes + lane, end - 1)];
-  sum_by_label(points, labels, valid_points(begin, end), own_total, format, put);
-}
-
-/// A box in shared memory.
-template <class T, int d>
-struct ResidentBox {
-  T x[d * box_points];
-  Box<d> bounds;
-  unsigned long long total[d * FixedPoint::most_words + 1];
-  int32_t label[box_points];
-  int only;
-};
-
-/// Where a box is: in global memory, or in shared memory. Its points are behind `x`, a feature every `pitch`.
-template <class T, int d>
-struct BoxPlace {
-  const T* x;
-  int pitch;
-  const Box<d>* bounds;
-  const unsigned long long* total;
-  int32_t* label;
-  int* only;
-  __device__ BoxPlace(const Solve<T, d>& s, int box, int values)
-      : x(s.x + int64_t(box) * box_points),
-        pitch(s.n),
-        bounds(s.bounds + box),
-        total(s.total + size_t(box) * (values + 1)),
-        label(s.label + int64_t(box) * box_points),
-        only(s.box_label + box) {}
-  __device__ explicit BoxPlace(ResidentBox<T, d>& r)
-      : x(r.x), pitch(box_points), bounds(&r.bounds), total(r.total), label(r.label), only(&r.only) {}
-};
-
-/// One warp.
-template <class T, int d>
-__device__ void copy_in(ResidentBox<T, d>& to, const BoxPlace<T, d>& from, int points, int values) {
-  const int lane = threadIdx.x % warp_lanes;
-  for (int i = lane; i < points; i += warp_lanes) {
-    for (int f = 0; f < d; ++f) to.x[f * box_points + i] = from.x[size_t(f) * from.pitch + i];
-    to.label[i] = from.label[i];
-  }
-  if (lane <= values) to.total[lane] = from.total[lane];
-  if (lane == 0) to.bounds = *from.bounds, to.only = *from.only;
-}
 
 /// Of a block: with more of them a thread has too few registers.
 template <int d>
@@ -98,15 +20,17 @@ __global__ void __launch_bounds__(solve_threads<d>, 1) solve_kernel(Solve<T, d> 
   const int values = BoxSums::values(s.format, d), entries = sum_entries(s.format, s.k, d);
   const int64_t boxes = (s.n + box_points - 1) / box_points;
   const int first = int(boxes * blockIdx.x / gridDim.x), last = int(boxes * (blockIdx.x + 1) / gridDim.x);
-  auto* const resident = dynamic_shared<ResidentBox<T, d>>();                          // capacity
+  auto* const resident = dynamic_shared<ResidentBox<T, d, Box<d>>>();                  // capacity
   auto* const block_sum = reinterpret_cast<unsigned long long*>(resident + capacity);  // entries, if they fit
   T* const c = reinterpret_cast<T*>(block_sum + (s.shared_sums ? entries : 0));        // k x d
   auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);              // k
   const auto place_of = [&](int box) {
-    return box - first < capacity ? BoxPlace<T, d>(resident[box - first]) : BoxPlace<T, d>(s, box, values);
+    return box - first < capacity ? BoxPlace<T, d, Box<d>>(resident[box - first])
+                                  : BoxPlace<T, d, Box<d>>(s, s.bounds, box, values);
   };
   for (int box = first + warp; box < min(last, first + capacity); box += warps)
-    copy_in(resident[box - first], BoxPlace<T, d>(s, box, values), min(box_points, s.n - box * box_points), values);
+    copy_in(resident[box - first], BoxPlace<T, d, Box<d>>(s, s.bounds, box, values),
+            min(box_points, s.n - box * box_points), values);
   for (int j = threadIdx.x; j < s.k; j += blockDim.x) {
     for (int f = 0; f < d; ++f) c[j * d + f] = s.c[j * d + f];
     narrow[j] = frame(c + j * d);
@@ -208,34 +132,16 @@ void upload(Run<T, Workspace<T>>& s) {
 }
 
 template <class T>
-void assign(Run<T, Workspace<T>>& s) {
-  dispatch<1, 2, 3>(s.d, [&]<int d>() {
-    launch(assign_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0, s.stream, s.x,
-           static_cast<const Box<d>*>(s.ws.boxes.bounds), s.c, s.label, s.ws.box_label, s.n, s.k);
-  });
-}
-
-template <class T>
-void update(Run<T, Workspace<T>>& s) {
-  const BoxSums& sums = s.ws.sums;
-  clear_box_sums(s);
-  dispatch<1, 2, 3>(s.d, [&]<int d>() {
-    launch(sum_boxes_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0, s.stream,
-           s.x, s.label, s.ws.box_label, sums.total, sums.sum, sums.format, s.n);
-  });
-  means_of_boxes(s);
-}
-
-template <class T>
 void solve(Run<T, Workspace<T>>& s) {
   constexpr int least_boxes = 4;  // of a block
   dispatch<1, 2, 3>(s.d, [&]<int d>() {
     const auto start = [&](const Solve<T, d>& arguments, size_t bytes) {
       const int grid = std::min(s.device_info.multiprocessors, blocks(boxes_of(s.n), least_boxes));
-      const int room = int((s.device_info.shared_bytes_optin - bytes) / sizeof(ResidentBox<T, d>));
+      const int room = int((s.device_info.shared_bytes_optin - bytes) / sizeof(ResidentBox<T, d, Box<d>>));
       const int capacity = std::min(room, blocks(boxes_of(s.n), grid));
-      launch_cooperative(solve_kernel<T, d>, grid, solve_threads<d>, bytes + capacity * sizeof(ResidentBox<T, d>),
-                         s.stream, arguments, capacity, NarrowFrame<d>(s.ws.range));
+      launch_cooperative(solve_kernel<T, d>, grid, solve_threads<d>,
+                         bytes + capacity * sizeof(ResidentBox<T, d, Box<d>>), s.stream, arguments, capacity,
+                         NarrowFrame<d>(s.ws.range));
     };
     solve_in_one_launch<d>(s, start, sizeof(NarrowCentroid<d>));
   });
@@ -249,8 +155,8 @@ template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .upload = upload<T>,
                                          .restart = restart_rows<T>,
-                                         .assign = assign<T>,
-                                         .update = update<T>,
+                                         .assign = assign_boxes<T, Workspace<T>>,
+                                         .update = update_boxes<T, Workspace<T>>,
                                          .solve = solve<T>,
                                          .download = download_spatial<T>};
 }  // namespace
