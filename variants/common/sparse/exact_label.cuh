@@ -13,10 +13,8 @@ struct TwoNearest {
   T nearest = std::numeric_limits<T>::infinity(), second = nearest;
   int best = 0;
   __device__ void insert(T distance, int j) {
-    if (distance < nearest)
-      second = nearest, nearest = distance, best = j;
-    else if (distance < second)
-      second = distance;
+    second = min(second, max(nearest, distance));
+    if (distance < nearest) nearest = distance, best = j;
   }
 };
 

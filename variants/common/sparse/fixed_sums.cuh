@@ -5,7 +5,8 @@
 // No overflow. A row has one entry in a column, so a block adds at most C values to a sum, C being the most entries
 // that a block has in a column. With C <= 2^c and |x| < 2^m, unit[0] = 2^(c + m - 30): the sum of `high` is at most C
 // (|x| / unit[0] + 1/2) <= 2^30 + C/2. The remainder is at most unit[0] / 2, so unit[1] = unit[0] 2^(c - 31) bounds the
-// sum of `mid` alike. c is at most 29. unit[2] = unit[1] 2^-32: |low| <= 2^31, and 2^31 rows at most add up to 2^62.
+// sum of `mid` alike. c is at most 29, and for floats at least 8, so that each number is at most 2^22. unit[2] =
+// unit[1] 2^-32: |low| <= 2^31, and 2^31 rows at most add up to 2^62.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -46,25 +47,25 @@ __global__ void limits_kernel(Slices<T, Column, group> rows, Limits* limits, int
   int* const entries = dynamic_shared<int>();  // d
   for (int f = threadIdx.x; f < d; f += blockDim.x) entries[f] = 0;
   __syncthreads();
-  Limits thread_limits;
+  Limits found;
   const SliceRange range(slices);
   for (int64_t slot = range.first * int64_t(warp_lanes) + threadIdx.x; slot < range.last * int64_t(warp_lanes);
        slot += blockDim.x)
     rows.entries(slot, [&](int column, T x) {
       if (x == 0) return;
       atomicAdd(&entries[column], 1);
-      thread_limits.exponent = max(thread_limits.exponent, ilogb(double(x)) + 1);
+      found.exponent = max(found.exponent, ilogb(double(x)) + 1);
     });
   __syncthreads();
-  for (int f = threadIdx.x; f < d; f += blockDim.x) thread_limits.entries = max(thread_limits.entries, entries[f]);
-  if (thread_limits.entries > 0) atomicMax(&limits->entries, thread_limits.entries);
-  atomicMax(&limits->exponent, warp_max(thread_limits.exponent));
+  for (int f = threadIdx.x; f < d; f += blockDim.x) found.entries = max(found.entries, entries[f]);
+  if (found.entries > 0) atomicMax(&limits->entries, found.entries);
+  atomicMax(&limits->exponent, warp_max(found.exponent));
 }
 
 template <class T>
 Units<T> units_for(const Limits& limits) {
   const int least = sizeof(T) == 4 ? -100 : -900;
-  const int c = std::bit_width(unsigned(limits.entries));
+  const int c = std::max(int(std::bit_width(unsigned(limits.entries))), sizeof(T) == 4 ? 8 : 0);
   const int high = std::max(least, c + limits.exponent - 30), mid = std::max(least, high + c - 31);
   const int low = std::max(least, mid - 32);
   const auto power = [](int exponent) { return T(std::ldexp(1.0, exponent)); };
@@ -74,8 +75,8 @@ Units<T> units_for(const Limits& limits) {
 /// Adds x to sum number e; `high` and `mid` are the block's own.
 template <class T>
 __device__ void add_fixed(int* high, int* mid, const FixedSums& sums, const Units<T>& units, int e, T x) {
-  const T q = rint(x * units.scale[0]), residual = x - q * units.unit[0];
-  const T p = rint(residual * units.scale[1]), lost = residual - p * units.unit[1];
+  const T q = rint(x * units.scale[0]), remainder = x - q * units.unit[0];
+  const T p = rint(remainder * units.scale[1]), lost = remainder - p * units.unit[1];
   if (q != 0) atomicAdd(&high[e], int(q));
   if (p != 0) atomicAdd(&mid[e], int(p));
   if (lost == 0) return;

@@ -12,6 +12,7 @@
 namespace ladder {
 
 constexpr int window_rows = 2048;
+constexpr int spare_entries = 2 * warp_lanes;  // behind the last slice: a kernel may load entries of an empty one
 
 /// Neighbouring entries of a row, loaded at once.
 template <class E, int group>
@@ -47,7 +48,7 @@ struct SlicedRows {
   bool used = false;               // whether the points are stored as sparse rows
   int slices = 0;                  // ceil(n / 32)
   int32_t* order = nullptr;        // n: the row in each slot
-  int32_t* length = nullptr;       // n: entries of each row; in the end its label
+  int32_t* length = nullptr;       // n: entries of each row; free in iterations; in the end its label
   int64_t* slice_begin = nullptr;  // slices + 1
   void* column = nullptr;          // capacity
   T* value = nullptr;              // capacity
@@ -158,10 +159,11 @@ constexpr int scan_threads = 1024;
   for (int64_t i = first; i < last; ++i) begin[i + 1] = sum += begin[i + 1];
 }
 
-/// A warp per slot copies its row, in the order of the features, and pads it with zeros.
+/// A warp per slot copies its row, in the order of the features, and pads it with zeros. Their column is another one in
+/// each lane: sums that get them are in different banks.
 template <class Column, int group, class T, class Rows>
 __global__ void fill_kernel(Rows rows, const int32_t* order, const int64_t* slice_begin, Column* column, T* value,
-                            int n, int slices) {
+                            int n, int d, int slices) {
   const int64_t slot = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / warp_lanes, slice = slot / warp_lanes;
   if (slice >= slices) return;  // a whole warp at a time
   const int64_t begin = slice_begin[slice];
@@ -172,7 +174,8 @@ __global__ void fill_kernel(Rows rows, const int32_t* order, const int64_t* slic
     value[at] = coordinate;
   };
   const int stored = slot < n ? rows.entries(order[slot], store) : 0;
-  for (int e = stored + int(threadIdx.x % warp_lanes); e < width; e += warp_lanes) store(e, 0, T(0));
+  for (int e = stored + int(threadIdx.x % warp_lanes); e < width; e += warp_lanes)
+    store(e, int(slot % warp_lanes) % d, T(0));
 }
 
 [[maybe_unused]] static __global__ void row_labels_kernel(const int32_t* label, const int32_t* order,
@@ -192,8 +195,8 @@ void prepare_sliced_rows(Run<T, W>& s, int64_t capacity, size_t column_bytes) {
   rows.order = s.template device<int32_t>(s.n);
   rows.length = s.template device<int32_t>(s.n);
   rows.slice_begin = s.template device<int64_t>(size_t(rows.slices) + 1);
-  rows.column = s.template device<unsigned char>(capacity * column_bytes);
-  rows.value = s.template device<T>(capacity);
+  rows.column = s.template device<unsigned char>((capacity + spare_entries) * column_bytes);
+  rows.value = s.template device<T>(capacity + spare_entries);
   if (!s.problem.sparse()) return;
   rows.row_begin = s.template device<int64_t>(size_t(s.n) + 1);
   rows.csr_column = s.template device<int32_t>(s.problem.nnz);
@@ -215,7 +218,8 @@ void slice_rows(Run<T, W>& s, const Rows& from) {
   rows.used = entries <= rows.capacity;
   if (!rows.used) return;
   launch(fill_kernel<Column, group, T, Rows>, blocks(int64_t(rows.slices) * warp_lanes * warp_lanes, 256), 256, 0,
-         s.stream, from, rows.order, rows.slice_begin, static_cast<Column*>(rows.column), rows.value, s.n, rows.slices);
+         s.stream, from, rows.order, rows.slice_begin, static_cast<Column*>(rows.column), rows.value, s.n, s.d,
+         rows.slices);
 }
 
 /// Uploads the points and builds slices where these pay; otherwise s.x holds the points, row-major.

@@ -1,7 +1,8 @@
-// v04k: the next slice is on its way. In v04j a warp waits three times for memory in each slice: for where it begins,
-// for its first entries, for the others. 16 warps that mostly wait do not keep memory busy. Here a warp loads a slice
-// into registers while it works on the one before, having read where it begins one slice earlier. Entries that
-// registers have no room for are loaded when they are needed. The sums use the same registers.
+// v04k: the changed rows of a slice are shared out among all lanes. In v04j a lane adds its own row, and the warp takes
+// as long for one changed row as for 32. On blobs30_01 27 % of the rows change in the second iteration and 4 % in the
+// tenth: then still 7 slices of 10 have a changed row, and each costs twice what it did in the first iteration, as the
+// row is subtracted from one cluster and added to another. Here m changed rows are spread over the warp: some 32 / m
+// lanes take the entries of a row in turn.
 #include "../common/lloyd/vector_load.cuh"
 #include "../common/sparse/exact_label.cuh"
 #include "../common/sparse/fixed_sums.cuh"
@@ -39,7 +40,7 @@ struct Sizes {
     while (copies > 0 && bytes > device.shared_bytes_optin);
   }
   static size_t sums_bytes(const Shape& p) {
-    return sizeof(int) * (2 * size_t(p.k) * p.d + size_t(p.k) * warp_lanes + 3);
+    return sizeof(int) * (2 * size_t(p.k) * p.d + size_t(p.k) * warp_lanes + 3) + threads;
   }
 };
 
@@ -141,56 +142,10 @@ __device__ void copy_centroids(const T* c, Vec16<T>* table, T* norm, int* larges
   }
 }
 
-/// Where a slice begins and ends, in groups of entries.
-struct Bounds {
-  int slice;
-  int64_t first = 0, last = 0;
-  template <class Rows>
-  __device__ Bounds(const Rows& rows, int slice, int end) : slice(slice) {
-    if (slice < end) first = rows.begin[slice] / pair, last = rows.begin[slice + 1] / pair;
-  }
-};
-
-/// A lane's row of a slice: its first entries in registers, and its label.
-template <class T, class Column>
-struct Held {
-  static constexpr int groups = sizeof(T) == 4 ? 8 : 2;
-  Group<T, pair> x[groups] = {};
-  Group<Column, pair> f[groups] = {};
-  int64_t next, last;  // groups from `next` on, one for every 32nd, are not held
-  int label = -1;      // the cluster whose sums hold the row
-  int width;           // entries
-  __device__ Held(const Slices<T, Column, pair>& rows, const Bounds& slice, const int32_t* labels, int64_t end) {
-    const int64_t lane = threadIdx.x % warp_lanes, slot = slice.slice * int64_t(warp_lanes) + lane;
-    next = slice.first + lane, last = slice.last, width = int((slice.last - slice.first) / warp_lanes) * pair;
-#pragma unroll
-    for (int g = 0; g < groups; ++g, next += warp_lanes) {
-      if (next >= last) continue;
-      x[g] = reinterpret_cast<const Group<T, pair>*>(rows.value)[next];
-      f[g] = reinterpret_cast<const Group<Column, pair>*>(rows.column)[next];
-    }
-    if (slot < end) label = labels[slot];
-  }
-  template <class Use>
-  __device__ void entries(const Slices<T, Column, pair>& rows, Use use) const {
-    const auto use_group = [&](const Group<T, pair>& values, const Group<Column, pair>& columns) {
-#pragma unroll
-      for (int q = 0; q < pair; ++q) use(columns.of[q], values.of[q]);
-    };
-#pragma unroll
-    for (int g = 0; g < groups; ++g)
-      if (g * pair < width) use_group(x[g], f[g]);
-    for (int64_t e = next; e < last; e += warp_lanes)
-      use_group(reinterpret_cast<const Group<T, pair>*>(rows.value)[e],
-                reinterpret_cast<const Group<Column, pair>*>(rows.column)[e]);
-  }
-};
-
 /// A lane per slot. A lane reads the copy of its own banks. `weight` becomes the sum of all |x|.
 template <class T, class Column, int tile, int tail>
-__device__ TwoNearest<T> nearest_centroids(const Slices<T, Column, pair>& rows, const Held<T, Column>& held,
-                                           const Vec16<T>* table, const T* norm, int k, int row, int copies,
-                                           T& weight) {
+__device__ TwoNearest<T> nearest_centroids(const Slices<T, Column, pair>& rows, int64_t slot, const Vec16<T>* table,
+                                           const T* norm, int k, int row, int copies, T& weight) {
   constexpr int size = Vec16<T>::size, whole = tail == size ? tile : tile - 1;  // vectors
   const int lane = threadIdx.x % warp_lanes;
   const T* const tails = table[(row - 1) * copies].feature + lane % (copies * size / tail) * tail;
@@ -199,7 +154,7 @@ __device__ TwoNearest<T> nearest_centroids(const Slices<T, Column, pair>& rows, 
   for (int first = 0; first < row; first += tile) {
     T product[tile][size] = {};
     weight = 0;
-    held.entries(rows, [&](int column, T x) {
+    rows.entries(slot, [&](int column, T x) {
       weight += fabs(x);
       const Vec16<T>* const c = table + (column * row + first) * copies + lane % copies;
 #pragma unroll
@@ -221,6 +176,31 @@ __device__ TwoNearest<T> nearest_centroids(const Slices<T, Column, pair>& rows, 
   return two;
 }
 
+/// Calls add(to, from, column, value) for all entries of the rows of a slice that `moved` from one cluster to another.
+/// By the whole warp; `lanes`: 32 bytes of shared memory of its own.
+template <class T, class Column, class Add>
+__device__ void move_rows(const Slices<T, Column, pair>& rows, int slice, bool moved, int to, int from, uint8_t* lanes,
+                          Add add) {
+  const unsigned ballot = __ballot_sync(all_lanes, moved);
+  if (ballot == 0) return;
+  const int lane = threadIdx.x % warp_lanes, count = __popc(ballot);
+  const int log = __clz(count - 1) - 27, number = lane >> log;  // 2^log lanes for each row
+  if (moved) lanes[lanes_below(ballot)] = uint8_t(lane);
+  __syncwarp();
+  const int row = number < count ? lanes[number] : 0;  // of the slice
+  to = __shfl_sync(all_lanes, to, row), from = __shfl_sync(all_lanes, from, row);
+  if (number >= count) return;
+  const T* const values = rows.value + rows.begin[slice] + row * pair;
+  const Column* const columns = rows.column + rows.begin[slice] + row * pair;
+  const int width = int(rows.begin[slice + 1] - rows.begin[slice]) / warp_lanes;
+  const int step = 1 << log;
+#pragma unroll 1
+  for (int e = lane & (step - 1); e < width; e += step) {
+    const int at = e / pair * (pair * warp_lanes) + e % pair;
+    add(to, from, columns[at], values[at]);
+  }
+}
+
 template <class T, class Column, int tile, int tail>
 __global__ void __launch_bounds__(threads, 1)
     fused_kernel(Slices<T, Column, pair> rows, const T* __restrict__ c, int32_t* __restrict__ label, FixedSums sums,
@@ -230,6 +210,7 @@ __global__ void __launch_bounds__(threads, 1)
   int* const high = reinterpret_cast<int*>(table + (d * copies + 1) * row);  // k x d
   int *const mid = high + k * d, *const count = mid + k * d;                 // k x d, k x 32
   int *const largest = count + k * warp_lanes, *const next = largest + 2;
+  uint8_t* const lanes = reinterpret_cast<uint8_t*>(next + 1) + threadIdx.x / warp_lanes * warp_lanes;
   for (int e = threadIdx.x; e < 2 * k * d + k * warp_lanes + 3; e += threads) high[e] = 0;
   __syncthreads();
   copy_centroids(c, table, norm, largest, k, d, row, tail, copies);
@@ -242,30 +223,25 @@ __global__ void __launch_bounds__(threads, 1)
     if (lane == 0) taken = range.first + atomicAdd(next, 1);
     return __shfl_sync(all_lanes, taken, 0);
   };
-  Bounds now(rows, take(), range.last), next_bounds(rows, take(), range.last);
-  const int64_t labelled =
-      anew ? 0 : min(int64_t(n), range.last * int64_t{warp_lanes});  // the end of slots with labels
-  for (Held<T, Column> held(rows, now, label, labelled); now.slice < range.last;) {
-    const Held<T, Column> next_held(rows, next_bounds, label, labelled);
-    const Bounds after(rows, take(), range.last);
-    const int64_t first = int64_t(now.slice) * warp_lanes, slot = first + lane;
+  for (int slice = take(); slice < range.last; slice = take()) {
+    const int64_t first = int64_t(slice) * warp_lanes, slot = first + lane;
     T weight = 0;
-    const auto two = nearest_centroids<T, Column, tile, tail>(rows, held, table, norm, k, row, copies, weight);
-    const int roundings = held.width + other_roundings<T>(d);
+    const auto two = nearest_centroids<T, Column, tile, tail>(rows, slot, table, norm, k, row, copies, weight);
+    const int roundings = int((rows.begin[slice + 1] - rows.begin[slice]) / warp_lanes) + other_roundings<T>(d);
     const bool proven = two.second - two.nearest > rounding_error(roundings, most + 2 * weight * above, weight);
     const int j = settle(slot >= n || proven || k == 1, two.best, [&](int open) {
       return exact_nearest([&](auto use) { rows.entries(first + open, use); }, c, k, d);
     });
-    if (const int from = held.label; slot < n && j != from) {
-      label[slot] = j;
-      held.entries(rows, [&](int column, T x) {
-        add_fixed(high, mid, sums, units, j * d + column, x);
-        if (from >= 0) add_fixed(high, mid, sums, units, from * d + column, -x);
-      });
-      atomicAdd(&count[j * warp_lanes + lane], 1);
-      if (from >= 0) atomicAdd(&count[from * warp_lanes + lane], -1);
-    }
-    held = next_held, now = next_bounds, next_bounds = after;
+    const int from = anew || slot >= n ? -1 : label[slot];  // the cluster whose sums hold the row
+    const bool moved = slot < n && j != from;
+    move_rows(rows, slice, moved, j, from, lanes, [&](int to, int from, int column, T x) {
+      add_fixed(high, mid, sums, units, to * d + column, x);
+      if (from >= 0) add_fixed(high, mid, sums, units, from * d + column, -x);
+    });
+    if (!moved) continue;
+    label[slot] = j;
+    atomicAdd(&count[j * warp_lanes + lane], 1);
+    if (from >= 0) atomicAdd(&count[from * warp_lanes + lane], -1);
   }
   __syncthreads();
   flush_fixed(sums, high, mid, count, k, d);
@@ -319,15 +295,19 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .download = download_sliced_rows<T>};
 }  // namespace
 
-LADDER_VARIANT(
-        .id = "v04k_next_slice", .base = "v04j_first_subtracted",
-        .idea = "the next slice is loaded into registers while this one is computed",
-        .expect =
-            "a slice of blobs30_01 has 14 entries a row, 2.2 KB with the labels. Three waits of 0.7 us and 1.1 us "
-            "of work among 16 warps let v04j read 16 x 2.2 KB in 3 us on each multiprocessor: 1.5 TB/s, 0.37 ms. "
-            "With the loads ahead a warp does not wait as long as work takes longer than one wait: 0.13 ms of "
-            "shared memory or 0.135 ms of memory on an H200, 0.16 to 0.19 ms an iteration with launches, where "
-            "few rows change",
-        .shows = "iteration", .counter = "dram_percent", .source = "this project",
-        .arithmetic = {.form = Arithmetic::Form::exact}, .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}},
-        .reads_labels = true, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+LADDER_VARIANT(.id = "v04k_gathered_changes", .base = "v04j_first_subtracted",
+               .idea = "the changed rows of a slice are shared out among all lanes",
+               .expect =
+                   "v04j takes 0.67 ms for the first iteration of blobs30_01, where each row is added once, and 0.84 "
+                   "to 0.72 ms for "
+                   "the next nine, where 27 to 4 % of the rows change: twice the additions for every slice with one "
+                   "changed row, so "
+                   "0.17 ms is one addition of a slice and 0.5 ms is the rest. Gathered, a slice takes 50 instructions "
+                   "to hand out "
+                   "its rows and one or two steps in place of 11 entries twice: 0.6 ms from the second iteration on, "
+                   "0.7 ms for the "
+                   "first, 0.6 ms on average",
+               .shows = "iteration", .counter = "shared_atomics", .source = "this project",
+               .arithmetic = {.form = Arithmetic::Form::exact},
+               .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true, .refuse = refuse,
+               .f32 = phases<float>, .f64 = phases<double>)
