@@ -6,16 +6,12 @@
 // its bounds: the largest weight of its rows, computed at upload.
 #include <cuda_pipeline.h>
 
-#include "../common/certified/assign_sm80.cuh"
 #include "../common/device/double_double.cuh"
+#include "../common/few_clusters/point_tile.cuh"
 #include "../common/lloyd/phases.cuh"
 
 namespace {
 using namespace ladder;
-
-constexpr int most_clusters = 64;
-constexpr int tile_rows = 32;
-constexpr int half_exponent = 14;  // coordinates below 1 in the frame make halves below 2^14
 
 template <class T>
 struct Workspace {
@@ -23,50 +19,6 @@ struct Workspace {
   certified::Certified<T> certified;  // of the centroids; the points have no halves in memory
   UndecidedRows refinement;           // the counters
   float* weight = nullptr;            // of each tile of 32 points: the largest PointBound::weight
-};
-
-/// The unit of the points' halves: value = coordinate x 2^exponent - centre x 2^exponent, rounded to a half. The same
-/// operations at upload, where the error is measured, and in the product.
-template <class T>
-struct PointUnit {
-  int frame;     // the exponent of the frame's scale
-  int exponent;  // of the halves beside the frame
-  T scale;
-  __device__ explicit PointUnit(const Frame<T>& f) : frame(f.exponent()) {
-    const int most = sizeof(T) == 4 ? 100 : 900;  // the scale of smaller points would overflow: they keep fewer bits
-    exponent = half_exponent + min(frame, most) - frame;
-    scale = T(scalbn(1.0, frame + exponent));
-  }
-  /// `centre` is multiplied by the scale already.
-  __device__ float operator()(T x, T centre) const {
-    if constexpr (sizeof(T) == 4)
-      return __fmaf_rn(x, scale, -centre);
-    else
-      return float(__fma_rn(x, scale, -centre));
-  }
-};
-
-/// A warp per point: the largest weight of each tile.
-template <class T>
-__global__ void weight_kernel(const T* x, Frame<T> frame, float* weight, int n, int d) {
-  const int64_t row = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
-  if (row >= n) return;  // a whole warp at a time
-  const PointUnit<T> unit(frame);
-  QuantizationError error{unit.exponent, 0, 0, 0};
-  for (int f = threadIdx.x % 32; f < d; f += 32) {
-    const double value = scalbn(frame(x, row, f, d), unit.exponent);
-    const double half = double(__half2float(__float2half_rn(unit(x[row * d + f], frame.centre[f] * unit.scale))));
-    error.whole += value * value, error.kept += half * half, error.lost += (value - half) * (value - half);
-  }
-  error.whole = warp_sum(error.whole), error.kept = warp_sum(error.kept), error.lost = warp_sum(error.lost);
-  // Weights are positive: their bits are in the order of their values.
-  if (threadIdx.x % 32 == 0)
-    atomicMax(reinterpret_cast<int*>(weight + row / tile_rows), __float_as_int(point_bound(error, d).weight));
-}
-
-template <class T>
-struct alignas(16) Quad {
-  T feature[4];
 };
 
 /// Sizes in shared memory. Rows of points are padded so that eight rows lie 16 bytes apart modulo the 128 of all banks,
@@ -103,10 +55,6 @@ __device__ void start_copy(T* tile, const T* x, int64_t first, int n, int d, int
   }
   __pipeline_commit();
 }
-
-/// Row g of a fragment is row fragment_row(g) of its 16: eight lanes, which read the rows of two neighbouring g, then
-/// reach all banks.
-__device__ inline int fragment_row(int g) { return g % 2 * 4 + g / 2; }
 
 /// Products of the tile's 32 points and all centroids to scores, 32 x (columns + 1). A step's 16 features are taken in
 /// another order than their own, the same for both operands: those of a lane are neighbours.

@@ -6,21 +6,12 @@
 // in global memory and the centroids' halves stay there, so that K up to 64 and D up to 1,024 are taken.
 #include <cuda_pipeline.h>
 
-#include "../common/certified/assign_sm80.cuh"
 #include "../common/device/double_double.cuh"
+#include "../common/few_clusters/register_sums.cuh"
 #include "../common/lloyd/phases.cuh"
 
 namespace {
 using namespace ladder;
-
-constexpr int most_clusters = 64;
-constexpr int columns_of(int clusters) { return (clusters + mma_columns - 1) / mma_columns * mma_columns; }
-constexpr int tile_rows = 32;
-constexpr int most_features_of_sums = 128;  // four a lane
-constexpr int most_tiles = 256;             // that a warp adds up in float
-/// Whose registers suffice.
-constexpr int most_warps(int clusters, bool in_registers) { return !in_registers ? 8 : clusters <= 12 ? 16 : 12; }
-constexpr int half_exponent = 14;  // coordinates below 1 in the frame make halves below 2^14
 
 template <class T>
 struct Workspace {
@@ -28,50 +19,6 @@ struct Workspace {
   certified::Certified<T> certified;  // of the centroids; the points have no halves in memory
   UndecidedRows refinement;           // the counters
   float* weight = nullptr;            // of each tile of 32 points: the largest PointBound::weight
-};
-
-/// The unit of the points' halves: value = coordinate x 2^exponent - centre x 2^exponent, rounded to a half. The same
-/// operations at upload, where the error is measured, and in the product.
-template <class T>
-struct PointUnit {
-  int frame;     // the exponent of the frame's scale
-  int exponent;  // of the halves beside the frame
-  T scale;
-  __device__ explicit PointUnit(const Frame<T>& f) : frame(f.exponent()) {
-    const int most = sizeof(T) == 4 ? 100 : 900;  // the scale of smaller points would overflow: they keep fewer bits
-    exponent = half_exponent + min(frame, most) - frame;
-    scale = T(scalbn(1.0, frame + exponent));
-  }
-  /// `centre` is multiplied by the scale already.
-  __device__ float operator()(T x, T centre) const {
-    if constexpr (sizeof(T) == 4)
-      return __fmaf_rn(x, scale, -centre);
-    else
-      return float(__fma_rn(x, scale, -centre));
-  }
-};
-
-/// A warp per point: the largest weight of each tile.
-template <class T>
-__global__ void weight_kernel(const T* x, Frame<T> frame, float* weight, int n, int d) {
-  const int64_t row = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
-  if (row >= n) return;  // a whole warp at a time
-  const PointUnit<T> unit(frame);
-  QuantizationError error{unit.exponent, 0, 0, 0};
-  for (int f = threadIdx.x % 32; f < d; f += 32) {
-    const double value = scalbn(frame(x, row, f, d), unit.exponent);
-    const double half = double(__half2float(__float2half_rn(unit(x[row * d + f], frame.centre[f] * unit.scale))));
-    error.whole += value * value, error.kept += half * half, error.lost += (value - half) * (value - half);
-  }
-  error.whole = warp_sum(error.whole), error.kept = warp_sum(error.kept), error.lost = warp_sum(error.lost);
-  // Weights are positive: their bits are in the order of their values.
-  if (threadIdx.x % 32 == 0)
-    atomicMax(reinterpret_cast<int*>(weight + row / tile_rows), __float_as_int(point_bound(error, d).weight));
-}
-
-template <class T>
-struct alignas(16) Quad {
-  T feature[4];
 };
 
 /// Sizes in shared memory. Rows of points are padded so that eight rows lie 16 bytes apart modulo the 128 of all banks,
@@ -107,10 +54,6 @@ __device__ void start_copy(T* tile, const T* x, int64_t first, int n, int d, int
   }
   __pipeline_commit();
 }
-
-/// Row g of a fragment is row fragment_row(g) of its 16: eight lanes, which read the rows of two neighbouring g, then
-/// reach all banks.
-__device__ inline int fragment_row(int g) { return g % 2 * 4 + g / 2; }
 
 /// Products of the tile's 32 points and all centroids to scores, 32 x (columns + 1). A step's 16 features are taken in
 /// another order than their own, the same for both operands: those of a lane are neighbours.
@@ -163,47 +106,6 @@ __device__ inline unsigned long long candidates(float* score, const CentroidBoun
   unsigned long long open = 0;
   for (int j = 0; j < k; ++j) open |= static_cast<unsigned long long>(score[j] >= lower) << j;
   return open != 0 ? open : ~0ull >> (64 - k);  // none: the bounds are no numbers
-}
-
-/// The sums of four features, 4 lane .. 4 lane + 3, of all clusters.
-template <int clusters>
-struct RegisterSums {
-  float of[clusters][4] = {};
-  /// Adds the tile's points, and counts them as add_points does.
-  __device__ void add(const float* tile, int label, int (&count)[2], const Sizes<float>& size) {
-    const int lane = threadIdx.x % 32;
-    const float* const features = tile + 4 * min(lane, size.quads - 1);
-#pragma unroll
-    for (int j = 0; j < clusters; ++j) {
-      unsigned rest = __ballot_sync(all_lanes, label == j);
-      if (lane == j) count[0] += __popc(rest);
-      while (rest != 0) {
-        const int row = 31 - __clz(int(rest));
-        rest ^= 1u << row;
-        const auto x4 = *reinterpret_cast<const Quad<float>*>(features + row * size.pitch);
-#pragma unroll
-        for (int e = 0; e < 4; ++e) of[j][e] += x4.feature[e];
-      }
-    }
-  }
-};
-
-/// Adds the tile's points to `sum` (k x d) in global memory and to `count` (that of cluster j in lane j % 32).
-template <class T>
-__device__ void add_points(const T* tile, int label, double* sum, int (&count)[2], int k, int d, const Sizes<T>& size) {
-  const int lane = threadIdx.x % 32;
-  for (int j = 0; j < k; ++j) {
-    const unsigned members = __ballot_sync(all_lanes, label == j);
-    if (members == 0) continue;
-    count[0] += lane == j ? __popc(members) : 0;  // no dynamic index: the two stay in registers
-    count[1] += lane + 32 == j ? __popc(members) : 0;
-    for (int f = lane; f < d; f += 32) {
-      double part = 0;
-      for (unsigned rest = members; rest != 0; rest &= rest - 1)
-        part += double(tile[(__ffs(rest) - 1) * size.pitch + f]);
-      atomicAdd(&sum[j * d + f], part);
-    }
-  }
 }
 
 template <class T, int clusters, bool in_registers>
@@ -293,9 +195,6 @@ __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
     }
   }
 }
-
-/// The sizes that the kernel is compiled for.
-inline int clusters_of(int k) { return k <= 8 ? 8 : k <= 12 ? 12 : k <= 16 ? 16 : k <= 32 ? 32 : most_clusters; }
 
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {

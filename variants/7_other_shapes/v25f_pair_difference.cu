@@ -5,278 +5,14 @@
 // candidates.
 //
 // for cuda: 90a
-#include "../common/certified/assign_sm80.cuh"
-#include "../common/device/bulk_buffer.cuh"
-#include "../common/device/double_double.cuh"
+#include "../common/few_clusters/two_candidates.cuh"
 #include "../common/lloyd/phases.cuh"
 
 namespace {
 using namespace ladder;
 
-constexpr int most_clusters = 64;
-constexpr int columns_of(int clusters) { return (clusters + mma_columns - 1) / mma_columns * mma_columns; }
-constexpr int tile_rows = 32;
-constexpr int most_features_of_sums = 128;  // four a lane
-constexpr int most_tiles = 256;             // that a warp adds up in float
-/// Whose registers suffice.
-constexpr int most_warps(int clusters, bool in_registers) { return !in_registers ? 8 : clusters <= 12 ? 16 : 12; }
-constexpr int half_exponent = 14;  // coordinates below 1 in the frame make halves below 2^14
-
 template <class T>
-struct Workspace {
-  T* rows = nullptr;  // the points, n x Sizes::pitch
-  Sums sums;
-  certified::Certified<T> certified;  // of the centroids; the points have no halves in memory
-  UndecidedRows refinement;           // the counters
-  float* weight = nullptr;            // of each tile of 32 points: the largest PointBound::weight
-};
-
-/// The unit of the points' halves: value = coordinate x 2^exponent - centre x 2^exponent, rounded to a half. The same
-/// operations at upload, where the error is measured, and in the product.
-template <class T>
-struct PointUnit {
-  int frame;     // the exponent of the frame's scale
-  int exponent;  // of the halves beside the frame
-  T scale;
-  __device__ explicit PointUnit(const Frame<T>& f) : frame(f.exponent()) {
-    const int most = sizeof(T) == 4 ? 100 : 900;  // the scale of smaller points would overflow: they keep fewer bits
-    exponent = half_exponent + min(frame, most) - frame;
-    scale = T(scalbn(1.0, frame + exponent));
-  }
-  /// `centre` is multiplied by the scale already.
-  __device__ float operator()(T x, T centre) const {
-    if constexpr (sizeof(T) == 4)
-      return __fmaf_rn(x, scale, -centre);
-    else
-      return float(__fma_rn(x, scale, -centre));
-  }
-};
-
-/// A warp per point: the largest weight of each tile.
-template <class T>
-__global__ void weight_kernel(const T* x, Frame<T> frame, float* weight, int n, int d) {
-  const int64_t row = (blockIdx.x * int64_t(blockDim.x) + threadIdx.x) / 32;
-  if (row >= n) return;  // a whole warp at a time
-  const PointUnit<T> unit(frame);
-  QuantizationError error{unit.exponent, 0, 0, 0};
-  for (int f = threadIdx.x % 32; f < d; f += 32) {
-    const double value = scalbn(frame(x, row, f, d), unit.exponent);
-    const double half = double(__half2float(__float2half_rn(unit(x[row * d + f], frame.centre[f] * unit.scale))));
-    error.whole += value * value, error.kept += half * half, error.lost += (value - half) * (value - half);
-  }
-  error.whole = warp_sum(error.whole), error.kept = warp_sum(error.kept), error.lost = warp_sum(error.lost);
-  // Weights are positive: their bits are in the order of their values.
-  if (threadIdx.x % 32 == 0)
-    atomicMax(reinterpret_cast<int*>(weight + row / tile_rows), __float_as_int(point_bound(error, d).weight));
-}
-
-template <class T>
-struct alignas(16) Quad {
-  T feature[4];
-};
-
-/// Sizes in shared memory. Rows of points are padded so that eight rows lie 16 bytes apart modulo the 128 of all banks,
-/// rows of centroids so that four rows of halves do.
-template <class T>
-struct Sizes {
-  int quads, width, pitch, steps, half_pitch, columns;
-  __host__ __device__ Sizes(int d, int columns)
-      : quads((d + 3) / 4),
-        width(4 * quads),
-        pitch(sizeof(T) == 4 ? 4 * (quads | 1) : width + 2),
-        steps((d + mma_depth - 1) / mma_depth),
-        half_pitch(4 * (steps | 1)),
-        columns(columns) {}
-  size_t warp_bytes() const { return sizeof(T) * tile_rows * pitch + sizeof(uint64_t); }
-  /// `halves`: those of the centroids are in shared memory, too.
-  size_t block_bytes(bool halves) const {
-    return columns * (sizeof(CentroidBound) + halves * half_pitch * sizeof(uint2)) + sizeof(T) * steps * mma_depth;
-  }
-};
-
-/// Starts the copy of the rows first .. first + 31 of x; those behind the last row become zeros.
-template <class T>
-__device__ void start_copy(BulkBuffer& buffer, T* tile, const T* x, int first, int n, int pitch) {
-  if (first >= n) return;
-  const int values = min(tile_rows, n - first) * pitch;
-  buffer.start(tile, x + int64_t(first) * pitch, values * int(sizeof(T)));
-  for (int e = values + threadIdx.x % 32; e < tile_rows * pitch; e += 32) tile[e] = 0;
-}
-
-/// Row g of a fragment is row fragment_row(g) of its 16: eight lanes, which read the rows of two neighbouring g, then
-/// reach all banks.
-__device__ inline int fragment_row(int g) { return g % 2 * 4 + g / 2; }
-
-/// Products of the tile's 32 points and all centroids: product[m][b] is the fragment of the rows 16 m + fragment_row(g)
-/// and + 8. A step's 16 features are taken in another order than their own, the same for both operands: those of a lane
-/// are neighbours.
-template <class T, int columns>
-__device__ void multiply(const T* tile, const T* centre, const uint2* halves, int half_pitch,
-                         float (&product)[2][columns / mma_columns][4], const Sizes<T>& size,
-                         const PointUnit<T>& unit) {
-  const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
-  const T* const row = tile + fragment_row(g) * size.pitch + 4 * q;
-  const uint2* const column = halves + g * half_pitch + q;
-  const auto take = [&](int step, bool inside) {
-    const auto m4 = *reinterpret_cast<const Quad<T>*>(centre + step * mma_depth + 4 * q);
-    FragmentA a[2] = {};
-#pragma unroll
-    for (int r = 0; r < 4; ++r) {
-      if (!inside) continue;  // zeros behind the last feature
-      const auto x4 = *reinterpret_cast<const Quad<T>*>(row + r * 8 * size.pitch + step * mma_depth);
-#pragma unroll
-      for (int p = 0; p < 2; ++p) {
-        const __half2 pair = __floats2half2_rn(unit(x4.feature[2 * p], m4.feature[2 * p]),
-                                               unit(x4.feature[2 * p + 1], m4.feature[2 * p + 1]));
-        a[r / 2].r[2 * p + r % 2] =
-            uint32_t(__half_as_ushort(__low2half(pair))) | uint32_t(__half_as_ushort(__high2half(pair))) << 16;
-      }
-    }
-#pragma unroll
-    for (int b = 0; b < columns / mma_columns; ++b) {
-      const uint2 pair = column[b * mma_columns * half_pitch + 4 * step];
-      for (int m = 0; m < 2; ++m) mma(product[m][b], a[m], FragmentB{{pair.x, pair.y}});
-    }
-  };
-  const int whole = size.width / mma_depth;
-  for (int step = 0; step < whole; ++step) take(step, true);
-  if (whole < size.steps) take(whole, whole * mma_depth + 4 * q < size.width);
-}
-
-/// A bit for each centroid.
-template <int columns>
-using Mask = std::conditional_t<(columns > 32), unsigned long long, unsigned>;
-__device__ inline int lowest(unsigned mask) { return __ffs(int(mask)) - 1; }
-__device__ inline int lowest(unsigned long long mask) { return __ffsll(static_cast<long long>(mask)) - 1; }
-
-/// The centroids that may be nearest to point `lane` of the tile. Replaces the products by upper bounds.
-template <int columns>
-__device__ Mask<columns> candidates(float (&product)[2][columns / mma_columns][4], const CentroidBound* bound,
-                                    PointBound y, int k) {
-  const int lane = threadIdx.x % 32, q = lane % 4;
-  float lower[4];  // of the rows 8 r + fragment_row(g)
-  Mask<columns> open[4] = {};
-#pragma unroll
-  for (float& value : lower) value = -std::numeric_limits<float>::infinity();
-#pragma unroll
-  for (int e = 0; e < columns / 4; ++e) {
-    const CentroidBound z = bound[e / 2 * mma_columns + 2 * q + e % 2];
-#pragma unroll
-    for (int r = 0; r < 4; ++r) {
-      float& upper = product[r / 2][e / 2][r % 2 * 2 + e % 2];
-      upper = upper_bound(upper, y, z);
-      lower[r] = fmaxf(lower[r], lower_bound(upper, y, z));
-    }
-  }
-#pragma unroll
-  for (int r = 0; r < 4; ++r) {
-    lower[r] = warp_max<4>(lower[r]);
-#pragma unroll
-    for (int e = 0; e < columns / 4; ++e)
-      open[r] |= Mask<columns>(product[r / 2][e / 2][r % 2 * 2 + e % 2] >= lower[r]) << (e / 2 * mma_columns + e % 2);
-    open[r] = warp_reduce<4>(open[r] << 2 * q, [](auto a, auto b) { return a | b; });
-  }
-  // All four lanes of a g have the masks of its four rows: lane q gives that of row 8 q + fragment_row(g).
-  const Mask<columns> given = q == 0 ? open[0] : q == 1 ? open[1] : q == 2 ? open[2] : open[3];
-  const int g = lane % 4 * 2 + lane % 8 / 4;  // fragment_row(g) == lane % 8
-  const Mask<columns> all = ~Mask<columns>(0) >> (8 * sizeof(Mask<columns>) - k);
-  const Mask<columns> mask = __shfl_sync(all_lanes, given, 4 * g + lane / 8) & all;
-  return mask != 0 ? mask : all;  // none: the bounds are no numbers
-}
-
-/// The sums of four features, 4 lane .. 4 lane + 3, of all clusters.
-template <int clusters>
-struct RegisterSums {
-  float of[clusters][4] = {};
-  /// Adds the tile's points, and counts them as add_points does.
-  __device__ void add(const float* tile, int label, int (&count)[2], const Sizes<float>& size) {
-    const int lane = threadIdx.x % 32;
-    const float* const features = tile + 4 * min(lane, size.quads - 1);
-#pragma unroll
-    for (int j = 0; j < clusters; ++j) {
-      unsigned rest = __ballot_sync(all_lanes, label == j);
-      if (lane == j) count[0] += __popc(rest);
-      while (rest != 0) {
-        const int row = 31 - __clz(int(rest));
-        rest ^= 1u << row;
-        const auto x4 = *reinterpret_cast<const Quad<float>*>(features + row * size.pitch);
-#pragma unroll
-        for (int e = 0; e < 4; ++e) of[j][e] += x4.feature[e];
-      }
-    }
-  }
-};
-
-/// Adds the tile's points to `sum` (k x d) in global memory and to `count` (that of cluster j in lane j % 32).
-template <class T>
-__device__ void add_points(const T* tile, int label, double* sum, int (&count)[2], int k, int d, const Sizes<T>& size) {
-  const int lane = threadIdx.x % 32;
-  for (int j = 0; j < k; ++j) {
-    const unsigned members = __ballot_sync(all_lanes, label == j);
-    if (members == 0) continue;
-    count[0] += lane == j ? __popc(members) : 0;  // no dynamic index: the two stay in registers
-    count[1] += lane + 32 == j ? __popc(members) : 0;
-    for (int f = lane; f < d; f += 32) {
-      double part = 0;
-      for (unsigned rest = members; rest != 0; rest &= rest - 1)
-        part += double(tile[(__ffs(rest) - 1) * size.pitch + f]);
-      atomicAdd(&sum[j * d + f], part);
-    }
-  }
-}
-
-/// Of two centroids, the one that is nearer to a point; -1 where rounding may have exchanged them. By a warp.
-template <class T>
-__device__ int nearer_of_two(int first, int second, const T* point, const T* c, int d) {
-  const int lane = threadIdx.x % 32;
-  const T *const a = c + int64_t(first) * d, *const b = c + int64_t(second) * d;
-  double difference = 0;
-  float squares = 0;
-  const auto add = [&](int f) {
-    const T x = point[f], x_a = a[f], x_b = b[f];
-    const double from_a = double(x) - double(x_a), from_b = double(x) - double(x_b);
-    difference += from_a * from_a - from_b * from_b;
-    const float near_a = float(from_a), near_b = float(from_b);
-    squares += near_a * near_a + near_b * near_b;
-  };
-#pragma unroll 2
-  for (int f = lane; f < d; f += 32) add(f);
-  difference = warp_sum(difference);
-  // A lane adds (d + 31) / 32 terms, and the warp five times: each sum and each term is off by less than 2^-52 of all
-  // squares, of which 32 times the largest lane's are an upper bound, beside what underflows in float.
-  const float most = 64 * warp_max(squares);
-  const double error = (d + 16) * 0x1p-51 * double(most) + 0x1p-120 * d;
-  return !(fabs(difference) > error) ? -1 : difference < 0 ? first : second;
-}
-
-/// Of `several` centroids, a bit each, the one that is nearest to a point. By a warp.
-template <class T, class Mask>
-__attribute__((noinline)) __device__ int exact_nearest(Mask several, const T* point, const T* c, int d) {
-  const int lane = threadIdx.x % 32;
-  double nearest = std::numeric_limits<double>::infinity(), second = nearest;
-  int best = 0;
-  for (Mask rest = several; rest != 0; rest &= rest - 1) {
-    const int j = lowest(rest);
-    double distance = 0;
-#pragma unroll 1  // rare, and registers are few
-    for (int f = lane; f < d; f += 32) {
-      const double diff = double(point[f]) - double(c[int64_t(j) * d + f]);
-      distance += diff * diff;
-    }
-    distance = warp_sum(distance);
-    second = min(second, max(nearest, distance));
-    if (distance < nearest) nearest = distance, best = j;
-  }
-  // Each is off by less than (d + 8) 2^-53 of itself, beside squares that underflow.
-  if (second * (1 - (d + 8) * 0x1p-51) > nearest + 0x1p-1000) return best;
-  Exact exact_best;
-  for (; several != 0; several &= several - 1) {
-    const int j = lowest(several);
-    const Exact exact{exact_warp_sum(exact_distance(point, c + int64_t(j) * d, d, lane, 32)), j};
-    if (nearer(exact, exact_best)) exact_best = exact;
-  }
-  return exact_best.centroid;
-}
+using Workspace = BulkRows<T>;
 
 template <class T, int clusters, bool in_registers>
 __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
@@ -365,38 +101,6 @@ __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
   }
 }
 
-/// The sizes that the kernel is compiled for.
-inline int clusters_of(int k) { return k <= 8 ? 8 : k <= 12 ? 12 : k <= 16 ? 16 : k <= 32 ? 32 : most_clusters; }
-
-template <class T>
-void prepare(Run<T, Workspace<T>>& s) {
-  const int pitch = Sizes<T>(s.d, 8).pitch;
-  prepare_sums(s);
-  s.ws.rows = pitch == s.d ? s.x : s.template device<T>(size_t(s.n) * pitch);
-  auto& certified = s.ws.certified;
-  const int64_t columns = certified::Tile::padded_columns(s.k);
-  certified.c = allocate_fp16_rows(s, 1, columns, s.d);
-  certified.centroid = s.template device<CentroidBound>(columns);
-  certified.frame = {s.template device<T>(pitch), s.template device<int>(1)};
-  s.ws.refinement.refine_counters = s.template device<RefineCounters>(counted);
-  s.ws.refinement.refine_counters_host = s.template pinned<RefineCounters>(counted);
-  s.ws.weight = s.template device<float>(blocks(s.n, tile_rows));
-}
-
-template <class T>
-void upload(Run<T, Workspace<T>>& s) {
-  const int pitch = Sizes<T>(s.d, 8).pitch;
-  if (pitch != s.d)
-    check(cudaMemsetAsync(s.ws.rows, 0, size_t(s.n) * pitch * sizeof(T), s.stream), "clearing the rows");
-  check(cudaMemcpy2DAsync(s.ws.rows, pitch * sizeof(T), s.points, s.d * sizeof(T), s.d * sizeof(T), s.n,
-                          cudaMemcpyHostToDevice, s.stream),
-        "uploading the points");
-  fit_frame(s, s.ws.rows, s.ws.certified.frame, s.n, pitch);  // the padding is zero in every frame
-  check(cudaMemsetAsync(s.ws.weight, 0, blocks(s.n, tile_rows) * sizeof(float), s.stream), "clearing the weights");
-  launch(weight_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, s.ws.rows, s.ws.certified.frame,
-         s.ws.weight, s.n, pitch);
-}
-
 template <class T>
 void restart(Run<T, Workspace<T>>& s) {
   restart_rows(s);
@@ -431,24 +135,9 @@ void iterate(Run<T, Workspace<T>>& s) {
   divide(s);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes&) {
-  if (p.k > most_clusters)
-    return "it is for few clusters: K is " + std::to_string(p.k) + ", at most " + std::to_string(most_clusters) +
-           " are taken; v46_graph_loop takes any number";
-  const Sizes<float> narrow(p.d, columns_of(clusters_of(p.k)));
-  const Sizes<double> wide(p.d, columns_of(clusters_of(p.k)));
-  const size_t bytes = p.element_bytes == 4 ? narrow.block_bytes(false) + narrow.warp_bytes()
-                                            : wide.block_bytes(false) + wide.warp_bytes();
-  if (bytes > device.shared_bytes_optin)
-    return "a warp keeps 32 points in shared memory: " + std::to_string(bytes) +
-           " bytes for D = " + std::to_string(p.d) + ", a block has " + std::to_string(device.shared_bytes_optin);
-  const std::string why = refuse_bulk_copies(device);
-  return why.empty() ? refuse_certified(p, device) : why;
-}
-
 template <class T>
-constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                         .upload = upload<T>,
+constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_bulk_rows<T, Workspace<T>>,
+                                         .upload = upload_bulk_rows<T, Workspace<T>>,
                                          .restart = restart<T>,
                                          .iterate = iterate<T>,
                                          .download = download_refined<T>};
@@ -462,5 +151,5 @@ LADDER_VARIANT(
             "them has two candidates, which took 300 instructions and take 110: 100 to 190 less for a tile, a tenth. "
             "Its warps wait for data in 28 % of the samples, which stays: 0.93 to 0.97 ms",
         .shows = "iteration", .counter = "dadd", .source = "this project: docs/certificate.md",
-        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse, .f32 = phases<float>,
-        .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse_few_clusters<Sizes>,
+        .f32 = phases<float>, .f64 = phases<double>)
