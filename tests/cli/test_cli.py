@@ -77,21 +77,14 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
 # ------------------------------------------------------------------------------------------------------------- running
 
 
-def built_upon(listed: list[dict]) -> set[str]:
-    """The rungs of chapters 5, 6 and 7a to 7c that others there change a step of, as in tests/runner/session: what they
-    keep is tried through those."""
-    chain = {path.stem for path in (ROOT / "variants").glob("*/*.cu") if re.match(r"[56]_|7[a-z]_", path.parent.name)}
-    return {v["base"] for v in listed if v["id"] in chain} & chain
-
-
 def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     scopes = ["iteration", "end_to_end"]
-    few = ["kmcuda_tiny", "points2d_tiny"]  # for rungs that others build upon: floats, and doubles of two features
+    few = ["kmcuda_tiny", "points2d_tiny"]  # for rungs that another one changes a step of: floats, and doubles of two features
     words = ["--device", "simt", *PATIENT, "--check", "--scopes", ",".join(scopes)]
     listed = json.loads(ladder("list", "--json").stdout)
     here = {v["id"] for v in listed["variants"] if {"simt", "cpu"} & set(v["devices"])}  # no GPU library
     variants = [name for name in ids("*/*.cu", "*/*.cpp") if name in here and name[0] in "vmck"]
-    upon = built_upon(listed["variants"]) & set(variants)
+    upon = set((BUILD / "rungs_built_upon.txt").read_text().split()) & set(variants)
     assert "v44_active_set" in upon and len(upon) < len(variants)
     last = ",".join(name for name in variants if name not in upon)
     first = ladder.run(*words, "--variants", ",".join(sorted(upon)), "--workloads", ",".join(few))

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <set>
 
 #include "base/philox.hpp"
@@ -304,27 +303,10 @@ class PruningVariant : public testing::Test {
   int64_t computed_ = 0, skipped_ = 0;
 };
 
-/// The rungs of the chapters in which each rung changes a step of its base and keeps the rest (5, 6 and 7a to 7c) that
-/// are the base of another one there. What such a rung keeps is tried through that other one. CMakeLists.txt has the
-/// same rule: sanitized builds lack most of them, so that the sources are read here.
+/// Rungs that another one changes a step of: CMakeLists.txt says which. What such a rung keeps is tried through that one.
 std::set<std::string> rungs_built_upon() {
-  const std::regex chapter("[56]_.*|7[a-z]_.*"), base("[.]base = \"([a-z0-9_]*)\"");
-  std::set<std::string> rungs, bases, found;
-  for (const auto& folder : std::filesystem::directory_iterator(std::filesystem::path(SOURCE_FOLDER) / "variants")) {
-    if (!std::regex_match(folder.path().filename().string(), chapter)) continue;
-    for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
-      if (file.path().extension() != ".cu") continue;
-      rungs.insert(file.path().stem().string());
-      std::ifstream source(file.path());
-      const std::string text(std::istreambuf_iterator<char>(source), {});
-      const size_t card = text.rfind("LADDER_VARIANT(");
-      std::smatch match;
-      const std::string end = card == std::string::npos ? "" : text.substr(card);
-      if (std::regex_search(end, match, base)) bases.insert(match[1]);
-    }
-  }
-  std::set_intersection(rungs.begin(), rungs.end(), bases.begin(), bases.end(), std::inserter(found, found.end()));
-  return found;
+  std::ifstream file(std::filesystem::path(BUILD_FOLDER) / "rungs_built_upon.txt");
+  return {std::istream_iterator<std::string>(file), {}};
 }
 
 /// One test per variant, element type and kind of trouble.
