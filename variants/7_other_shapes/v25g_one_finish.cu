@@ -1,7 +1,7 @@
-// v25g: one launch an iteration. Around v25f's kernel the host launches four small ones, which clear the sums, turn
-// centroids into halves, and divide: 20 us of an iteration's 1,000, most of them gaps. Here the block that ends last
-// does all three: it takes the sums, stores the means and their halves and bounds for the next iteration, and leaves
-// zeros.
+// v25g: one small kernel between two large ones. Around v25f's kernel the host launches four others, which clear sums
+// and counts, turn centroids into halves, and divide: 20 us of an iteration's 1,000, most of them gaps. Here one kernel
+// after the large one does all of it: it takes the sums, stores the means with the halves and bounds that the next
+// iteration needs, and leaves zeros. A restart does the same for the first centroids.
 //
 // for cuda: 90a
 #include "../common/few_clusters/two_candidates.cuh"
@@ -11,57 +11,16 @@ namespace {
 using namespace ladder;
 
 template <class T>
-struct Workspace : BulkRows<T> {
-  unsigned* ended = nullptr;  // blocks of a launch
-};
-
-/// What the last block of an iteration does.
-template <class T>
-struct Finish {
-  T* c;
-  double* sum;
-  int* count;
-  unsigned* ended;  // blocks; 0 between launches
-  bool here;        // more launches follow in this iteration: not yet
-  certified::CentroidRows target;
-};
-
-/// All threads of each block, after their sums: the block that ends last computes the new centroids, with halves and
-/// bounds, and clears the sums. A centroid without points stays.
-template <class T>
-__attribute__((noinline)) __device__ void finish_iteration(const Finish<T>& to, const Frame<T>& frame, int k, int d) {
-  __shared__ bool last;
-  __threadfence();  // this block's sums are visible before its end is counted,
-  __syncthreads();
-  if (threadIdx.x == 0) last = atomicAdd(to.ended, 1u) + 1 == gridDim.x;
-  __syncthreads();
-  if (!last) return;
-  __threadfence();  // and the last block reads all sums after the count
-  const int lane = threadIdx.x % 32;
-  for (int j = threadIdx.x / 32; j < k; j += blockDim.x / 32) {
-    const int count = __ldcg(to.count + j);
-    if (count == 0) continue;
-    for (int f = lane; f < d; f += 32) {
-      const int e = j * d + f;
-      to.c[e] = T(__ldcg(to.sum + e) / count), to.sum[e] = 0;
-    }
-    __syncwarp();  // all features are there, and the count is read
-    if (lane == 0) to.count[j] = 0;
-    to.target(
-        j, k, [&](int f) { return frame(to.c, j, f, d); }, d);
-  }
-  if (threadIdx.x == 0) *to.ended = 0;
-}
+using Workspace = BulkRows<T>;
 
 template <class T, int clusters, bool in_registers>
 __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
-    fused_kernel(const T* __restrict__ x, Frame<T> frame, const float* __restrict__ weight, int32_t* __restrict__ label,
-                 Finish<T> finish, RefineCounters* refine_counters, int n, int k, int d) {
+    fused_kernel(const T* __restrict__ x, const T* __restrict__ c, Fp16Rows centroid,
+                 const CentroidBound* __restrict__ centroid_bounds, Frame<T> frame, const float* __restrict__ weight,
+                 int32_t* __restrict__ label, double* sum, int* sum_count, RefineCounters* refine_counters, int n,
+                 int k, int d) {
   constexpr int columns = columns_of(clusters);
   const Sizes<T> size(d, columns);
-  const T* const c = finish.c;
-  double* const sum = finish.sum;
-  const Fp16Rows& centroid = finish.target.halves;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const PointUnit<T> unit(frame);
   T* const tiles = dynamic_shared<T>();                      // warps x 32 x pitch
@@ -72,7 +31,7 @@ __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
   const int half_pitch = in_registers ? size.half_pitch : 2 * centroid.pitch;
   for (int f = threadIdx.x; f < size.steps * mma_depth; f += blockDim.x)
     centre[f] = f < d ? frame.centre[f] * unit.scale : T(0);
-  for (int j = threadIdx.x; j < columns; j += blockDim.x) bound[j] = finish.target.bound[j];
+  for (int j = threadIdx.x; j < columns; j += blockDim.x) bound[j] = centroid_bounds[j];
   if constexpr (in_registers) {
     auto* const near = reinterpret_cast<uint2*>(barriers + warps);
     for (int e = threadIdx.x; e < columns * 4 * size.steps; e += blockDim.x) {
@@ -119,7 +78,7 @@ __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
     start_copy(buffer, tile, x, first + step, n, size.pitch);
   }
   for (int e = 0; e < 2; ++e)
-    if (count[e] > 0) atomicAdd(&finish.count[lane + 32 * e], count[e]);
+    if (count[e] > 0) atomicAdd(&sum_count[lane + 32 * e], count[e]);
   if (lane == 0 && rechecked > 0) {
     atomicAdd(&refine_counters->pairs, rechecked - against_many);
     atomicAdd(&refine_counters->brute_force, against_many);
@@ -139,13 +98,23 @@ __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
       if (total != 0) atomicAdd(&sum[e], total);
     }
   }
-  if (finish.here) finish_iteration(finish, frame, k, d);
 }
 
+/// A warp per centroid: the mean of its points, as halves, too; the sums are zeros afterwards. A centroid without
+/// points stays.
 template <class T>
-void prepare(Run<T, Workspace<T>>& s) {
-  prepare_bulk_rows(s);
-  s.ws.ended = s.template device<unsigned>(1);
+__global__ void finish_kernel(double* sum, int* count, T* c, Frame<T> frame, certified::CentroidRows target, int k,
+                              int d) {
+  const int j = blockIdx.x, lane = threadIdx.x, points = count[j];
+  if (points == 0) return;
+  for (int f = lane; f < d; f += 32) {
+    const int e = j * d + f;
+    c[e] = T(sum[e] / points), sum[e] = 0;
+  }
+  __syncwarp();  // the features are there, and the count is read
+  if (lane == 0) count[j] = 0;
+  target(
+      j, k, [&](int f) { return frame(c, j, f, d); }, d);
 }
 
 template <class T>
@@ -154,7 +123,6 @@ void restart(Run<T, Workspace<T>>& s) {
   reset_undecided(s);
   quantize_centroids(s);
   clear_sums(s);
-  check(cudaMemsetAsync(s.ws.ended, 0, sizeof *s.ws.ended, s.stream), "clearing a count");
 }
 
 template <class T>
@@ -168,13 +136,11 @@ void iterate(Run<T, Workspace<T>>& s) {
                                     (s.device_info.shared_bytes_optin - block_bytes) / size.warp_bytes());
     const int grid = std::min(s.device_info.multiprocessors, blocks(s.n, tile_rows * warps));
     const int64_t most_rows = int64_t(grid) * warps * tile_rows * most_tiles;
-    for (int64_t first = 0; first < s.n; first += most_rows) {
-      const Finish<T> finish{
-          s.c, s.ws.sums.sum, s.ws.sums.count, s.ws.ended, first + most_rows >= s.n, {certified.c, certified.centroid}};
+    for (int64_t first = 0; first < s.n; first += most_rows)
       launch(fused_kernel<T, clusters, in_registers>, grid, 32 * warps, block_bytes + warps * size.warp_bytes(),
-             s.stream, s.ws.rows + first * size.pitch, certified.frame, s.ws.weight + first / tile_rows,
-             s.label + first, finish, refine_counters, int(std::min(most_rows, s.n - first)), s.k, s.d);
-    }
+             s.stream, s.ws.rows + first * size.pitch, s.c, certified.c, certified.centroid, certified.frame,
+             s.ws.weight + first / tile_rows, s.label + first, s.ws.sums.sum, s.ws.sums.count, refine_counters,
+             int(std::min(most_rows, s.n - first)), s.k, s.d);
   };
   dispatch<8, 12, 16, 32, 64>(clusters_of(s.k), [&]<int clusters>() {
     if constexpr (sizeof(T) == 4 && clusters <= 16) {
@@ -182,10 +148,12 @@ void iterate(Run<T, Workspace<T>>& s) {
     }
     pass.template operator()<clusters, false>();
   });
+  launch(finish_kernel<T>, s.k, 32, 0, s.stream, s.ws.sums.sum, s.ws.sums.count, s.c, certified.frame,
+         certified::CentroidRows{certified.c, certified.centroid}, s.k, s.d);
 }
 
 template <class T>
-constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
+constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_bulk_rows<T, Workspace<T>>,
                                          .upload = upload_bulk_rows<T, Workspace<T>>,
                                          .restart = restart<T>,
                                          .iterate = iterate<T>,
@@ -193,12 +161,13 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 }  // namespace
 
 LADDER_VARIANT(
-        .id = "v25g_last_block", .base = "v25f_pair_difference",
-        .idea = "the block that ends last computes the means and their halves: one launch an iteration",
+        .id = "v25g_one_finish", .base = "v25f_pair_difference",
+        .idea = "means, their halves and zeros for the next sums in one launch in place of four",
         .expect =
-            "two clearings, the halves and the division are four launches of 2.6 to 5.6 us with gaps between them, 20 "
-            "us of v25e's 1,000 on blobs30; the last block takes 4 us for a hundred sums a warp, in double, and the "
-            "gap before the next launch stays: 15 us less, 1.5 %",
-        .shows = "iteration", .counter = "dram_percent", .source = "this project",
+            "v25f's iteration takes 985 us on blobs30, some 20 of them outside its kernel: two clearings, 5.6 us for "
+            "the halves, 2.6 us for the division, gaps of 1 to 2 us. One kernel of 6 us and one gap stay: 10 us less, "
+            "1 %. The block that ends last could do the same at the end of the large kernel, without any launch: "
+            "tried, and slower (1,072 us), for a reason that was not found",
+        .shows = "iteration", .source = "this project",
         .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse_few_clusters<Sizes>,
         .f32 = phases<float>, .f64 = phases<double>)
