@@ -37,5 +37,5 @@ LADDER_VARIANT(.id = "v42_distance_bounds", .base = "v41_filter_wgmma",
                .shows = "solve", .counter = "dram_bytes", .source = "C. Elkan, 2003: an upper bound that drifts",
                .arithmetic = {.form = Arithmetic::Form::exact},
                .axes = {{"short_row_width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
-                        {"slack_permille", {0, 3, 10, 30, 60}, 10}},
+                        {"slack_permille", {0, 3, 10, 30, 60}, 30}},
                .prunes = true, .refuse = refuse_filter, .f32 = phases<float>, .f64 = phases<double>)

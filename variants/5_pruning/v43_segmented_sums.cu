@@ -51,6 +51,6 @@ LADDER_VARIANT(.id = "v43_segmented_sums", .base = "v42_distance_bounds",
                .source = "W. Hillis and G. Steele, 1986: segmented sums",
                .arithmetic = {.form = Arithmetic::Form::exact},
                .axes = {{"short_row_width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
-                        {"slack_permille", {0, 3, 10, 30, 60}, 10},
+                        {"slack_permille", {0, 3, 10, 30, 60}, 30},
                         {"full_update_share", {2, 3, 4, 6, 8, 12}, 6}},
                .prunes = true, .refuse = refuse_filter, .f32 = phases<float>, .f64 = phases<double>)

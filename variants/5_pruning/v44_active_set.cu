@@ -46,7 +46,7 @@ LADDER_VARIANT(.id = "v44_active_set", .base = "v43_segmented_sums",
                .shows = "solve", .source = "this project; v33_incremental_update, taken further",
                .arithmetic = {.form = Arithmetic::Form::exact},
                .axes = {{"short_row_width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
-                        {"slack_permille", {0, 3, 10, 30, 60}, 10},
+                        {"slack_permille", {0, 3, 10, 30, 60}, 30},
                         {"full_update_share", {2, 3, 4, 6, 8, 12}, 6},
                         {"resort_share", {2, 4, 8, 16, 32, 64}, 8}},
                .prunes = true, .refuse = refuse_filter, .f32 = phases<float>, .f64 = phases<double>)

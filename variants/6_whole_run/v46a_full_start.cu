@@ -74,7 +74,7 @@ LADDER_VARIANT(
             "With K = 5,000 the product in all features is six times as long, and the base's start stays",
         .shows = "solve", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"short_row_width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
-                 {"slack_permille", {0, 3, 10, 30, 60}, 10},
+                 {"slack_permille", {0, 3, 10, 30, 60}, 30},
                  {"full_update_share", {2, 3, 4, 6, 8, 12}, 6},
                  {"resort_share", {2, 4, 8, 16, 32, 64}, 8},
                  {"upload_chunks", {1, 2, 4, 8, 12, 16, 32}, 12},
