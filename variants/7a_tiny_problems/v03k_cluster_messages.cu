@@ -20,6 +20,7 @@
 #include "../common/tiny/cluster.cuh"
 #include "../common/tiny/point_group.cuh"
 #include "../common/tiny/proven_nearest.cuh"
+#include "../common/tiny/whole_sums.cuh"
 #include "../common/update/exact_sums.cuh"
 
 namespace {
@@ -48,12 +49,12 @@ struct Layout {
       : row(p.d + 1), rows(words), owned(ladder::blocks(p.k, blocks)), vectors(vectors) {
     const auto whole = [](size_t bytes) { return (bytes + 15) / 16 * 16; };
     const size_t sums = size_t(owned) * rows * row * sizeof(Number);
-    slots = 2 * sizeof(uint64_t);                    // 2 x blocks x owned x rows x row
-    moved = slots + 2 * blocks * sums;               // 2 x blocks
-    tile = whole(moved + 2 * blocks * sizeof(int));  // k x vectors
-    mailbox = tile + size_t(p.k) * vectors * 16;     // before: two barriers
-    total = mailbox;                                 // 2 x owned x rows x row
-    change = total + 2 * sums;                       // k x rows x row
+    slots = 2 * sizeof(uint64_t);                         // 2 x most_blocks x owned x rows x row
+    moved = slots + 2 * most_blocks * sums;               // 2 x most_blocks
+    tile = whole(moved + 2 * most_blocks * sizeof(int));  // k x vectors
+    mailbox = tile + size_t(p.k) * vectors * 16;          // before: two barriers
+    total = mailbox;                                      // 2 x owned x rows x row
+    change = total + 2 * sums;                            // k x rows x row
     points = whole(change + size_t(p.k) * rows * row * sizeof(Number));
     moves = points + size_t(ladder::blocks(p.n, blocks)) * vectors * 16;
     move_count = moves + ladder::blocks(p.n, blocks) * sizeof(Move);
@@ -77,36 +78,17 @@ __device__ void add_halves(Number* number, long long value) {
   if (high != 0) atomicAdd(&half[1], high);
 }
 
-/// The mean of the `count` > 0 values of this sum.
-template <class T>
-__device__ T short_mean(const SumWords& words, int count, const FixedPoint& format) {
-  const auto sum = static_cast<long long>(words.of[0]);
-  const Number size = sum < 0 ? 0 - words.of[0] : words.of[0];
-  if (format.words > 1 || size >> format.bits != 0) return mean_of<T>(words, count, format);
-  const double value = double(sum), share = 1.0 / count, quotient = value * share;
-  return T(__fma_rn(__fma_rn(-quotient, count, value), share, quotient) * format.unit);
-}
-
-/// Calls add(w, X_w) for the digits of x, as for_digits() does; a float in one word takes one product, which is exact.
-template <class T, class Add>
-__device__ void for_words(T x, const FixedPoint& format, double scale, Add add) {
-  if (std::is_same_v<T, float> && format.words == 1)
-    add(0, __double2ll_rn(double(x) * scale));
-  else
-    for_digits(double(x), format, add);
-}
-
-/// `totals`: the sums of all clusters between two launches, k x rows x row. `lanes`, a power of two above d, share a
-/// row of numbers. `instead`: device memory for mailboxes on the CPU device.
+/// `totals`: the sums of all clusters between two launches, k x rows x row. 2^lane_bits lanes, more than d, share a
+/// row of numbers; there are 2^block_bits blocks. `instead`: device memory for mailboxes on the CPU device.
 template <class T, int vectors, int group>
 __global__ void __launch_bounds__(threads, 1)
     solve_kernel(const T* x, T* c, int32_t* label, Number* totals, FixedPoint format, Iterations run, Layout layout,
-                 int lanes, char* instead, int n, int k, int d) {
+                 int lane_bits, int block_bits, char* instead, int n, int k, int d) {
   constexpr int width = Vec16<T>::size, pitch = vectors * width;
-  const int blocks = gridDim.x, rank = blockIdx.x, thread = threadIdx.x;
+  const int blocks = 1 << block_bits, rank = blockIdx.x, thread = threadIdx.x;
   const int first = share_begin(n, rank, blocks), count = share_begin(n, rank + 1, blocks) - first;
   const int per_thread = (count + group - 1) / group;  // threads that have points
-  const int row = layout.row, rows = layout.rows, owned = (k - rank + blocks - 1) / blocks;
+  const int row = layout.row, rows = layout.rows, owned = (k - rank + blocks - 1) >> block_bits;
   char* const shared = dynamic_shared<char>();
   const Mailbox mailbox(shared, instead, layout.mailbox);
   uint64_t* const changes_arrived = reinterpret_cast<uint64_t*>(mailbox.memory);
@@ -122,7 +104,7 @@ __global__ void __launch_bounds__(threads, 1)
   const Points<T> points{copy, d, vectors};
   const Centroids<T> centroids{reinterpret_cast<const T*>(tile), pitch};
   const auto slot = [&](int turn, int from, int at, int w, int f) {
-    return slots + (((turn * blocks + from) * layout.owned + at) * rows + w) * row + f;
+    return slots + (((turn * most_blocks + from) * layout.owned + at) * rows + w) * row + f;
   };
   const auto total_of = [&](int turn, int at, int w, int f) {
     return total + ((turn * layout.owned + at) * rows + w) * row + f;
@@ -134,8 +116,10 @@ __global__ void __launch_bounds__(threads, 1)
   for (int e = thread; e < k * rows * row; e += threads) {
     change[e] = 0;
     const int j = e / (rows * row);
-    if (j % blocks == rank) total[j / blocks * rows * row + e % (rows * row)] = totals[e];
+    if (j % blocks == rank) total[(j >> block_bits) * rows * row + e % (rows * row)] = totals[e];
   }
+  for (int e = thread; e < 2 * most_blocks; e += threads) moved[e] = 0;
+  for (int e = thread; e < 2 * most_blocks * layout.owned * rows * row; e += threads) slots[e] = 0;
   if (thread == 0) {
     move_count[0] = move_count[1] = 0;
     init_arrivals(changes_arrived), init_arrivals(tile_arrived);
@@ -154,7 +138,8 @@ __global__ void __launch_bounds__(threads, 1)
 #pragma unroll
     for (int v = 0; v < vectors; ++v) point[r][v] = valid(r) ? copy[index(r) * vectors + v] : Vec16<T>{};
   }
-  const int f = thread % lanes, groups = threads / lanes;  // of lanes; f: a feature, or d for the count
+  const int lanes = 1 << lane_bits, f = thread & (lanes - 1);  // f: a feature, or d for the count
+  const int my_row = thread >> lane_bits, rows_at_once = threads >> lane_bits;
   const double scale = 1 / format.unit;
 
   int turn = 0;
@@ -189,7 +174,7 @@ __global__ void __launch_bounds__(threads, 1)
     }
     __syncthreads();
     const int moved_here = move_count[turn];
-    for (int i = thread / lanes; i < moved_here && f <= d; i += groups) {
+    for (int i = my_row; i < moved_here && f <= d; i += rows_at_once) {
       const Move move = moves[i];
       const auto add = [&](int w, long long value) {
         add_halves(change + (move.to * rows + w) * row + f, value);
@@ -202,26 +187,24 @@ __global__ void __launch_bounds__(threads, 1)
     }
     if (thread == 0) move_count[1 - turn] = 0;  // read before the barrier above, in use again behind the next one
     __syncthreads();
-    if (thread < blocks) mailbox.send(thread, &moved[turn * blocks + rank], moved_here, changes_arrived);
-    for (int j = thread / lanes; j < k && f <= d; j += groups) {
+    if (thread < blocks) mailbox.send(thread, &moved[turn * most_blocks + rank], moved_here, changes_arrived);
+    for (int j = my_row; j < k && f <= d; j += rows_at_once) {
       for (int w = 0; w < rows; ++w) {
         Number& number = change[(j * rows + w) * row + f];
-        mailbox.send(j % blocks, slot(turn, rank, j / blocks, w, f), number, changes_arrived);
+        mailbox.send(j & (blocks - 1), slot(turn, rank, j >> block_bits, w, f), number, changes_arrived);
         number = 0;
       }
     }
     wait_for_messages(changes_arrived, it);
-    const int changed = warp_sum(thread % warp_lanes < blocks ? moved[turn * blocks + thread % warp_lanes] : 0);
-    for (int begin = 0; begin < owned * blocks; begin += groups) {  // pairs of a cluster and a block that is told
-      const int pair = begin + thread / lanes, at = pair / blocks, to = pair % blocks, j = at * blocks + rank;
+    for (int begin = 0; begin < owned * blocks; begin += rows_at_once) {  // pairs of a cluster and a block that is told
+      const int pair = begin + my_row, at = pair >> block_bits, to = pair & (blocks - 1), j = at * blocks + rank;
       SumWords sum;
 #pragma unroll
       for (int w = 0; w < FixedPoint::most_words; ++w) {
         if (w >= rows || at >= owned || f > d) continue;
         sum.of[w] = *total_of(turn, at, w, f);
 #pragma unroll
-        for (int from = 0; from < most_blocks; ++from)
-          if (from < blocks) sum.of[w] += *slot(turn, from, at, w, f);
+        for (int from = 0; from < most_blocks; ++from) sum.of[w] += *slot(turn, from, at, w, f);
         if (to == 0) *total_of(1 - turn, at, w, f) = sum.of[w];
       }
       const int of_cluster = __shfl_sync(all_lanes, int(sum.of[0]), d, lanes);
@@ -230,10 +213,13 @@ __global__ void __launch_bounds__(threads, 1)
       // A centroid without points stays: it is sent as it is.
       mailbox.send(to, feature, of_cluster > 0 ? short_mean<T>(sum, of_cluster, format) : *feature, tile_arrived);
     }
+    const int lane = thread % warp_lanes;
+    const int changed = __reduce_add_sync(all_lanes, lane < most_blocks ? moved[turn * most_blocks + lane] : 0);
+    const bool last = run.stop.reached(run.done + it + 1, changed, n);
     if (rank == 0 && thread == 0) run.changed[it] = changed;
     turn = 1 - turn;
     wait_for_messages(tile_arrived, it);
-    if (run.stop.reached(run.done + it + 1, changed, n)) break;
+    if (last) break;
   }
 
 #pragma unroll
@@ -297,7 +283,7 @@ void restart(Run<T, Workspace<T>>& s) {
 template <class T>
 void start(Run<T, Workspace<T>>& s, const Iterations& run) {
   const int blocks = cluster_blocks(s.problem, s.device_info), points = ladder::blocks(s.n, blocks);
-  const int lanes = int(std::bit_ceil(unsigned(s.d) + 1));
+  const int lane_bits = int(std::bit_width(unsigned(s.d))), block_bits = int(std::bit_width(unsigned(blocks))) - 1;
   int group = 1;
   while (group * threads < points) group *= 2;
   dispatch<1, 2, 3, 4, wide, 8>(kernel_vectors(s.problem), [&]<int vectors>() {
@@ -305,7 +291,8 @@ void start(Run<T, Workspace<T>>& s, const Iterations& run) {
       constexpr int most = vectors >= wide ? 2 : 4;
       const Layout layout(s.problem, blocks, s.ws.sums.format.words, vectors);
       launch_cluster(solve_kernel<T, vectors, std::min(group, most)>, blocks, threads, layout.end, s.stream, s.x, s.c,
-                     s.label, s.ws.totals, s.ws.sums.format, run, layout, lanes, s.ws.instead, s.n, s.k, s.d);
+                     s.label, s.ws.totals, s.ws.sums.format, run, layout, lane_bits, block_bits, s.ws.instead, s.n, s.k,
+                     s.d);
     });
   });
 }
