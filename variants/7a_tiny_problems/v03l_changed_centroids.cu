@@ -84,8 +84,9 @@ struct Points {
 
 template <class T>
 __device__ NearestAndSecond<T> nearer_of(const NearestAndSecond<T>& a, const NearestAndSecond<T>& b) {
-  if (b.distance < a.distance) return {b.distance, b.centroid, min(a.distance, b.second)};
-  return {a.distance, a.centroid, min(a.second, b.distance)};
+  const bool closer = b.distance < a.distance;
+  return {closer ? b.distance : a.distance, closer ? b.centroid : a.centroid,
+          min(closer ? b.second : a.second, closer ? a.distance : b.distance)};
 }
 
 /// Centroids and points of a block, and what each group of centroids has found for each point.
@@ -139,8 +140,8 @@ struct Scan {
 
 /// The points of a list with the centroids that did not change.
 template <class T, int vectors>
-__attribute__((noinline)) __device__ void compare_listed(const Scan<T, vectors>& scan, const int* point_list,
-                                                         int points, const int* list, int listed) {
+__attribute__((noinline)) __device__ void compare_listed(Scan<T, vectors> scan, const int* point_list, int points,
+                                                         const int* list, int listed) {
   if (points > point_lanes)
     scan.template compare < vectors<wide ? 4 : 2, true>(point_list, points, list, listed);
   else
@@ -224,17 +225,16 @@ __global__ void __launch_bounds__(threads, 1)
     __syncthreads();
     if (thread == 0) *full_count = 0;
     for (int begin = 0; begin < count; begin += threads / merge_lanes) {
-      const int i = begin + thread / merge_lanes, lane = thread % merge_lanes;
-      const bool valid = i < count;
-      NearestAndSecond<T> found;
-      if (valid && lane == 0) found = {candidate[i], labels[i]};
+      const int i = min(begin + thread / merge_lanes, count - 1), lane = thread % merge_lanes;
+      NearestAndSecond<T> entry[groups / merge_lanes], found;
 #pragma unroll
-      for (int g = 0; g < groups; g += merge_lanes)
-        if (valid) found = nearer_of(found, scan.entries[(g + lane) * scan.pitch + i]);
+      for (int g = 0; g < groups; g += merge_lanes) entry[g / merge_lanes] = scan.entries[(g + lane) * scan.pitch + i];
+      if (lane == 0) found = {candidate[i], labels[i]};
+#pragma unroll
+      for (int g = 0; g < groups; g += merge_lanes) found = nearer_of(found, entry[g / merge_lanes]);
       found = nearest_of_lanes(found, merge_lanes);
-      if (!valid) found = {T(0), 0};  // nothing to settle
       const int j = settle(found, points, i, merge_lanes, centroids, k);
-      if (!valid || lane > 0) continue;
+      if (lane > 0 || begin + thread / merge_lanes != i) continue;  // behind the last point: the last one again
       last[i] = Rounding<T>(d).above(found.second, found.distance) ? min(last[i], found.distance) : T(-1);
       if (labels[i] == j) continue;
       moves[atomicAdd(move_count, 1)] = {i, labels[i], j};
@@ -391,7 +391,7 @@ void start(Run<T, Workspace<T>>& s, const Iterations& run) {
   if (group * point_lanes < points) group = 7;
   dispatch<1, 2, 3, 4, wide, 8>(kernel_vectors(s.problem), [&]<int vectors>() {
     dispatch<1, 2, 4, 7>(group, [&]<int group>() {
-      constexpr int most = vectors < wide ? 7 : 2;
+      constexpr int most = vectors >= wide ? 2 : vectors * sizeof(T) > 12 ? 4 : 7;  // more take too many registers
       launch_cooperative(solve_kernel<T, vectors, std::min(group, most)>, grid, threads, layout.end, s.stream, s.x, s.c,
                          s.label, s.ws.totals, s.ws.more, s.ws.changes, s.ws.sums.format, run, layout, lane_bits, s.n,
                          s.k, s.d);
