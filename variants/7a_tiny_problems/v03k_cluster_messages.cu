@@ -43,7 +43,7 @@ struct Layout {
   int rows;     // of a cluster's sums: one for each word
   int owned;    // clusters of a block, at most
   int vectors;  // of a centroid
-  size_t slots, moved, tile, mailbox, total, change, points, moves, move_count, end;
+  size_t slots, moved, tile, mailbox, total, change, points, kept, moves, move_count, end;
 
   Layout(const Shape& p, int blocks, int words, int vectors)
       : row(p.d + 1), rows(words), owned(ladder::blocks(p.k, blocks)), vectors(vectors) {
@@ -56,7 +56,8 @@ struct Layout {
     total = mailbox;                                      // 2 x owned x rows x row
     change = total + 2 * sums;                            // k x rows x row
     points = whole(change + size_t(p.k) * rows * row * sizeof(Number));
-    moves = points + size_t(ladder::blocks(p.n, blocks)) * vectors * 16;
+    kept = points + size_t(ladder::blocks(p.n, blocks)) * vectors * 16;
+    moves = kept + 2 * size_t(owned) * vectors * 16;
     move_count = moves + ladder::blocks(p.n, blocks) * sizeof(Move);
     end = move_count + 2 * sizeof(int);
   }
@@ -99,6 +100,7 @@ __global__ void __launch_bounds__(threads, 1)
   auto* const total = reinterpret_cast<Number*>(shared + layout.total);
   auto* const change = reinterpret_cast<Number*>(shared + layout.change);
   auto* const copy = reinterpret_cast<Vec16<T>*>(shared + layout.points);
+  auto* const kept = reinterpret_cast<T*>(shared + layout.kept);  // 2 x owned x pitch: the block's own centroids
   auto* const moves = reinterpret_cast<Move*>(shared + layout.moves);
   auto* const move_count = reinterpret_cast<int*>(shared + layout.move_count);  // 2, taking turns
   const Points<T> points{copy, d, vectors};
@@ -127,6 +129,8 @@ __global__ void __launch_bounds__(threads, 1)
   __syncthreads();
   copy_rows<threads>(copy, x + size_t(first) * d, count, d, row_vectors(d, sizeof(T)), vectors);
   copy_rows<threads>(tile, c, k, d, row_vectors(d, sizeof(T)), vectors);
+  for (int e = thread; e < owned * d; e += threads)
+    kept[e / d * pitch + e % d] = c[(e / d * blocks + rank) * d + e % d];
   wait_for_all(true);
   Vec16<T> point[group][vectors];
   int held[group];  // the labels
@@ -209,9 +213,11 @@ __global__ void __launch_bounds__(threads, 1)
       }
       const int of_cluster = __shfl_sync(all_lanes, int(sum.of[0]), d, lanes);
       if (at >= owned || f >= d) continue;
-      T* const feature = reinterpret_cast<T*>(tile + j * vectors) + f;
-      // A centroid without points stays: it is sent as it is.
-      mailbox.send(to, feature, of_cluster > 0 ? short_mean<T>(sum, of_cluster, format) : *feature, tile_arrived);
+      // A centroid without points stays.
+      const T before = kept[(turn * layout.owned + at) * pitch + f];
+      const T feature = of_cluster > 0 ? short_mean<T>(sum, of_cluster, format) : before;
+      mailbox.send(to, reinterpret_cast<T*>(tile + j * vectors) + f, feature, tile_arrived);
+      if (to == 0) kept[((1 - turn) * layout.owned + at) * pitch + f] = feature;
     }
     const int lane = thread % warp_lanes;
     const int changed = __reduce_add_sync(all_lanes, lane < most_blocks ? moved[turn * most_blocks + lane] : 0);

@@ -229,12 +229,14 @@ __global__ void __launch_bounds__(threads, 1)
       NearestAndSecond<T> entry[groups / merge_lanes], found;
 #pragma unroll
       for (int g = 0; g < groups; g += merge_lanes) entry[g / merge_lanes] = scan.entries[(g + lane) * scan.pitch + i];
-      if (lane == 0) found = {candidate[i], labels[i]};
+      const bool valid = begin + thread / merge_lanes == i;  // else the last point again
+      if (valid && lane == 0) found = {candidate[i], labels[i]};
 #pragma unroll
       for (int g = 0; g < groups; g += merge_lanes) found = nearer_of(found, entry[g / merge_lanes]);
       found = nearest_of_lanes(found, merge_lanes);
+      if (!valid) found = {T(0), 0};  // nothing to settle
       const int j = settle(found, points, i, merge_lanes, centroids, k);
-      if (lane > 0 || begin + thread / merge_lanes != i) continue;  // behind the last point: the last one again
+      if (lane > 0 || !valid) continue;
       last[i] = Rounding<T>(d).above(found.second, found.distance) ? min(last[i], found.distance) : T(-1);
       if (labels[i] == j) continue;
       moves[atomicAdd(move_count, 1)] = {i, labels[i], j};
