@@ -345,7 +345,7 @@ LADDER_VARIANT(
         .id = "v03k_cluster_messages", .base = "v03j_short_division",
         .idea = "one cluster: points in registers, owners of clusters get changes and send centroids as messages",
         .expect =
-            "A larger step: the cluster gets a kernel and a way to talk of its own. wine_k16 on an H200, in cycles of "
+            "A larger step: the cluster gets a kernel of its own, and messages. wine_k16 on an H200, in cycles of "
             "an iteration: the fullest scheduler has 2 warps of 2 x 32 points, 1,000 instructions each for 16 "
             "centroids: 2,100; labels, the list and the changes of sums 600; messages to the owners 450; sums of 16 "
             "blocks and a division 350; messages to all 280: 3,800, or 1.9 us. 20 us of launch and read-back and a "
