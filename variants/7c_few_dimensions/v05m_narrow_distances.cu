@@ -75,7 +75,8 @@ __device__ void move_by_label(const BoxPoints<T, d>& points, const int (&from)[p
     for (int q = 0; q < points_per_lane; ++q) members |= unsigned(from[q] == former && to[q] == label) << q;
     members &= changed, changed ^= members;
     const long long part = sum_members(points, members, format);
-    put(label, part), put(former, -part);
+    put(label, part);
+    if (former != no_centroid) put(former, -part);
   }
 }
 
@@ -133,22 +134,15 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
         settle(nearest, nearest.uncertain(narrow_points) & valid, c, s.k, own, [&](T(&x)[d], int i) {
           for (int f = 0; f < d; ++f) x[f] = place.x[size_t(f) * place.pitch + i];
         });
-      BoxPoints<T, d> points;
       const auto put = [&](int j, long long part) {
         if (lane <= values) atomicAdd(&added[size_t(j) * (values + 1) + lane], static_cast<unsigned long long>(part));
       };
       if (only >= 0 && only == before) continue;
-      if (only < 0 || before == several_centroids) points.load(place.x, 0, end, place.pitch);
-      if (before == no_centroid || (before >= 0 && only >= 0)) {
+      if (only >= 0 && before != several_centroids) {
         const auto total = lane <= values ? static_cast<long long>(place.total[lane]) : 0;
-        if (only >= 0)
-          put(only, total);
-        else
-          sum_by_label(points, own, valid, total, s.format, put);
+        put(only, total);
         if (before >= 0) put(before, -total);
         changed += __popc(valid);
-        for (int q = 0; q < points_per_lane && only < 0; ++q)
-          if (valid >> q & 1) place.label[q * warp_lanes + lane] = own[q];
       } else {
         int former[points_per_lane];
         unsigned moved = 0;
@@ -156,13 +150,17 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
         for (int q = 0; q < points_per_lane; ++q) {
           const bool exists = valid >> q & 1;
           int32_t& label = place.label[q * warp_lanes + lane];
-          former[q] = before >= 0 || !exists ? before : label;
+          former[q] = before != several_centroids || !exists ? before : label;
           if (only >= 0) own[q] = only;
           moved |= unsigned(exists && former[q] != own[q]) << q;
           if (exists) label = own[q];
         }
         changed += __popc(moved);
-        move_by_label(points, former, own, moved, s.format, put);
+        if (__any_sync(all_lanes, moved != 0)) {
+          BoxPoints<T, d> points;
+          points.load(place.x, 0, end, place.pitch);
+          move_by_label(points, former, own, moved, s.format, put);
+        }
       }
       __syncwarp();  // all lanes have read `before`
       if (lane == 0) *place.only = only;

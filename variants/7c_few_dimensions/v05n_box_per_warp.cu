@@ -100,26 +100,31 @@ struct WholeNumbers {
   }
 };
 
-/// Calls put(label, part) for each pair of a former and a new label among the points with a bit in `changed`, with the
-/// lane's part of their sum, and put(former, -part). One warp.
+/// The labels of a lane's points, a byte for each.
+struct PackedLabels {
+  static constexpr int bits = 8;
+  unsigned all = 0;
+  __device__ int of(int q) const { return int(all >> (q * bits) & ((1u << bits) - 1)); }
+  __device__ void set(int q, int label) { all |= unsigned(label) << (q * bits); }
+  __device__ static PackedLabels same(int label) { return {unsigned(label) * 0x01010101u}; }
+};
+
+/// One warp: for each pair of a former and a new label among the points with a bit in `changed`: put(label, part) with
+/// the lane's part of their sum and, unless they had no label, put(former, -part).
 template <int d, class Put>
-__device__ void move_by_label(const WholeNumbers<d>& points, const int (&from)[points_per_lane],
-                              const int (&to)[points_per_lane], unsigned changed, const FixedPoint& format,
-                              const Put& put) {
+__device__ void move_by_label(const WholeNumbers<d>& points, PackedLabels from, PackedLabels to, bool unlabelled,
+                              unsigned changed, const FixedPoint& format, const Put& put) {
+  const auto pair_of = [&](int q) { return from.of(q) | to.of(q) << PackedLabels::bits; };
   for (unsigned lanes; (lanes = __ballot_sync(all_lanes, changed != 0)) != 0;) {
-    int former = 0, label = 0;
-#pragma unroll
-    for (int q = 0; q < points_per_lane; ++q)
-      if (changed >> q & 1) former = from[q], label = to[q];
-    const int source = __ffs(int(lanes)) - 1;
-    former = __shfl_sync(all_lanes, former, source), label = __shfl_sync(all_lanes, label, source);
+    const int mine = changed != 0 ? pair_of(__ffs(int(changed)) - 1) : 0;
+    const int pair = __shfl_sync(all_lanes, mine, __ffs(int(lanes)) - 1);
     unsigned members = 0;
 #pragma unroll
-    for (int q = 0; q < points_per_lane; ++q) members |= unsigned(from[q] == former && to[q] == label) << q;
+    for (int q = 0; q < points_per_lane; ++q) members |= unsigned(pair_of(q) == pair) << q;
     members &= changed, changed ^= members;
     const long long part = points.sum(members, format);
-    put(label, part);
-    if (former != no_centroid) put(former, -part);
+    put(pair >> PackedLabels::bits, part);
+    if (!unlabelled) put(pair & ((1 << PackedLabels::bits) - 1), -part);
   }
 }
 
@@ -148,14 +153,22 @@ struct Survivors {
   unsigned mask[rounds];
   template <int d>
   __device__ Survivors(const NarrowHalves<d>& box, const NarrowCentroid<d>* c, int k) {
-    HalvesTests<d> tests{{box.first, c}, {box.second, c}, box.split != 0};
-    tests.first.z = near_in_rounds<rounds>(box.first, c, k);
-    if (tests.split) tests.second.z = near_in_rounds<rounds>(box.second, c, k);
+    unsigned kept = tested(box.first, c, k);
+    if (box.split) kept |= tested(box.second, c, k);
+#pragma unroll
+    for (int r = 0; r < rounds; ++r) mask[r] = __ballot_sync(all_lanes, kept >> r & 1);
+  }
+  /// One warp: bit r says whether the lane's centroid of round r is left. No branches: the rounds overlap.
+  template <int d>
+  __device__ static unsigned tested(const NarrowBox<d>& box, const NarrowCentroid<d>* c, int k) {
+    const NarrowTests<d> tests{box, c, near_in_rounds<rounds>(box, c, k)};
+    unsigned kept = 0;
 #pragma unroll
     for (int r = 0; r < rounds; ++r) {
       const int j = r * warp_lanes + int(threadIdx.x % warp_lanes);
-      mask[r] = __ballot_sync(all_lanes, j < k && tests.keeps(min(j, k - 1)));
+      kept |= unsigned(tests.keeps(min(j, k - 1)) & (j < k)) << r;
     }
+    return kept;
   }
   /// The only one, or several_centroids.
   __device__ int only() const {
@@ -175,11 +188,14 @@ struct Survivors {
   }
 };
 
-constexpr int warps = 32, solve_threads = warps * warp_lanes, least_boxes = 4;  // of a block
-constexpr int few_rounds = 4, most_rounds = 8;
+constexpr int least_boxes = 4, few_rounds = 4, most_rounds = 8;
+
+/// Of a block: a thread has 64 registers, 80 or 128.
+constexpr int warps_of(int d, int rounds) { return rounds > few_rounds ? 16 : d < most_dimensions ? 32 : 24; }
+int rounds_of(int k) { return k <= few_rounds * warp_lanes ? few_rounds : most_rounds; }
 
 template <class T, int d, int rounds>
-__global__ void __launch_bounds__(solve_threads, 1)
+__global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
     solve_kernel(Solve<T, d> s, NarrowFrame<d> frame, const NarrowHalves<d>* halves, unsigned long long* last_sum) {
   const int lane = threadIdx.x % warp_lanes, warp = threadIdx.x / warp_lanes;
   const int values = BoxSums::values(s.format, d), entries = sum_entries(s.format, s.k, d);
@@ -196,17 +212,17 @@ __global__ void __launch_bounds__(solve_threads, 1)
   const WholeNumbers<d> numbers{digits + warp * values * box_points};
   const unsigned valid = valid_points(0, end);
   NarrowPoints<d> points{};
-  int before = no_centroid, label[points_per_lane];
-  long long total = 0;
+  int before = no_centroid;
+  PackedLabels label;
   if (end > 0) {
     points.load(frame, s.x + begin, end, s.n);
     numbers.keep(s.x + begin, s.n, end, s.format);
     before = s.box_label[box];
-    if (lane <= values) total = static_cast<long long>(s.total[size_t(box) * (values + 1) + lane]);
     if (lane == 0) *bounds = halves[box];
+    label = before >= 0 ? PackedLabels::same(before) : label;
+    for (int q = 0; q < points_per_lane && before == several_centroids; ++q)
+      if (valid >> q & 1) label.set(q, s.label[begin + q * warp_lanes + lane]);
   }
-  for (int q = 0; q < points_per_lane; ++q)
-    label[q] = before != several_centroids || !(valid >> q & 1) ? before : s.label[begin + q * warp_lanes + lane];
   for (int j = threadIdx.x; j < s.k; j += blockDim.x) {
     for (int f = 0; f < d; ++f) c[j * d + f] = s.c[j * d + f];
     narrow[j] = frame(c + j * d);
@@ -222,31 +238,33 @@ __global__ void __launch_bounds__(solve_threads, 1)
       };
       const Survivors<rounds> survivors(*bounds, narrow, s.k);
       const int only = survivors.only();
-      int own[points_per_lane], changed = 0;
-      if (only >= 0) {
-        for (int q = 0; q < points_per_lane; ++q) own[q] = only;
-      } else {
+      PackedLabels own = PackedLabels::same(max(only, 0));
+      int changed = 0;
+      if (only < 0) {
         NarrowLabels<d> nearest;
         survivors.each([&](int j) { nearest.compare(points, narrow[j], j); });
-        settle(nearest, nearest.uncertain(points) & valid, c, s.k, own,
+        int settled[points_per_lane];
+        settle(nearest, nearest.uncertain(points) & valid, c, s.k, settled,
                [&](T(&x)[d], int i) { numbers.point(x, i, s.format); });
+#pragma unroll
+        for (int q = 0; q < points_per_lane; ++q) own.set(q, settled[q]);
       }
       if (only >= 0 && before != several_centroids) {
         if (only != before) {
           changed = __popc(valid);
+          const auto total = lane <= values ? static_cast<long long>(s.total[size_t(box) * (values + 1) + lane]) : 0;
           put(only, total);
           if (before >= 0) put(before, -total);
         }
       } else {
         unsigned moved = 0;
 #pragma unroll
-        for (int q = 0; q < points_per_lane; ++q) moved |= unsigned(label[q] != own[q]) << q;
+        for (int q = 0; q < points_per_lane; ++q)
+          moved |= unsigned(before == no_centroid || label.of(q) != own.of(q)) << q;
         moved &= valid, changed = __popc(moved);
-        move_by_label(numbers, label, own, moved, s.format, put);
+        move_by_label(numbers, label, own, before == no_centroid, moved, s.format, put);
       }
-      before = only;
-#pragma unroll
-      for (int q = 0; q < points_per_lane; ++q) label[q] = own[q];
+      before = only, label = own;
       changed = __reduce_add_sync(all_lanes, changed);
       if (lane == 0 && changed > 0) atomicAdd(&block_sum[entries - 1], static_cast<unsigned long long>(changed));
     }
@@ -281,7 +299,7 @@ __global__ void __launch_bounds__(solve_threads, 1)
   for (int e = threadIdx.x; e < entries && blockIdx.x == 0; e += blockDim.x) last_sum[e] = kept[e];
   if (lane == 0 && end > 0) s.box_label[box] = before;
   for (int q = 0; q < points_per_lane; ++q)
-    if (valid >> q & 1) s.label[begin + q * warp_lanes + lane] = label[q];
+    if (valid >> q & 1) s.label[begin + q * warp_lanes + lane] = label.of(q);
 }
 
 /// Of the clusters' sums, whatever their format.
@@ -340,9 +358,9 @@ void solve(Run<T, Workspace<T>>& s) {
   check(cudaMemsetAsync(s.ws.last_sum, 0, kept_bytes, s.stream), "clearing the clusters' sums");
   const int boxes = boxes_of(s.n), grid = std::min(s.device_info.multiprocessors, blocks(boxes, least_boxes));
   dispatch<1, 2, 3>(s.d, [&]<int d>() {
-    dispatch<few_rounds, most_rounds>(s.k <= few_rounds * warp_lanes ? few_rounds : most_rounds, [&]<int rounds>() {
+    dispatch<few_rounds, most_rounds>(rounds_of(s.k), [&]<int rounds>() {
       const auto start = [&](const Solve<T, d>& arguments, size_t bytes) {
-        launch_cooperative(solve_kernel<T, d, rounds>, grid, solve_threads,
+        launch_cooperative(solve_kernel<T, d, rounds>, grid, warps_of(d, rounds) * warp_lanes,
                            bytes + blocks(boxes, grid) * box_bytes(d, format.words), s.stream, arguments,
                            NarrowFrame<d>(s.ws.range), static_cast<const NarrowHalves<d>*>(s.ws.halves), s.ws.last_sum);
       };
@@ -360,7 +378,7 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
   const int boxes = boxes_of(p.n), grid = std::min(device.multiprocessors, blocks(boxes, least_boxes));
   const size_t tables = centroid_bytes(p, beside(p.d)) + (most_entries(p.k, p.d) + 1) * sizeof(unsigned long long);
   const size_t room = device.shared_bytes_optin > tables ? device.shared_bytes_optin - tables : 0;
-  const int fit = std::min(warps, int(room / box_bytes(p.d, FixedPoint::most_words)));
+  const int fit = std::min(warps_of(p.d, rounds_of(p.k)), int(room / box_bytes(p.d, FixedPoint::most_words)));
   if (blocks(boxes, grid) <= fit) return "";
   return "each block keeps its points on the chip, " + std::to_string(fit * box_points) + " of them, and these are " +
          std::to_string(p.n) + " on " + std::to_string(grid) + " multiprocessors" + instead;

@@ -80,18 +80,22 @@ template <class T, int d>
 __device__ int exact_nearest_of_warp(const T (&x)[d], const T* c, int k) {
   const int lane = threadIdx.x % warp_lanes;
   double least = std::numeric_limits<double>::infinity();
+#pragma unroll 2
   for (int j = lane; j < k; j += warp_lanes) least = min(least, squared_distance<T, d>(x, c + j * d));
   const double limit = warp_min(least) * (1 + 0x1p-48) + 0x1p-1070;
   int as_near = 0, mine = 0;
+#pragma unroll 2
   for (int j = lane; j < k; j += warp_lanes)
     if (squared_distance<T, d>(x, c + j * d) <= limit) ++as_near, mine = j;
   if (__reduce_add_sync(all_lanes, as_near) == 1) return __reduce_max_sync(all_lanes, mine);
   Exact best;
+#pragma unroll 1  // seldom: short code, few registers
   for (int j = lane; j < k; j += warp_lanes) {
     if (!(squared_distance<T, d>(x, c + j * d) <= limit)) continue;
     const Exact exact{exact_distance(x, c + j * d, d, 0, 1), j};
     if (nearer(exact, best)) best = exact;
   }
+#pragma unroll 1
   for (int half = warp_lanes / 2; half > 0; half /= 2) {
     const Exact other{
         {__shfl_xor_sync(all_lanes, best.distance.high, half), __shfl_xor_sync(all_lanes, best.distance.low, half)},
