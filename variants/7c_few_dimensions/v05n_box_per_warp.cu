@@ -199,17 +199,19 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
     solve_kernel(Solve<T, d> s, NarrowFrame<d> frame, const NarrowHalves<d>* halves, unsigned long long* last_sum) {
   const int lane = threadIdx.x % warp_lanes, warp = threadIdx.x / warp_lanes;
   const int values = BoxSums::values(s.format, d), entries = sum_entries(s.format, s.k, d);
+  const int box_words = values * box_points + values + 1;  // of a box: its coordinates, and its total
   const int64_t boxes = (s.n + box_points - 1) / box_points;
   const int first = int(boxes * blockIdx.x / gridDim.x), last = int(boxes * (blockIdx.x + 1) / gridDim.x);
   const int box = first + warp, begin = box * box_points;  // this warp's
   const int end = box < last ? min(box_points, s.n - begin) : 0;
-  auto* const block_sum = dynamic_shared<unsigned long long>();                      // entries
-  auto* const kept = block_sum + entries;                                            // entries: the clusters' sums
-  auto* const digits = reinterpret_cast<long long*>(kept + entries);                 // last - first boxes
-  T* const c = reinterpret_cast<T*>(digits + (last - first) * values * box_points);  // k x d
-  auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);            // k
-  auto* const bounds = reinterpret_cast<NarrowHalves<d>*>(narrow + s.k) + warp;      // a box for each warp
-  const WholeNumbers<d> numbers{digits + warp * values * box_points};
+  auto* const block_sum = dynamic_shared<unsigned long long>();                  // entries
+  auto* const kept = block_sum + entries;                                        // entries: the clusters' sums
+  auto* const digits = reinterpret_cast<long long*>(kept + entries);             // last - first boxes
+  T* const c = reinterpret_cast<T*>(digits + (last - first) * box_words);        // k x d
+  auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);        // k
+  auto* const bounds = reinterpret_cast<NarrowHalves<d>*>(narrow + s.k) + warp;  // a box for each warp
+  const WholeNumbers<d> numbers{digits + warp * box_words};
+  long long* const total = numbers.digit + values * box_points + min(lane, values);
   const unsigned valid = valid_points(0, end);
   NarrowPoints<d> points{};
   int before = no_centroid;
@@ -218,6 +220,7 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
     points.load(frame, s.x + begin, end, s.n);
     numbers.keep(s.x + begin, s.n, end, s.format);
     before = s.box_label[box];
+    if (lane <= values) *total = static_cast<long long>(s.total[size_t(box) * (values + 1) + lane]);
     if (lane == 0) *bounds = halves[box];
     label = before >= 0 ? PackedLabels::same(before) : label;
     for (int q = 0; q < points_per_lane && before == several_centroids; ++q)
@@ -252,9 +255,8 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
       if (only >= 0 && before != several_centroids) {
         if (only != before) {
           changed = __popc(valid);
-          const auto total = lane <= values ? static_cast<long long>(s.total[size_t(box) * (values + 1) + lane]) : 0;
-          put(only, total);
-          if (before >= 0) put(before, -total);
+          put(only, *total);
+          if (before >= 0) put(before, -*total);
         }
       } else {
         unsigned moved = 0;
@@ -348,7 +350,7 @@ size_t beside(int d) { return (d + 1) * sizeof(float) + most_entries(1, d) * siz
 
 /// Of a block, beside centroids and their sums.
 size_t box_bytes(int d, int words) {
-  return d * words * box_points * sizeof(long long) + (2 * (2 * d + 2) + 1) * sizeof(float);
+  return (d * words * (box_points + 1) + 1) * sizeof(long long) + (2 * (2 * d + 2) + 1) * sizeof(float);
 }
 
 template <class T>
