@@ -130,10 +130,18 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
           [&](int j) { nearest.compare(narrow_points, narrow[j], j); });
       const unsigned valid = valid_points(0, end);
       int own[points_per_lane];
+#pragma unroll
+      for (int q = 0; q < points_per_lane; ++q) own[q] = only >= 0 ? only : nearest.nearest[q].label;
       if (only < 0)
-        settle(nearest, nearest.uncertain(narrow_points) & valid, c, s.k, own, [&](T(&x)[d], int i) {
-          for (int f = 0; f < d; ++f) x[f] = place.x[size_t(f) * place.pitch + i];
-        });
+        settle<T, d>(
+            nearest.uncertain(narrow_points.size) & valid, c, s.k,
+            [&](T(&x)[d], int i) {
+              for (int f = 0; f < d; ++f) x[f] = place.x[size_t(f) * place.pitch + i];
+            },
+            [&](int which, int label) {
+#pragma unroll  // no dynamic index: the labels stay in registers
+              for (int q = 0; q < points_per_lane; ++q) own[q] = q == which ? label : own[q];
+            });
       const auto put = [&](int j, long long part) {
         if (lane <= values) atomicAdd(&added[size_t(j) * (values + 1) + lane], static_cast<unsigned long long>(part));
       };
@@ -151,7 +159,6 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
           const bool exists = valid >> q & 1;
           int32_t& label = place.label[q * warp_lanes + lane];
           former[q] = before != several_centroids || !exists ? before : label;
-          if (only >= 0) own[q] = only;
           moved |= unsigned(exists && former[q] != own[q]) << q;
           if (exists) label = own[q];
         }

@@ -20,6 +20,7 @@ template <int d>
 struct NarrowHalves {
   NarrowBox<d> first, second;
   int split;  ///< 0: `first` is the whole box
+  __device__ float size() const { return split ? fmaxf(first.size, second.size) : first.size; }
 };
 
 /// A warp per box.
@@ -105,7 +106,9 @@ struct PackedLabels {
   static constexpr int bits = 8;
   unsigned all = 0;
   __device__ int of(int q) const { return int(all >> (q * bits) & ((1u << bits) - 1)); }
-  __device__ void set(int q, int label) { all |= unsigned(label) << (q * bits); }
+  __device__ void set(int q, int label) {
+    all = (all & ~(((1u << bits) - 1) << (q * bits))) | unsigned(label) << (q * bits);
+  }
   __device__ static PackedLabels same(int label) { return {unsigned(label) * 0x01010101u}; }
 };
 
@@ -246,11 +249,11 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
       if (only < 0) {
         NarrowLabels<d> nearest;
         survivors.each([&](int j) { nearest.compare(points, narrow[j], j); });
-        int settled[points_per_lane];
-        settle(nearest, nearest.uncertain(points) & valid, c, s.k, settled,
-               [&](T(&x)[d], int i) { numbers.point(x, i, s.format); });
 #pragma unroll
-        for (int q = 0; q < points_per_lane; ++q) own.set(q, settled[q]);
+        for (int q = 0; q < points_per_lane; ++q) own.set(q, nearest.nearest[q].label);
+        settle<T, d>(
+            nearest.uncertain(bounds->size()) & valid, c, s.k, [&](T(&x)[d], int i) { numbers.point(x, i, s.format); },
+            [&](int q, int found) { own.set(q, found); });
       }
       if (only >= 0 && before != several_centroids) {
         if (only != before) {

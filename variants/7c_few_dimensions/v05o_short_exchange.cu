@@ -19,6 +19,7 @@ template <int d>
 struct NarrowHalves {
   NarrowBox<d> first, second;
   int split;  ///< 0: `first` is the whole box
+  __device__ float size() const { return split ? fmaxf(first.size, second.size) : first.size; }
 };
 
 /// A warp per box.
@@ -104,7 +105,9 @@ struct PackedLabels {
   static constexpr int bits = 8;
   unsigned all = 0;
   __device__ int of(int q) const { return int(all >> (q * bits) & ((1u << bits) - 1)); }
-  __device__ void set(int q, int label) { all |= unsigned(label) << (q * bits); }
+  __device__ void set(int q, int label) {
+    all = (all & ~(((1u << bits) - 1) << (q * bits))) | unsigned(label) << (q * bits);
+  }
   __device__ static PackedLabels same(int label) { return {unsigned(label) * 0x01010101u}; }
 };
 
@@ -198,6 +201,13 @@ struct alignas(8) SplitWord {
   __device__ unsigned long long value() const { return static_cast<unsigned long long>(high) << 32 | low; }
 };
 
+/// In shared memory, as registers are few.
+struct SolveState {
+  unsigned long long moved;  // labels that the iteration changed
+  Stop stop;
+  int64_t n;
+};
+
 /// Of a coordinate of a centroid: the words of its sum, and the number of points.
 constexpr int kept_words = FixedPoint::most_words + 1;
 
@@ -219,11 +229,11 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
   const int end = box < last ? min(box_points, s.n - begin) : 0;
   auto* const block_sum = dynamic_shared<SplitWord>();                            // entries
   auto* const kept = reinterpret_cast<unsigned long long*>(block_sum + entries);  // k x d x kept_words
-  auto* const moved = kept + s.k * d * kept_words;                                // labels that the iteration changed
-  auto* const digits = reinterpret_cast<long long*>(moved + 1);                   // last - first boxes
-  T* const c = reinterpret_cast<T*>(digits + (last - first) * box_words);         // k x d
-  auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);         // k
-  auto* const bounds = reinterpret_cast<NarrowHalves<d>*>(narrow + s.k) + warp;   // a box for each warp
+  auto* const state = reinterpret_cast<SolveState*>(kept + s.k * d * kept_words);
+  auto* const digits = reinterpret_cast<long long*>(state + 1);                  // last - first boxes
+  T* const c = reinterpret_cast<T*>(digits + (last - first) * box_words);        // k x d
+  auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);        // k
+  auto* const bounds = reinterpret_cast<NarrowHalves<d>*>(narrow + s.k) + warp;  // a box for each warp
   const WholeNumbers<d> numbers{digits + warp * box_words};
   long long* const total = numbers.digit + values * box_points + min(lane, values);
   const unsigned valid = valid_points(0, end);
@@ -246,6 +256,7 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
   }
   for (int e = threadIdx.x; e < s.k * d * kept_words; e += blockDim.x) kept[e] = last_sum[e];
   for (int e = threadIdx.x; e < entries; e += blockDim.x) block_sum[e] = {};
+  if (threadIdx.x == 0) *state = {0, s.stop, s.n};
   __syncthreads();
   for (int done = s.progress->done;;) {
     unsigned long long* const sum = s.sum + size_t(done % OneLaunch::buffers) * entries;
@@ -261,11 +272,11 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
       if (only < 0) {
         NarrowLabels<d> nearest;
         survivors.each([&](int j) { nearest.compare(points, narrow[j], j); });
-        int settled[points_per_lane];
-        settle(nearest, nearest.uncertain(points) & valid, c, s.k, settled,
-               [&](T(&x)[d], int i) { numbers.point(x, i, s.format); });
 #pragma unroll
-        for (int q = 0; q < points_per_lane; ++q) own.set(q, settled[q]);
+        for (int q = 0; q < points_per_lane; ++q) own.set(q, nearest.nearest[q].label);
+        settle<T, d>(
+            nearest.uncertain(bounds->size()) & valid, c, s.k, [&](T(&x)[d], int i) { numbers.point(x, i, s.format); },
+            [&](int q, int found) { own.set(q, found); });
       }
       if (only >= 0 && before != several_centroids) {
         if (only != before) {
@@ -301,10 +312,12 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
         const unsigned long long* const change = sum + j * (values + 1);
         unsigned long long* const own = kept + (j * d + f) * kept_words;
         SumWords words;
-#pragma unroll
+#pragma unroll  // all loads are on their way before the first is used
         for (int w = 0; w < FixedPoint::most_words; ++w)
-          if (w < s.format.words) own[w] = words.of[w] = own[w] + __ldcg(change + f * s.format.words + w);
+          words.of[w] = __ldcg(change + f * s.format.words + min(w, s.format.words - 1));
         const int count = int(own[kept_words - 1] += __ldcg(change + values));
+#pragma unroll
+        for (int w = 0; w < FixedPoint::most_words; ++w) own[w] = words.of[w] += own[w];
         if (count > 0) c[j * d + f] = mean_of<T>(words, count, s.format);
         double origin = 0;
 #pragma unroll
@@ -315,11 +328,11 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
       for (int g = 0; g < d; ++g) size = fmaxf(size, fabsf(__shfl_sync(all_lanes, x, lane / d * d + g)));
       if (exists && f == 0) narrow[j].size = size;
     }
-    if (threadIdx.x == blockDim.x - 1) *moved = __ldcg(sum + entries - 1);
+    if (threadIdx.x == blockDim.x - 1) state->moved = __ldcg(sum + entries - 1);
     __syncthreads();
-    const bool ended = s.stop.reached(++done, int64_t(*moved), s.n);
+    const bool ended = state->stop.reached(++done, int64_t(state->moved), state->n);
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-      s.progress->changed[(done - 1) % kept_iterations] = *moved;
+      s.progress->changed[(done - 1) % kept_iterations] = state->moved;
       s.progress->done = done, s.progress->ended = ended;
     }
     if (ended || done % kept_iterations == 0) break;
@@ -370,9 +383,9 @@ void upload(Run<T, Workspace<T>>& s) {
 }
 
 /// Shared memory for a centroid beside its coordinates: in float, and its sums, with the one that counts the changes.
-size_t beside(int d) { return (d + 1) * sizeof(float) + (d * kept_words + 1) * sizeof(unsigned long long); }
+size_t beside(int d) { return (d + 1) * sizeof(float) + d * kept_words * sizeof(unsigned long long); }
 
-/// Of a block, beside centroids and their sums.
+/// Of a block, beside centroids, their sums and the state.
 size_t box_bytes(int d, int words) {
   return (d * words * (box_points + 1) + 1) * sizeof(long long) + (2 * (2 * d + 2) + 1) * sizeof(float);
 }
@@ -387,8 +400,9 @@ void solve(Run<T, Workspace<T>>& s) {
     dispatch<few_rounds, most_rounds>(rounds_of(s.k), [&]<int rounds>() {
       const auto start = [&](const Solve<T, d>& arguments, size_t bytes) {
         launch_cooperative(solve_kernel<T, d, rounds>, grid, warps_of(d, rounds) * warp_lanes,
-                           bytes + blocks(boxes, grid) * box_bytes(d, format.words), s.stream, arguments,
-                           NarrowFrame<d>(s.ws.range), static_cast<const NarrowHalves<d>*>(s.ws.halves), s.ws.last_sum);
+                           bytes + sizeof(SolveState) + blocks(boxes, grid) * box_bytes(d, format.words), s.stream,
+                           arguments, NarrowFrame<d>(s.ws.range), static_cast<const NarrowHalves<d>*>(s.ws.halves),
+                           s.ws.last_sum);
       };
       solve_in_one_launch<d>(s, start, beside(s.d));
     });
@@ -402,8 +416,9 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
   if (p.k > most)
     return "has rounds for " + std::to_string(most) + " clusters, these are " + std::to_string(p.k) + instead;
   const int boxes = boxes_of(p.n), grid = std::min(device.multiprocessors, blocks(boxes, least_boxes));
-  const size_t tables =
-      centroid_bytes(p, beside(p.d)) + (p.k * (FixedPoint::most_words * p.d + 1) + 2) * sizeof(unsigned long long);
+  const size_t tables = centroid_bytes(p, beside(p.d)) +
+                        (p.k * (FixedPoint::most_words * p.d + 1) + 2) * sizeof(unsigned long long) +
+                        sizeof(SolveState);
   const size_t room = device.shared_bytes_optin > tables ? device.shared_bytes_optin - tables : 0;
   const int fit = std::min(warps_of(p.d, rounds_of(p.k)), int(room / box_bytes(p.d, FixedPoint::most_words)));
   if (blocks(boxes, grid) <= fit) return "";

@@ -66,11 +66,11 @@ struct NarrowLabels {
       nearest[q].compare(distance, j);
     }
   }
-  /// A bit for each point whose label is not certain.
-  __device__ unsigned uncertain(const NarrowPoints<d>& points) const {
+  /// A bit for each point whose label is not certain; the points' coordinates are at most `of_points`.
+  __device__ unsigned uncertain(float of_points) const {
     unsigned bits = 0;
 #pragma unroll
-    for (int q = 0; q < points_per_lane; ++q) bits |= unsigned(!nearest[q].certain(points.size + size)) << q;
+    for (int q = 0; q < points_per_lane; ++q) bits |= unsigned(!nearest[q].certain(of_points + size)) << q;
     return bits;
   }
 };
@@ -105,24 +105,18 @@ __device__ int exact_nearest_of_warp(const T (&x)[d], const T* c, int k) {
   return min(__shfl_sync(all_lanes, best.centroid, 0), k - 1);  // of one lane: overflow leaves no order
 }
 
-/// One warp: takes the labels, and decides those that are not certain. point(x, i) reads point i of the box.
-template <class T, int d, class Point>
-__device__ void settle(const NarrowLabels<d>& labels, unsigned uncertain, const T* c, int k,
-                       int (&label)[points_per_lane], const Point& point) {
+/// One warp: decides labels that are not certain, a lane's with a bit in `uncertain`. point(x, i) reads point i of the
+/// box; set(q, label) is called on the lane whose point q it is.
+template <class T, int d, class Point, class Set>
+__device__ void settle(unsigned uncertain, const T* c, int k, const Point& point, const Set& set) {
   const int lane = threadIdx.x % warp_lanes;
-#pragma unroll
-  for (int q = 0; q < points_per_lane; ++q) label[q] = labels.nearest[q].label;
   for (unsigned lanes; (lanes = __ballot_sync(all_lanes, uncertain != 0)) != 0;) {
     const int source = __ffs(int(lanes)) - 1;
-    const int which = __shfl_sync(all_lanes, __ffs(int(uncertain)) - 1, source);
+    const int q = __shfl_sync(all_lanes, __ffs(int(uncertain)) - 1, source);
     T x[d];
-    point(x, which * warp_lanes + source);
+    point(x, q * warp_lanes + source);
     const int nearest = exact_nearest_of_warp(x, c, k);
-    if (lane != source) continue;
-    uncertain &= uncertain - 1;
-#pragma unroll  // no dynamic index: the labels stay in registers
-    for (int q = 0; q < points_per_lane; ++q)
-      if (q == which) label[q] = nearest;
+    if (lane == source) set(q, nearest), uncertain &= uncertain - 1;
   }
 }
 
