@@ -227,13 +227,13 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
   const int first = int(boxes * blockIdx.x / gridDim.x), last = int(boxes * (blockIdx.x + 1) / gridDim.x);
   const int box = first + warp, begin = box * box_points;  // this warp's
   const int end = box < last ? min(box_points, s.n - begin) : 0;
-  auto* const block_sum = dynamic_shared<SplitWord>();                            // entries
-  auto* const kept = reinterpret_cast<unsigned long long*>(block_sum + entries);  // k x d x kept_words
-  auto* const state = reinterpret_cast<SolveState*>(kept + s.k * d * kept_words);
-  auto* const digits = reinterpret_cast<long long*>(state + 1);                  // last - first boxes
-  T* const c = reinterpret_cast<T*>(digits + (last - first) * box_words);        // k x d
-  auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);        // k
-  auto* const bounds = reinterpret_cast<NarrowHalves<d>*>(narrow + s.k) + warp;  // a box for each warp
+  auto* const state = dynamic_shared<SolveState>();
+  auto* const block_sum = reinterpret_cast<SplitWord*>(state + 1);                 // entries
+  auto* const kept = reinterpret_cast<unsigned long long*>(block_sum + entries);   // k x d x kept_words
+  auto* const digits = reinterpret_cast<long long*>(kept + s.k * d * kept_words);  // last - first boxes
+  T* const c = reinterpret_cast<T*>(digits + (last - first) * box_words);          // k x d
+  auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);          // k
+  auto* const bounds = reinterpret_cast<NarrowHalves<d>*>(narrow + s.k) + warp;    // a box for each warp
   const WholeNumbers<d> numbers{digits + warp * box_words};
   long long* const total = numbers.digit + values * box_points + min(lane, values);
   const unsigned valid = valid_points(0, end);
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
   for (int done = s.progress->done;;) {
     unsigned long long* const sum = s.sum + size_t(done % OneLaunch::buffers) * entries;
     unsigned long long* const next = s.sum + size_t((done + 1) % OneLaunch::buffers) * entries;
-    if (end > 0) {
+    if (__any_sync(all_lanes, valid != 0)) {  // a box; `end` needs a register
       const auto put = [&](int j, long long part) {
         if (lane <= values) block_sum[j * (values + 1) + lane].add(part);
       };
@@ -300,8 +300,8 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
     for (int e = threadIdx.x; e < entries; e += blockDim.x) {
       const unsigned long long part = block_sum[e].value();
       if (part != 0) atomicAdd(&sum[e], part), block_sum[e] = {};
+      if (blockIdx.x == 0) next[e] = 0;
     }
-    for (int e = blockIdx.x * blockDim.x + threadIdx.x; e < entries; e += gridDim.x * blockDim.x) next[e] = 0;
     grid_barrier(&s.progress->arrived, unsigned(done + 1) * gridDim.x);
     constexpr int centroids = warp_lanes / d;  // of a warp: a lane for each coordinate
     for (int j0 = warp * centroids; j0 < s.k; j0 += int(blockDim.x) / warp_lanes * centroids) {
