@@ -94,11 +94,11 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
       const auto place = place_of(box);
       const int end = min(box_points, s.n - box * box_points), before = *place.only;
       BoxPoints<T, d> points;
-      int own[points_per_lane];
+      int labels[points_per_lane];
       const Halves<d>& box_of = *place.bounds;
       HalvesTests<d> tests{
           {NarrowBox<d>(frame, box_of.first), narrow}, {NarrowBox<d>(frame, box_of.second), narrow}, box_of.split != 0};
-      const int only = assign_box(tests, points, c, s.k, own, [&] { points.load(place.x, 0, end, place.pitch); });
+      const int only = assign_box(tests, points, c, s.k, labels, [&] { points.load(place.x, 0, end, place.pitch); });
       const unsigned valid = valid_points(0, end);
       const auto total = lane <= values ? static_cast<long long>(place.total[lane]) : 0;
       const auto put = [&](int j, long long part) {
@@ -109,11 +109,11 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
         if (only >= 0)
           put(only, total);
         else
-          sum_by_label(points, own, valid, total, s.format, put);
+          sum_by_label(points, labels, valid, total, s.format, put);
         if (before >= 0) put(before, -total);
         changed += __popc(valid);
         for (int q = 0; q < points_per_lane && only < 0; ++q)
-          if (valid >> q & 1) place.label[q * warp_lanes + lane] = own[q];
+          if (valid >> q & 1) place.label[q * warp_lanes + lane] = labels[q];
       } else {
         if (only >= 0) points.load(place.x, 0, end, place.pitch);
         int former[points_per_lane];
@@ -123,12 +123,12 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
           const bool exists = valid >> q & 1;
           int32_t& label = place.label[q * warp_lanes + lane];
           former[q] = before >= 0 || !exists ? before : label;
-          if (only >= 0) own[q] = only;
-          moved |= unsigned(exists && former[q] != own[q]) << q;
-          if (exists) label = own[q];
+          if (only >= 0) labels[q] = only;
+          moved |= unsigned(exists && former[q] != labels[q]) << q;
+          if (exists) label = labels[q];
         }
         changed += __popc(moved);
-        move_by_label(points, former, own, moved, s.format, put);
+        move_by_label(points, former, labels, moved, s.format, put);
       }
       __syncwarp();  // all lanes have read `before`
       if (lane == 0) *place.only = only;
@@ -146,11 +146,11 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
       kept[e] = __ldcg(sum + e) + (e < entries - 1 ? kept[e] : 0);  // the last one counts the changes of an iteration
     __syncthreads();
     for (int j = threadIdx.x; j < s.k; j += blockDim.x) {
-      const unsigned long long* const own = kept + j * (values + 1);
-      const int count = int(own[values]);
+      const unsigned long long* const of_cluster = kept + j * (values + 1);
+      const int count = int(of_cluster[values]);
       if (count == 0) continue;
       for (int f = 0; f < d; ++f)
-        c[j * d + f] = mean_of<T>(SumWords(own + f * s.format.words, 1, s.format), count, s.format);
+        c[j * d + f] = mean_of<T>(SumWords(of_cluster + f * s.format.words, 1, s.format), count, s.format);
       narrow[j] = frame(c + j * d);
     }
     const auto moved = kept[entries - 1];
