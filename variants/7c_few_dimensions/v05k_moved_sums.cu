@@ -7,136 +7,13 @@
 #include <cuda/atomic>
 #endif
 
-#include "../common/boxes/narrow_tests.cuh"
-#include "../common/boxes/one_launch.cuh"
+#include "../common/boxes/box_halves.cuh"
+#include "../common/boxes/box_phases.cuh"
+#include "../common/boxes/resident_boxes.cuh"
 #include "../common/boxes/spatial_order.cuh"
 
 namespace {
 using namespace ladder;
-
-/// A warp per box. `box_label`: several_centroids where the points have labels of their own.
-template <class T, int d>
-__global__ void assign_kernel(const T* x, const Box<d>* bounds, const T* c, int32_t* label, int* box_label, int n,
-                              int k) {
-  const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
-  const int begin = box * box_points, end = min(begin + box_points, n);
-  if (begin >= n) return;
-  BoxPoints<T, d> points;
-  int own[points_per_lane];
-  BoxTests<T, d> tests{bounds[box], c};
-  const int only = assign_box(tests, points, c, k, own, [&] { points.load(x, begin, end, n); });
-  if (lane == 0) box_label[box] = only;
-  for (int q = 0; q < points_per_lane; ++q) {
-    const int i = begin + q * warp_lanes + lane;
-    if (i < end) label[i] = only >= 0 ? only : own[q];
-  }
-}
-
-/// A warp per box.
-template <class T, int d>
-__global__ void sum_boxes_kernel(const T* x, const int32_t* label, const int* box_label,
-                                 const unsigned long long* total, unsigned long long* sum, FixedPoint format, int n) {
-  const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
-  const int begin = box * box_points, end = min(begin + box_points, n), values = BoxSums::values(format, d);
-  if (begin >= n) return;
-  const auto put = [&](int j, long long part) {
-    if (lane <= values) atomicAdd(&sum[size_t(j) * (values + 1) + lane], static_cast<unsigned long long>(part));
-  };
-  const auto own_total = lane <= values ? static_cast<long long>(total[size_t(box) * (values + 1) + lane]) : 0;
-  if (box_label[box] >= 0) return put(box_label[box], own_total);
-  BoxPoints<T, d> points;
-  points.load(x, begin, end, n);
-  int own[points_per_lane];
-  for (int q = 0; q < points_per_lane; ++q) own[q] = label[min(begin + q * warp_lanes + lane, end - 1)];
-  sum_by_label(points, own, valid_points(begin, end), own_total, format, put);
-}
-
-template <int d>
-struct Halves {
-  Box<d> first, second;
-  int split;  ///< 0: `first` is the whole box
-};
-
-template <int d>
-struct HalvesTests {
-  NarrowTests<d> first, second;
-  bool split;
-  __device__ void find_near(int k) {
-    first.find_near(k);
-    if (split) second.find_near(k);
-  }
-  __device__ bool keeps(int j) const { return first.keeps(j) || (split && second.keeps(j)); }
-};
-
-template <int d>
-__device__ double sides(const Box<d>& box) {
-  double sum = 0;
-  for (int f = 0; f < d; ++f) sum += box.high[f] - box.low[f];
-  return sum;
-}
-
-/// A warp per box.
-template <class T, int d>
-__global__ void halves_kernel(const T* x, Halves<d>* halves, int n) {
-  const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
-  const int begin = box * box_points, end = min(begin + box_points, n);
-  if (begin >= n) return;
-  double gap = 0;
-  int cut = end;
-  for (int i = begin + 1 + lane; i < end; i += warp_lanes) {
-    double apart = 0;
-    for (int f = 0; f < d; ++f) apart += fabs(double(x[size_t(f) * n + i]) - double(x[size_t(f) * n + i - 1]));
-    if (apart > gap) gap = apart, cut = i;
-  }
-  warp_argmax(gap, cut);
-  const Box<d> whole = bounds_of<T, d>(x, begin, end, n);
-  Halves<d> made{bounds_of<T, d>(x, begin, cut, n), bounds_of<T, d>(x, cut, end, n), 0};
-  made.split = cut < end && sides(made.first) + sides(made.second) <= 0.5 * sides(whole);
-  if (!made.split) made.first = whole;
-  if (lane == 0) halves[box] = made;
-}
-
-/// A box in shared memory.
-template <class T, int d>
-struct ResidentBox {
-  T x[d * box_points];
-  Halves<d> bounds;
-  unsigned long long total[d * FixedPoint::most_words + 1];
-  int32_t label[box_points];
-  int only;
-};
-
-/// Where a box is: in global memory, or in shared memory. Its points are behind `x`, a feature every `pitch`.
-template <class T, int d>
-struct BoxPlace {
-  const T* x;
-  int pitch;
-  const Halves<d>* bounds;
-  const unsigned long long* total;
-  int32_t* label;
-  int* only;
-  __device__ BoxPlace(const Solve<T, d>& s, const Halves<d>* halves, int box, int values)
-      : x(s.x + int64_t(box) * box_points),
-        pitch(s.n),
-        bounds(halves + box),
-        total(s.total + size_t(box) * (values + 1)),
-        label(s.label + int64_t(box) * box_points),
-        only(s.box_label + box) {}
-  __device__ explicit BoxPlace(ResidentBox<T, d>& r)
-      : x(r.x), pitch(box_points), bounds(&r.bounds), total(r.total), label(r.label), only(&r.only) {}
-};
-
-/// One warp.
-template <class T, int d>
-__device__ void copy_in(ResidentBox<T, d>& to, const BoxPlace<T, d>& from, int points, int values) {
-  const int lane = threadIdx.x % warp_lanes;
-  for (int i = lane; i < points; i += warp_lanes) {
-    for (int f = 0; f < d; ++f) to.x[f * box_points + i] = from.x[size_t(f) * from.pitch + i];
-    to.label[i] = from.label[i];
-  }
-  if (lane <= values) to.total[lane] = from.total[lane];
-  if (lane == 0) to.bounds = *from.bounds, to.only = *from.only;
-}
 
 /// All threads of the grid, after `arrivals` blocks have arrived since the run began.
 __device__ void grid_barrier([[maybe_unused]] unsigned* arrived, [[maybe_unused]] unsigned arrivals) {
@@ -187,17 +64,18 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
   const int values = BoxSums::values(s.format, d), entries = sum_entries(s.format, s.k, d);
   const int64_t boxes = (s.n + box_points - 1) / box_points;
   const int first = int(boxes * blockIdx.x / gridDim.x), last = int(boxes * (blockIdx.x + 1) / gridDim.x);
-  auto* const resident = dynamic_shared<ResidentBox<T, d>>();                          // capacity
+  auto* const resident = dynamic_shared<ResidentBox<T, d, Halves<d>>>();               // capacity
   auto* const block_sum = reinterpret_cast<unsigned long long*>(resident + capacity);  // entries, if they fit
   auto* const kept = block_sum + (s.shared_sums ? entries : 0);                        // entries: the clusters' sums
   T* const c = reinterpret_cast<T*>(kept + entries);                                   // k x d
   auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);              // k
   const auto place_of = [&](int box) {
-    return box - first < capacity ? BoxPlace<T, d>(resident[box - first]) : BoxPlace<T, d>(s, halves, box, values);
+    return box - first < capacity ? BoxPlace<T, d, Halves<d>>(resident[box - first])
+                                  : BoxPlace<T, d, Halves<d>>(s, halves, box, values);
   };
   for (int box = first + warp; box < min(last, first + capacity); box += warps)
-    copy_in(resident[box - first], BoxPlace<T, d>(s, halves, box, values), min(box_points, s.n - box * box_points),
-            values);
+    copy_in(resident[box - first], BoxPlace<T, d, Halves<d>>(s, halves, box, values),
+            min(box_points, s.n - box * box_points), values);
   for (int j = threadIdx.x; j < s.k; j += blockDim.x) {
     for (int f = 0; f < d; ++f) c[j * d + f] = s.c[j * d + f];
     narrow[j] = frame(c + j * d);
@@ -216,11 +94,11 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
       const auto place = place_of(box);
       const int end = min(box_points, s.n - box * box_points), before = *place.only;
       BoxPoints<T, d> points;
-      int own[points_per_lane];
+      int labels[points_per_lane];
       const Halves<d>& box_of = *place.bounds;
       HalvesTests<d> tests{
           {NarrowBox<d>(frame, box_of.first), narrow}, {NarrowBox<d>(frame, box_of.second), narrow}, box_of.split != 0};
-      const int only = assign_box(tests, points, c, s.k, own, [&] { points.load(place.x, 0, end, place.pitch); });
+      const int only = assign_box(tests, points, c, s.k, labels, [&] { points.load(place.x, 0, end, place.pitch); });
       const unsigned valid = valid_points(0, end);
       const auto total = lane <= values ? static_cast<long long>(place.total[lane]) : 0;
       const auto put = [&](int j, long long part) {
@@ -231,11 +109,11 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
         if (only >= 0)
           put(only, total);
         else
-          sum_by_label(points, own, valid, total, s.format, put);
+          sum_by_label(points, labels, valid, total, s.format, put);
         if (before >= 0) put(before, -total);
         changed += __popc(valid);
         for (int q = 0; q < points_per_lane && only < 0; ++q)
-          if (valid >> q & 1) place.label[q * warp_lanes + lane] = own[q];
+          if (valid >> q & 1) place.label[q * warp_lanes + lane] = labels[q];
       } else {
         if (only >= 0) points.load(place.x, 0, end, place.pitch);
         int former[points_per_lane];
@@ -245,12 +123,12 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
           const bool exists = valid >> q & 1;
           int32_t& label = place.label[q * warp_lanes + lane];
           former[q] = before >= 0 || !exists ? before : label;
-          if (only >= 0) own[q] = only;
-          moved |= unsigned(exists && former[q] != own[q]) << q;
-          if (exists) label = own[q];
+          if (only >= 0) labels[q] = only;
+          moved |= unsigned(exists && former[q] != labels[q]) << q;
+          if (exists) label = labels[q];
         }
         changed += __popc(moved);
-        move_by_label(points, former, own, moved, s.format, put);
+        move_by_label(points, former, labels, moved, s.format, put);
       }
       __syncwarp();  // all lanes have read `before`
       if (lane == 0) *place.only = only;
@@ -268,11 +146,11 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
       kept[e] = __ldcg(sum + e) + (e < entries - 1 ? kept[e] : 0);  // the last one counts the changes of an iteration
     __syncthreads();
     for (int j = threadIdx.x; j < s.k; j += blockDim.x) {
-      const unsigned long long* const own = kept + j * (values + 1);
-      const int count = int(own[values]);
+      const unsigned long long* const of_cluster = kept + j * (values + 1);
+      const int count = int(of_cluster[values]);
       if (count == 0) continue;
       for (int f = 0; f < d; ++f)
-        c[j * d + f] = mean_of<T>(SumWords(own + f * s.format.words, 1, s.format), count, s.format);
+        c[j * d + f] = mean_of<T>(SumWords(of_cluster + f * s.format.words, 1, s.format), count, s.format);
       narrow[j] = frame(c + j * d);
     }
     const auto moved = kept[entries - 1];
@@ -336,25 +214,6 @@ void upload(Run<T, Workspace<T>>& s) {
   });
 }
 
-template <class T>
-void assign(Run<T, Workspace<T>>& s) {
-  dispatch<1, 2, 3>(s.d, [&]<int d>() {
-    launch(assign_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0, s.stream, s.x,
-           static_cast<const Box<d>*>(s.ws.boxes.bounds), s.c, s.label, s.ws.box_label, s.n, s.k);
-  });
-}
-
-template <class T>
-void update(Run<T, Workspace<T>>& s) {
-  const BoxSums& sums = s.ws.sums;
-  clear_box_sums(s);
-  dispatch<1, 2, 3>(s.d, [&]<int d>() {
-    launch(sum_boxes_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0, s.stream,
-           s.x, s.label, s.ws.box_label, sums.total, sums.sum, sums.format, s.n);
-  });
-  means_of_boxes(s);
-}
-
 /// Shared memory for a centroid beside its coordinates: in float, and its sums, with the one that counts the changes.
 size_t beside(int d) { return (d + 1) * sizeof(float) + most_entries(1, d) * sizeof(unsigned long long); }
 
@@ -366,11 +225,11 @@ void solve(Run<T, Workspace<T>>& s) {
   dispatch<1, 2, 3>(s.d, [&]<int d>() {
     const auto start = [&](const Solve<T, d>& arguments, size_t bytes) {
       const int grid = std::min(s.device_info.multiprocessors, blocks(boxes_of(s.n), least_boxes));
-      const int room = int((s.device_info.shared_bytes_optin - bytes) / sizeof(ResidentBox<T, d>));
+      const int room = int((s.device_info.shared_bytes_optin - bytes) / sizeof(ResidentBox<T, d, Halves<d>>));
       const int capacity = std::min(room, blocks(boxes_of(s.n), grid));
-      launch_cooperative(solve_kernel<T, d>, grid, solve_threads<d>, bytes + capacity * sizeof(ResidentBox<T, d>),
-                         s.stream, arguments, capacity, NarrowFrame<d>(s.ws.range),
-                         static_cast<const Halves<d>*>(s.ws.halves), s.ws.last_sum);
+      launch_cooperative(solve_kernel<T, d>, grid, solve_threads<d>,
+                         bytes + capacity * sizeof(ResidentBox<T, d, Halves<d>>), s.stream, arguments, capacity,
+                         NarrowFrame<d>(s.ws.range), static_cast<const Halves<d>*>(s.ws.halves), s.ws.last_sum);
     };
     solve_in_one_launch<d>(s, start, beside(s.d));
   });
@@ -384,8 +243,8 @@ template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .upload = upload<T>,
                                          .restart = restart_rows<T>,
-                                         .assign = assign<T>,
-                                         .update = update<T>,
+                                         .assign = assign_boxes<T, Workspace<T>>,
+                                         .update = update_boxes<T, Workspace<T>>,
                                          .solve = solve<T>,
                                          .download = download_spatial<T>};
 }  // namespace

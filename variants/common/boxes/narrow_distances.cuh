@@ -1,0 +1,123 @@
+// Distances of a box's points in float. Where the two nearest centroids of a point are too near each other to tell,
+// the whole warp compares the point with all centroids in double (boxes.cuh). v05m_narrow_distances introduces them.
+//
+// In the frame of narrow_boxes.cuh a coordinate of a point or a centroid is rounded once, which is off by less than
+// 2^-23.9 of it. With m at least the sum of the magnitudes of any of the point's and any of the centroid's, a
+// difference is off by less than e = 2^-22.9 m, its own rounding included, and its square by 2 e |difference| + e^2.
+// With R the root of the squared distance, at most three differences add up to sqrt(3) R, and three roundings to
+// 2^-22.4 R^2, which is below 2^-21.6 R m: a squared distance is off by less than 2^-20.3 R m + 2^-43.2 m^2. This grows
+// with R, so a label is certain if the second distance S is larger than the least by more than
+//
+//     t = 2^-19.3 sqrt(S) m + 2^-42.2 m^2,   and   t^2 < 2^-38.4 S m^2 + 2^-81.2 m^4,
+//
+// as (a + b)^2 <= 9/8 a^2 + 9 b^2. The test's own roundings are below 2^-20 of its sides. Underflow and overflow, of
+// coordinates too, leave a label uncertain.
+#pragma once
+#include "narrow_boxes.cuh"
+
+namespace ladder {
+
+/// The points of a box in the registers of a warp, as BoxPoints, but in float.
+template <int d>
+struct NarrowPoints {
+  float x[points_per_lane][d], size;  // size: the largest magnitude of the lane's points
+  template <class T>
+  __device__ void load(const NarrowFrame<d>& frame, const T* points, int end, int pitch) {
+    size = 0;
+#pragma unroll
+    for (int q = 0; q < points_per_lane; ++q) {
+      const int i = min(q * warp_lanes + int(threadIdx.x % warp_lanes), end - 1);
+      for (int f = 0; f < d; ++f) {
+        x[q][f] = float((double(points[size_t(f) * pitch + i]) - frame.origin[f]) * frame.scale);
+        size = fmaxf(size, fabsf(x[q][f]));
+      }
+    }
+  }
+};
+
+/// The two least distances of a point, and whose the first is.
+struct NarrowNearest {
+  float least = std::numeric_limits<float>::infinity(), second = least;
+  int label = 0;
+  __device__ void compare(float distance, int j) {
+    second = fminf(second, fmaxf(least, distance));
+    if (distance < least) least = distance, label = j;
+  }
+  __device__ bool certain(float m) const {
+    const float apart = second - least;
+    return apart * apart > 0x1p-38f * m * m * (second + 0x1p-42f * m * m);
+  }
+};
+
+/// The labels of a lane's points so far.
+template <int d>
+struct NarrowLabels {
+  NarrowNearest nearest[points_per_lane];
+  float size = 0;  // the largest magnitude of the centroids
+  __device__ void compare(const NarrowPoints<d>& points, const NarrowCentroid<d>& c, int j) {
+    size = fmaxf(size, c.size);
+#pragma unroll
+    for (int q = 0; q < points_per_lane; ++q) {
+      float distance = 0;
+      for (int f = 0; f < d; ++f) {
+        const float difference = points.x[q][f] - c.x[f];
+        distance = f == 0 ? difference * difference : fmaf(difference, difference, distance);
+      }
+      nearest[q].compare(distance, j);
+    }
+  }
+  /// A bit for each point whose label is not certain; the points' coordinates are at most `of_points`.
+  __device__ unsigned uncertain(float of_points) const {
+    unsigned bits = 0;
+#pragma unroll
+    for (int q = 0; q < points_per_lane; ++q) bits |= unsigned(!nearest[q].certain(of_points + size)) << q;
+    return bits;
+  }
+};
+
+/// One warp: as exact_nearest(), a lane for every 32nd centroid.
+template <class T, int d>
+__device__ int exact_nearest_of_warp(const T (&x)[d], const T* c, int k) {
+  const int lane = threadIdx.x % warp_lanes;
+  double least = std::numeric_limits<double>::infinity();
+#pragma unroll 2
+  for (int j = lane; j < k; j += warp_lanes) least = min(least, squared_distance<T, d>(x, c + j * d));
+  const double limit = warp_min(least) * (1 + 0x1p-48) + 0x1p-1070;
+  int as_near = 0, mine = 0;
+#pragma unroll 2
+  for (int j = lane; j < k; j += warp_lanes)
+    if (squared_distance<T, d>(x, c + j * d) <= limit) ++as_near, mine = j;
+  if (__reduce_add_sync(all_lanes, as_near) == 1) return __reduce_max_sync(all_lanes, mine);
+  Exact best;
+#pragma unroll 1  // seldom: short code, few registers
+  for (int j = lane; j < k; j += warp_lanes) {
+    if (!(squared_distance<T, d>(x, c + j * d) <= limit)) continue;
+    const Exact exact{exact_distance(x, c + j * d, d, 0, 1), j};
+    if (nearer(exact, best)) best = exact;
+  }
+#pragma unroll 1
+  for (int half = warp_lanes / 2; half > 0; half /= 2) {
+    const Exact other{
+        {__shfl_xor_sync(all_lanes, best.distance.high, half), __shfl_xor_sync(all_lanes, best.distance.low, half)},
+        __shfl_xor_sync(all_lanes, best.centroid, half)};
+    if (other.centroid < k && nearer(other, best)) best = other;
+  }
+  return min(__shfl_sync(all_lanes, best.centroid, 0), k - 1);  // of one lane: overflow leaves no order
+}
+
+/// One warp: decides labels that are not certain, a lane's with a bit in `uncertain`. point(x, i) reads point i of the
+/// box; set(q, label) is called on the lane whose point q it is.
+template <class T, int d, class Point, class Set>
+__device__ void settle(unsigned uncertain, const T* c, int k, const Point& point, const Set& set) {
+  const int lane = threadIdx.x % warp_lanes;
+  for (unsigned lanes; (lanes = __ballot_sync(all_lanes, uncertain != 0)) != 0;) {
+    const int source = __ffs(int(lanes)) - 1;
+    const int q = __shfl_sync(all_lanes, __ffs(int(uncertain)) - 1, source);
+    T x[d];
+    point(x, q * warp_lanes + source);
+    const int nearest = exact_nearest_of_warp(x, c, k);
+    if (lane == source) set(q, nearest), uncertain &= uncertain - 1;
+  }
+}
+
+}  // namespace ladder
