@@ -1,8 +1,7 @@
-// v04p: the first iteration has a kernel of its own, and adds rows from registers. In v04o it runs the code for changed
-// rows, although all rows are new and no lane waits for another: each entry is loaded a second time and costs 37
-// instructions, with branches for the cluster that the row leaves and for what two parts of a value do not hold. Here a
-// lane adds the pairs that it holds, 12 instructions an entry. Values with a third part are rare: a row that has any is
-// passed once more. The counts of a block are summed by warps: one addition in global memory for a cluster, not 32.
+// v04p: sizes that the compiler knows. In v04o the loop over tiles of centroids has a run-time end, though most
+// problems have one tile, and each of twelve loads has an address of its own, of 64 bits. Here one tile with a copy for
+// each group of banks is a case of its own, without that loop, and a load of a shorter row is left out by a predicate,
+// so that all loads of a row share one address. Its registers hold a seventh pair.
 #include "../common/lloyd/vector_load.cuh"
 #include "../common/sparse/exact_label.cuh"
 #include "../common/sparse/fixed_sums.cuh"
@@ -17,7 +16,8 @@ constexpr int vectors = 4;  // of 16 bytes, at most: the distances that a thread
 /// Pairs of a row that are loaded before the first is used: what 80 registers leave beside `values` distances.
 template <class T, int values>
 constexpr int held = sizeof(T) == 8 ? 1
-                     : values <= 9  ? 6
+                     : values < 9   ? 6
+                     : values == 9  ? 7
                      : values <= 12 ? 4
                                     : 2;
 constexpr int threads = 768;
@@ -43,6 +43,7 @@ struct Sizes {
   int row;     // vectors of one feature of all centroids: whole tiles
   int tail;    // values in the last of them: 1, 2 or 4
   int copies;  // of the centroids; 0: they do not fit
+  bool known;  // one tile, with a copy for each group of banks
   size_t bytes;
   Sizes(const Shape& p, const Device& device) {
     const int columns = std::max(1, p.k - 1);  // centroids without the first
@@ -52,8 +53,8 @@ struct Sizes {
     copies = 2 * bank_groups;
     do copies /= 2, bytes = sizeof(BlockState) + 16 * size_t(row) * (size_t(p.d) * copies + 1) + sums_bytes(p);
     while (copies > 0 && bytes > device.shared_bytes_optin);
-    const bool short_tail = tiles == 1 && copies == bank_groups;
-    tail = short_tail ? int(std::bit_ceil(unsigned(columns - (row - 1) * size))) : size;
+    known = tiles == 1 && copies == bank_groups;
+    tail = known ? int(std::bit_ceil(unsigned(columns - (row - 1) * size))) : size;
   }
   static size_t sums_bytes(const Shape& p) { return sizeof(int) * (2 * size_t(p.k) * p.d + size_t(p.k) * warp_lanes); }
 };
@@ -188,12 +189,9 @@ struct Row {
   __device__ Row(const Slices<T, Column, pair>& rows, const Place& place) : width(place.width()) {
     values = reinterpret_cast<const Group<T, pair>*>(rows.value + place.begin) + threadIdx.x % warp_lanes;
     columns = reinterpret_cast<const Columns<Column>*>(rows.column + place.begin) + threadIdx.x % warp_lanes;
-    const int last = max(width - 1, 0);
 #pragma unroll
-    for (int e = 0; e < early; ++e) {  // of a shorter row the last pair again, which is in L1
-      const int at = min(e, last) * warp_lanes;
-      x[e] = values[at], f[e] = columns[at];
-    }
+    for (int e = 0; e < early; ++e)
+      if (e < width) x[e] = values[e * warp_lanes], f[e] = columns[e * warp_lanes];
   }
   /// Calls use(pair of values, pair of columns) for all pairs.
   template <class Use>
@@ -210,7 +208,7 @@ struct Row {
 
 /// A lane per row of a slice. A lane reads the copy of its own banks; `line` bytes lie between two features. `weight`
 /// becomes the sum of all |x|.
-template <class T, int tile, int tail, class OwnRow>
+template <class T, int tile, int tail, bool one_tile, class OwnRow>
 __device__ TwoNearest<T> nearest_centroids(const OwnRow& own, const Vec16<T>* table, const Vec16<T>* norm, int row,
                                            int copies, int line, T& weight) {
   constexpr int size = Vec16<T>::size, whole = tail == size ? tile : tile - 1;  // vectors
@@ -219,7 +217,7 @@ __device__ TwoNearest<T> nearest_centroids(const OwnRow& own, const Vec16<T>* ta
       reinterpret_cast<const unsigned char*>(table[(row - 1) * copies].feature + lane % (copies * size / tail) * tail);
   TwoNearest<T> two;
   two.insert(0, 0);
-  for (int first = 0; first < row; first += tile) {
+  for (int first = 0; first < (one_tile ? 1 : row); first += tile) {
     T distance[tile][size];
 #pragma unroll
     for (int q = 0; q < tile; ++q) {
@@ -264,59 +262,22 @@ struct Whole {
   }
 };
 
-/// x = high units[0] + mid units[1] + lost.
+/// Adds x to sum number `to` and subtracts it from sum number `from`, if that is not negative; `high` and `mid` are the
+/// block's own.
 template <class T>
-struct Parts {
-  int high, mid;
-  T lost;
-  __device__ Parts(const Units<T>& units, T x) {
-    const Whole<T> q(x * units.scale[0]);
-    const T remainder = x - q.value() * units.unit[0];
-    const Whole<T> p(remainder * units.scale[1]);
-    high = q.bits(), mid = p.bits(), lost = remainder - p.value() * units.unit[1];
-  }
-};
-
-/// Adds what the first two parts do not hold to sum number `to`, and subtracts it from sum number `from`, if that is
-/// not negative.
-template <class T>
-__device__ void move_lost(const FixedSums& sums, const Units<T>& units, int to, int from, T lost) {
+__device__ void move_fixed(int* high, int* mid, const FixedSums& sums, const Units<T>& units, int to, int from, T x) {
+  const Whole<T> q(x * units.scale[0]);
+  const T remainder = x - q.value() * units.unit[0];
+  const Whole<T> p(remainder * units.scale[1]);
+  const T lost = remainder - p.value() * units.unit[1];
+  atomicAdd(&high[to], q.bits()), atomicAdd(&mid[to], p.bits());
+  if (from >= 0) atomicAdd(&high[from], -q.bits()), atomicAdd(&mid[from], -p.bits());
+  if (lost == 0) return;
   const T l = rint(lost * units.scale[2]), rest = lost - l * units.unit[2];
   const auto low = static_cast<unsigned long long>(static_cast<long long>(l));
   atomicAdd(&sums.low[to], low);
   if (from >= 0) atomicAdd(&sums.low[from], 0 - low);
   if (rest != 0) atomicAdd(&sums.rest[to], double(rest));  // such rows are added anew in each iteration: no `from`
-}
-
-/// Adds x to sum number `to` and subtracts it from sum number `from`, if that is not negative; `high` and `mid` are the
-/// block's own.
-template <class T>
-__device__ void move_fixed(int* high, int* mid, const FixedSums& sums, const Units<T>& units, int to, int from, T x) {
-  const Parts<T> part(units, x);
-  atomicAdd(&high[to], part.high), atomicAdd(&mid[to], part.mid);
-  if (from >= 0) atomicAdd(&high[from], -part.high), atomicAdd(&mid[from], -part.mid);
-  if (part.lost != 0) move_lost(sums, units, to, from, part.lost);
-}
-
-/// Adds the row of a lane to the sums that begin with number `to`.
-template <class T, class OwnRow>
-__device__ void add_row(const OwnRow& own, int* high, int* mid, const FixedSums& sums, const Units<T>& units, int to) {
-  bool more = false;
-  own.pairs([&](const auto& value, const auto& column) {
-#pragma unroll
-    for (int p = 0; p < pair; ++p) {
-      const Parts<T> part(units, value.of[p]);
-      atomicAdd(&high[to + column.of(p)], part.high), atomicAdd(&mid[to + column.of(p)], part.mid);
-      more |= part.lost != 0;
-    }
-  });
-  if (!more) return;
-#pragma unroll 1
-  for (int e = 0; e < own.width * pair; ++e) {
-    const int at = e / pair * warp_lanes, p = e % pair;
-    const Parts<T> part(units, own.values[at].of[p]);
-    if (part.lost != 0) move_lost(sums, units, to + int(own.columns[at].of(p)), -1, part.lost);
-  }
 }
 
 /// Calls add(to, from, column, value) for all entries of the rows of a slice that `moved` from one cluster to another.
@@ -343,14 +304,15 @@ __device__ void move_rows(const Slices<T, Column, pair>& rows, const Place& plac
   }
 }
 
-/// `anew`: the sums hold no rows. `all_copies`: one for each group of banks; else there are `fewer`. `line`: bytes from
-/// one feature to the next.
-template <class T, class Column, int tile, int tail, bool all_copies, bool anew>
+/// `known`: one tile, with a copy of the centroids for each group of banks. `line`: bytes from one feature to the next;
+/// nvcc takes more instructions for an address if it knows them.
+template <class T, class Column, int tile, int tail, bool known>
 __global__ void __launch_bounds__(threads, 1)
     fused_kernel(Slices<T, Column, pair> rows, const T* __restrict__ c, int32_t* __restrict__ label, FixedSums sums,
-                 Units<T> units, int32_t* open, int n, int k, int d, int slices, int row, int fewer, int line) {
+                 Units<T> units, int32_t* open, int n, int k, int d, int slices, int any_row, int any_copies, int line,
+                 bool anew) {
   using OwnRow = Row<T, Column, held<T, (tile - 1) * Vec16<T>::size + tail>>;
-  const int copies = all_copies ? bank_groups : fewer;
+  const int copies = known ? bank_groups : any_copies, row = known ? tile : any_row;
   BlockState& state = *dynamic_shared<BlockState>();
   Vec16<T>* const norm = reinterpret_cast<Vec16<T>*>(&state + 1);                                // row
   Vec16<T>* const table = norm + row;                                                            // d x row x copies
@@ -372,18 +334,16 @@ __global__ void __launch_bounds__(threads, 1)
   const auto take = [&] { return __shfl_sync(all_lanes, range.first + atomicAdd(&state.next[lane], 1), 0); };
   int32_t* const own_open = open + range.first * int64_t(warp_lanes);  // slots of rows that are not proven
   const auto label_of = [&](unsigned slot) { return anew || slot >= unsigned(n) ? -1 : label[slot]; };
-  const auto count_row = [&](unsigned slot, int j, int from) {
-    label[slot] = j;
-    atomicAdd(&count[j * warp_lanes + lane], 1);
-    if (from >= 0) atomicAdd(&count[from * warp_lanes + lane], -1);
-  };
   const auto assign_row = [&](const Place& place, bool chosen, int j, int from) {  // of a lane, if it is chosen
     const unsigned slot = unsigned(place.slice) * warp_lanes + lane;
     const bool moved = chosen && j != from;
     move_rows(rows, place, moved, j, from, lanes, [&](int to, int from, int column, T x) {
       move_fixed(high, mid, sums, units, to * d + column, from < 0 ? -1 : from * d + column, x);
     });
-    if (moved) count_row(slot, j, from);
+    if (!moved) return;
+    label[slot] = j;
+    atomicAdd(&count[j * warp_lanes + lane], 1);
+    if (from >= 0) atomicAdd(&count[from * warp_lanes + lane], -1);
   };
   for (Place place(rows.begin, take(), range.last); place.slice < range.last;) {
     const Place next_place(rows.begin, take(), range.last);
@@ -391,16 +351,11 @@ __global__ void __launch_bounds__(threads, 1)
     const int from = label_of(slot);  // the cluster whose sums hold the row
     const OwnRow own(rows, place);
     T weight = 0;
-    const auto two = nearest_centroids<T, tile, tail>(own, table, norm, row, copies, line, weight);
+    const auto two = nearest_centroids<T, tile, tail, known>(own, table, norm, row, copies, line, weight);
     const int roundings = place.width() * pair + other_roundings<T>(d);
     const bool decided = two.second - two.nearest > rounding_error(roundings, most + weight * above, weight);
     if (slot < unsigned(n) && !decided) own_open[atomicAdd(&state.undecided, 1)] = int32_t(slot);
-    const bool chosen = slot < unsigned(n) && decided;
-    if constexpr (anew) {
-      if (chosen) add_row(own, high, mid, sums, units, two.best * d), count_row(slot, two.best, -1);
-    } else {
-      assign_row(place, chosen, two.best, from);
-    }
+    assign_row(place, slot < unsigned(n) && decided, two.best, from);
     place = next_place;
   }
   __syncthreads();
@@ -417,12 +372,6 @@ __global__ void __launch_bounds__(threads, 1)
         },
         c, k, d);
     assign_row(place, lane == open_lane, j, label_of(slot));
-  }
-  __syncthreads();
-  for (int j = threadIdx.x / warp_lanes; j < k; j += threads / warp_lanes) {
-    const int rows_of_cluster = warp_sum(count[j * warp_lanes + lane]);
-    __syncwarp();
-    count[j * warp_lanes + lane] = lane == 0 ? rows_of_cluster : 0;
   }
   __syncthreads();
   flush_fixed(sums, high, mid, count, k, d);
@@ -449,14 +398,11 @@ void iterate(Run<T, Workspace<T>>& s) {
   with_column(s.d, [&]<class Column>() {
     dispatch<1, 2, 3, 4>(size.tile, [&]<int tile>() {
       dispatch<1, 2, Vec16<T>::size>(size.tail, [&]<int tail>() {
-        const auto pass = [&]<bool first>() {
-          launch(size.copies == bank_groups ? fused_kernel<T, Column, tile, tail, true, first>
-                                            : fused_kernel<T, Column, tile, Vec16<T>::size, false, first>,
-                 s.device_info.multiprocessors, threads, size.bytes, s.stream, sparse.template view<Column, pair>(),
-                 s.c, s.label, sums, s.ws.units, sparse.length, s.n, s.k, s.d, sparse.slices, size.row, size.copies,
-                 16 * size.row * size.copies);
-        };
-        anew ? pass.template operator()<true>() : pass.template operator()<false>();
+        launch(size.known ? fused_kernel<T, Column, tile, tail, true>
+                          : fused_kernel<T, Column, tile, Vec16<T>::size, false>,
+               s.device_info.multiprocessors, threads, size.bytes, s.stream, sparse.template view<Column, pair>(), s.c,
+               s.label, sums, s.ws.units, sparse.length, s.n, s.k, s.d, sparse.slices, size.row, size.copies,
+               16 * size.row * size.copies, anew);
       });
     });
   });
@@ -481,8 +427,8 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .download = download_sliced_rows<T>};
 }  // namespace
 
-LADDER_VARIANT(.id = "v04p_first_apart", .base = "v04o_whole_slice",
-               .idea = "the first iteration has a kernel of its own: rows are added from registers", .expect = "TODO",
+LADDER_VARIANT(.id = "v04p_known_sizes", .base = "v04o_whole_slice",
+               .idea = "sizes that the compiler knows: one tile of centroids, loads with one address", .expect = "TODO",
                .shows = "iteration", .counter = "dram_percent", .source = "this project",
                .arithmetic = {.form = Arithmetic::Form::exact},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true, .refuse = refuse,
