@@ -325,24 +325,26 @@ __device__ void move_rows(const Slices<T, Column, pair>& rows, const Place& plac
 #pragma unroll 1
   for (int number = lane >> log; number < count; number += warp_lanes >> log) {
     const unsigned word = words[number], own = word % warp_lanes * pair + lane % pair;
-    const T* const values = rows.value + place.begin + own;
-    const Column* const columns = rows.column + place.begin + own;
+    const T* value = rows.value + place.begin + own + first;
+    const Column* column = rows.column + place.begin + own + first;
     const int into = int(word >> 5 & 0x1fff) * d, out = int(word >> 18) * d;
-    bool more = false;
+    int *const high_into = high + into, *const mid_into = mid + into;
+    int *const high_out = high + out, *const mid_out = mid + out;
+    T most = 0;  // lost
 #pragma unroll 1
-    for (unsigned at = first; at < width; at += step) {
-      const Parts<T> part(units, values[at]);
-      const int f = columns[at];
-      atomicAdd(&high[into + f], part.high), atomicAdd(&mid[into + f], part.mid);
-      if (!anew) atomicAdd(&high[out + f], -part.high), atomicAdd(&mid[out + f], -part.mid);
-      more |= part.lost != 0;
+    for (unsigned at = first; at < width; at += step, value += step, column += step) {
+      const Parts<T> part(units, *value);
+      const int f = *column;
+      atomicAdd(&high_into[f], part.high), atomicAdd(&mid_into[f], part.mid);
+      if (!anew) atomicAdd(&high_out[f], -part.high), atomicAdd(&mid_out[f], -part.mid);
+      most = max(most, fabs(part.lost));
     }
-    if (!more) continue;
+    if (most == 0) continue;
 #pragma unroll 1
     for (unsigned at = first; at < width; at += step) {
-      const Parts<T> part(units, values[at]);
-      const int f = columns[at];
-      if (part.lost != 0) move_lost(sums, units, into + f, anew ? -1 : out + f, part.lost);
+      value -= step, column -= step;
+      const Parts<T> part(units, *value);
+      if (part.lost != 0) move_lost(sums, units, into + *column, anew ? -1 : out + *column, part.lost);
     }
   }
 }
