@@ -331,16 +331,16 @@ __device__ void move_rows(const Slices<T, Column, pair>& rows, const Place& plac
     const int into = int(word >> 5 & 0x1fff) * d, out = int(word >> 18) * d;
     int *const high_into = high + into, *const mid_into = mid + into;
     int *const high_out = high + out, *const mid_out = mid + out;
-    T most = 0;  // lost
+    T lost = 0;
 #pragma unroll 1
     for (unsigned at = first; at < width; at += step, value += step, column += step) {
       const Parts<T> part(units, *value);
       const int f = *column;
       atomicAdd(&high_into[f], part.high), atomicAdd(&mid_into[f], part.mid);
       if (!anew) atomicAdd(&high_out[f], -part.high), atomicAdd(&mid_out[f], -part.mid);
-      most = max(most, fabs(part.lost));
+      lost += fabs(part.lost);
     }
-    if (most == 0) continue;
+    if (lost == 0) continue;
 #pragma unroll 1
     for (unsigned at = first; at < width; at += step) {
       value -= step, column -= step;
