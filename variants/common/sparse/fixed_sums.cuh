@@ -95,16 +95,22 @@ inline __device__ void flush_fixed(const FixedSums& sums, const int* high, const
   for (int e = threadIdx.x; e < k * warp_lanes; e += blockDim.x) add(&sums.count[e / warp_lanes], count[e]);
 }
 
-/// The products of `high` and `mid` are exact, and so is two_sum: only the small parts and the quotient are rounded.
+/// Writes the mean number e. The products of `high` and `mid` are exact, and so is two_sum: only the small parts and
+/// the quotient are rounded.
 template <class T>
-__global__ void means_kernel(FixedSums sums, Units<T> units, T* c, int k, int d) {
-  const int e = blockIdx.x * blockDim.x + threadIdx.x;
-  if (e >= k * d || sums.count[e / d] == 0) return;  // a centroid without points stays
+__device__ void store_mean(const FixedSums& sums, const Units<T>& units, T* c, int e, int d) {
+  if (sums.count[e / d] == 0) return;  // a centroid without points stays
   const auto part = [&](const unsigned long long* word, int q) {
     return double(static_cast<long long>(word[e])) * double(units.unit[q]);
   };
   const DoubleDouble large = two_sum(part(sums.high, 0), part(sums.mid, 1));
   c[e] = T((large.high + (large.low + (part(sums.low, 2) + sums.rest[e]))) / double(sums.count[e / d]));
+}
+
+template <class T>
+__global__ void means_kernel(FixedSums sums, Units<T> units, T* c, int k, int d) {
+  const int e = blockIdx.x * blockDim.x + threadIdx.x;
+  if (e < k * d) store_mean(sums, units, c, e, d);
 }
 
 // ---- host side

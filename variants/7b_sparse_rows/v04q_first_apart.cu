@@ -1,0 +1,498 @@
+// v04q: the first iteration has a kernel of its own, and adds rows from registers. In v04p it runs the code for changed
+// rows, although all rows are new and no lane waits for another: each entry is loaded a second time and costs 37
+// instructions, with branches for the cluster that the row leaves and for what two parts of a value do not hold. Here a
+// lane adds the pairs that it holds, 15 instructions an entry. Values with a third part are rare: a row that has any is
+// passed once more. The counts of a block are summed by warps: one addition in global memory for a cluster, not 32.
+#include "../common/lloyd/vector_load.cuh"
+#include "../common/sparse/exact_label.cuh"
+#include "../common/sparse/fixed_sums.cuh"
+#include "../common/update/block_private.cuh"
+
+namespace {
+using namespace ladder;
+
+constexpr int pair = 2;     // entries of a row that are loaded at once
+constexpr int vectors = 4;  // of 16 bytes, at most: the distances that a thread keeps in registers
+
+/// Pairs of a row that are loaded before the first is used: what 80 registers leave beside `values` distances.
+template <class T, int values>
+constexpr int held = sizeof(T) == 8 ? 1
+                     : values < 9   ? 6
+                     : values == 9  ? 7
+                     : values <= 12 ? 4
+                                    : 2;
+constexpr int threads = 768;
+constexpr int bank_groups = 8;  // of 16 bytes
+
+/// Calls use.template operator()<Column>() with the narrowest type for the number of a column.
+template <class Use>
+void with_column(int d, Use use) {
+  d <= 1 << 8 ? use.template operator()<uint8_t>() : use.template operator()<uint16_t>();
+}
+
+/// Of a block, in shared memory.
+struct alignas(16) BlockState {
+  int largest[2];          // the bits of floats that copy_centroids() finds
+  int undecided;           // rows whose labels are not proven
+  int next[warp_lanes];    // slices that warps took, in each lane's own counter
+  uint8_t lanes[threads];  // for move_rows()
+};
+
+/// Centroids and sums in shared memory.
+struct Sizes {
+  int tile;    // vectors of centroids in registers at a time
+  int row;     // vectors of one feature of all centroids: whole tiles
+  int tail;    // values in the last of them: 1, 2 or 4
+  int copies;  // of the centroids; 0: they do not fit
+  bool known;  // one tile, with a copy for each group of banks
+  size_t bytes;
+  Sizes(const Shape& p, const Device& device) {
+    const int columns = std::max(1, p.k - 1);  // centroids without the first
+    const int size = 16 / int(p.element_bytes), tiles = blocks(columns, vectors * size);
+    tile = blocks(columns, tiles * size);
+    row = tiles * tile;
+    copies = 2 * bank_groups;
+    do copies /= 2, bytes = sizeof(BlockState) + 16 * size_t(row) * (size_t(p.d) * copies + 1) + sums_bytes(p);
+    while (copies > 0 && bytes > device.shared_bytes_optin);
+    known = tiles == 1 && copies == bank_groups;
+    tail = known ? int(std::bit_ceil(unsigned(columns - (row - 1) * size))) : size;
+  }
+  static size_t sums_bytes(const Shape& p) { return sizeof(int) * (2 * size_t(p.k) * p.d + size_t(p.k) * warp_lanes); }
+};
+
+template <class T>
+struct Workspace {
+  SlicedRows<T> sparse;
+  FixedSums fixed;
+  Limits* limits = nullptr;  // 1
+  Units<T> units;
+  int* rests = nullptr;    // 1: entries whose rest is not 0
+  bool whole = false;      // no value has a rest: the sums are whole numbers
+  bool restarted = false;  // the sums hold no rows
+  Sums sums;               // of dense points
+};
+
+template <class T>
+void prepare(Run<T, Workspace<T>>& s) {
+  prepare_sums(s);
+  prepare_sliced_rows(s, int64_t(s.n) * s.d * s.axis("percent") / 100, s.d <= 1 << 8 ? 1 : 2);
+  s.ws.fixed = allocate_fixed_sums(s, s.k, s.d);
+  s.ws.limits = s.template device<Limits>(1);
+  s.ws.rests = s.template device<int>(1);
+}
+
+/// Counts entries whose sums are no whole numbers.
+template <class T, class Column>
+__global__ void rests_kernel(Slices<T, Column, pair> rows, Units<T> units, int* rests, int slices) {
+  int count = 0;
+  const int64_t threads_of_grid = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t slot = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; slot < slices * int64_t(warp_lanes);
+       slot += threads_of_grid)
+    rows.entries(slot, [&](int, T x) {
+      for (int q = 0; q < 3; ++q) x -= rint(x * units.scale[q]) * units.unit[q];
+      count += x != 0;
+    });
+  if (count > 0) atomicAdd(rests, 1);
+}
+
+template <class T>
+void upload(Run<T, Workspace<T>>& s) {
+  const auto& sparse = s.ws.sparse;
+  with_column(s.d, [&]<class Column>() {
+    upload_sliced_rows<Column, pair>(s);
+    if (!sparse.used) return;
+    Limits limits;
+    to_device(s, s.ws.limits, &limits, 1, "clearing the limits");
+    launch(limits_kernel<T, Column, pair>, s.device_info.multiprocessors, threads, s.d * sizeof(int), s.stream,
+           sparse.template view<Column, pair>(), s.ws.limits, sparse.slices, s.d);
+    check(cudaMemcpyAsync(&limits, s.ws.limits, sizeof limits, cudaMemcpyDeviceToHost, s.stream),
+          "downloading the limits");
+    check(cudaStreamSynchronize(s.stream), "finding the limits of the sums");
+    s.ws.units = units_for<T>(limits);
+    int rests = 0;
+    to_device(s, s.ws.rests, &rests, 1, "clearing a count");
+    launch(rests_kernel<T, Column>, s.device_info.multiprocessors, threads, 0, s.stream,
+           sparse.template view<Column, pair>(), s.ws.units, s.ws.rests, sparse.slices);
+    check(cudaMemcpyAsync(&rests, s.ws.rests, sizeof rests, cudaMemcpyDeviceToHost, s.stream), "downloading a count");
+    check(cudaStreamSynchronize(s.stream), "counting values that are no whole numbers of units");
+    s.ws.whole = rests == 0;
+  });
+}
+
+/// Roundings of a distance beside those of its products: c_j - c_0, and |c_j|^2 - |c_0|^2, which is summed in double.
+template <class T>
+__device__ int other_roundings(int d) {
+  return sizeof(T) == 4 ? 9 : 17 + 2 * d / warp_lanes;
+}
+
+/// Column j: -2 times centroid j + 1 less the first. All columns, feature by feature, each vector `copies` times, the
+/// last one, of `tail` values, in the same room; `norm`: |c_(j + 1)|^2 - |c_0|^2, infinite behind the last centroid.
+/// largest: the bits of two floats, above all values of columns and above the sum of two |c|^2; these are 0 before. By
+/// a block.
+template <class T>
+__device__ void copy_centroids(const T* c, Vec16<T>* table, T* norm, int* largest, int k, int d, int row, int tail,
+                               int copies) {
+  constexpr int size = Vec16<T>::size;
+  const int lane = threadIdx.x % warp_lanes;
+  float above = std::numeric_limits<float>::min();
+  for (int e = threadIdx.x; e < d * row * size; e += threads) {
+    const int j = e % (row * size), f = e / (row * size);
+    const T coordinate = j + 1 < k ? T(-2) * (c[size_t(j + 1) * d + f] - c[f]) : T(0);
+    above = max(above, float(fabs(coordinate)) * (1 + 0x1p-20f));
+    const int width = j / size == row - 1 ? tail : size;
+    if (e % size >= width) continue;
+    T* const line = table[e / size * copies].feature;
+    for (int copy = 0; copy < copies * size / width; ++copy) line[copy * width + e % size] = coordinate;
+  }
+  above = warp_max(above + std::numeric_limits<float>::min());  // more, too, than what a small double is as a float
+  if (lane == 0) atomicMax(largest, __float_as_int(above));
+  for (int j = threadIdx.x; j < row * size; j += threads)
+    if (j + 1 >= k) norm[j] = std::numeric_limits<T>::infinity();
+  for (int j = threadIdx.x / warp_lanes; j + 1 < k; j += threads / warp_lanes) {
+    double difference = 0, both = 0;
+    for (int f = lane; f < d; f += warp_lanes) {
+      const double other = c[size_t(j + 1) * d + f], first = c[f];
+      difference += other * other - first * first, both += other * other + first * first;
+    }
+    difference = warp_sum(difference), both = warp_sum(both);
+    if (lane > 0) continue;
+    norm[j] = T(difference);
+    atomicMax(largest + 1, __float_as_int(float(both) * (1 + 0x1p-20f) + std::numeric_limits<float>::min()));
+  }
+}
+
+/// Where a slice begins and ends, in entries. Behind the last slice: no entries.
+struct Place {
+  int slice;
+  int64_t begin = 0, end = 0;
+  __device__ Place(const int64_t* begins, int slice, int slices) : slice(slice) {
+    if (slice < slices) begin = begins[slice], end = begins[slice + 1];
+  }
+  __device__ int width() const { return int(end - begin) / (pair * warp_lanes); }  ///< of its rows, in pairs
+};
+
+/// The columns of a pair, loaded as one number.
+template <class Column>
+struct Columns {
+  using Both = std::conditional_t<sizeof(Column) == 1, uint16_t, uint32_t>;
+  Both both;
+  __device__ unsigned of(int p) const { return p == 0 ? Column(both) : both >> (8 * sizeof(Column)); }
+};
+
+/// The row of a lane: the first pairs in registers.
+template <class T, class Column, int early>
+struct Row {
+  const Group<T, pair>* values;
+  const Columns<Column>* columns;
+  int width;  // in pairs
+  Group<T, pair> x[early];
+  Columns<Column> f[early];
+  __device__ Row(const Slices<T, Column, pair>& rows, const Place& place) : width(place.width()) {
+    values = reinterpret_cast<const Group<T, pair>*>(rows.value + place.begin) + threadIdx.x % warp_lanes;
+    columns = reinterpret_cast<const Columns<Column>*>(rows.column + place.begin) + threadIdx.x % warp_lanes;
+#pragma unroll
+    for (int e = 0; e < early; ++e)
+      if (e < width) x[e] = values[e * warp_lanes], f[e] = columns[e * warp_lanes];
+  }
+  /// Calls use(pair of values, pair of columns) for all pairs.
+  template <class Use>
+  __device__ void pairs(const Use& use) const {
+#pragma unroll
+    for (int e = 0; e < early; ++e) {
+      if (e >= width) break;
+      use(x[e], f[e]);
+    }
+#pragma unroll 1
+    for (int e = early; e < width; ++e) use(values[e * warp_lanes], columns[e * warp_lanes]);
+  }
+};
+
+/// A lane per row of a slice. A lane reads the copy of its own banks; `line` bytes lie between two features. `weight`
+/// becomes the sum of all |x|.
+template <class T, int tile, int tail, bool one_tile, class RowEntries>
+__device__ TwoNearest<T> nearest_centroids(const RowEntries& entries, const Vec16<T>* table, const Vec16<T>* norm,
+                                           int row, int copies, int line, T& weight) {
+  constexpr int size = Vec16<T>::size, whole = tail == size ? tile : tile - 1;  // vectors
+  const int lane = threadIdx.x % warp_lanes;
+  const auto* const tails =
+      reinterpret_cast<const unsigned char*>(table[(row - 1) * copies].feature + lane % (copies * size / tail) * tail);
+  TwoNearest<T> two;
+  two.insert(0, 0);
+  for (int first = 0; first < (one_tile ? 1 : row); first += tile) {
+    T distance[tile][size];
+#pragma unroll
+    for (int q = 0; q < tile; ++q) {
+      const Vec16<T> start = norm[first + q];
+      for (int v = 0; v < size; ++v) distance[q][v] = start.feature[v];
+    }
+    const auto* const lines = reinterpret_cast<const unsigned char*>(table + first * copies + lane % copies);
+    weight = 0;
+    entries.pairs([&](const auto& value, const auto& column) {
+#pragma unroll
+      for (int p = 0; p < pair; ++p) {
+        weight += fabs(value.of[p]);
+        const auto* const c = reinterpret_cast<const Vec16<T>*>(lines + column.of(p) * line);
+#pragma unroll
+        for (int q = 0; q < whole; ++q) {
+          const Vec16<T> vector = c[q * copies];
+          for (int v = 0; v < size; ++v) distance[q][v] += value.of[p] * vector.feature[v];
+        }
+        if (whole == tile) continue;
+        const auto values_of_tail = *reinterpret_cast<const Group<T, tail>*>(tails + column.of(p) * line);
+        for (int v = 0; v < tail; ++v) distance[tile - 1][v] += value.of[p] * values_of_tail.of[v];
+      }
+    });
+#pragma unroll
+    for (int e = 0; e < (tile - 1) * size + tail; ++e) two.insert(distance[e / size][e % size], first * size + e + 1);
+  }
+  return two;
+}
+
+/// A whole number: x, |x| at most 2^22, rounded to the nearest (a double: at most 2^31).
+template <class T>
+struct Whole {
+  static constexpr T shift = sizeof(T) == 4 ? T(0x1.8p23) : T(0x1.8p52);
+  T shifted;
+  __device__ explicit Whole(T x) : shifted(x + shift) {}
+  __device__ T value() const { return shifted - shift; }
+  __device__ int bits() const {
+    if constexpr (sizeof(T) == 4)
+      return __float_as_int(shifted) - 0x4b400000;  // the bits of `shift`
+    else
+      return int(std::bit_cast<long long>(shifted));
+  }
+};
+
+/// x = high units[0] + mid units[1] + lost.
+template <class T>
+struct Parts {
+  int high, mid;
+  T lost;
+  __device__ Parts(const Units<T>& units, T x) {
+    const Whole<T> q(x * units.scale[0]);
+    const T remainder = x - q.value() * units.unit[0];
+    const Whole<T> p(remainder * units.scale[1]);
+    high = q.bits(), mid = p.bits(), lost = remainder - p.value() * units.unit[1];
+  }
+};
+
+/// Adds what the first two parts do not hold to sum number `to`, and subtracts it from sum number `from`, if that is
+/// not negative.
+template <class T>
+__device__ void move_lost(const FixedSums& sums, const Units<T>& units, int to, int from, T lost) {
+  const T l = rint(lost * units.scale[2]), rest = lost - l * units.unit[2];
+  const auto low = static_cast<unsigned long long>(static_cast<long long>(l));
+  atomicAdd(&sums.low[to], low);
+  if (from >= 0) atomicAdd(&sums.low[from], 0 - low);
+  if (rest != 0) atomicAdd(&sums.rest[to], double(rest));  // such rows are added anew in each iteration: no `from`
+}
+
+/// Adds x to sum number `to` and subtracts it from sum number `from`, if that is not negative; `high` and `mid` are the
+/// block's own.
+template <class T>
+__device__ void move_fixed(int* high, int* mid, const FixedSums& sums, const Units<T>& units, int to, int from, T x) {
+  const Parts<T> part(units, x);
+  atomicAdd(&high[to], part.high), atomicAdd(&mid[to], part.mid);
+  if (from >= 0) atomicAdd(&high[from], -part.high), atomicAdd(&mid[from], -part.mid);
+  if (part.lost != 0) move_lost(sums, units, to, from, part.lost);
+}
+
+/// Adds the row of a lane to the sums that begin with number `to`.
+template <class T, class RowEntries>
+__device__ void add_row(const RowEntries& entries, int* high, int* mid, const FixedSums& sums, const Units<T>& units,
+                        int to) {
+  bool more = false;
+  entries.pairs([&](const auto& value, const auto& column) {
+#pragma unroll
+    for (int p = 0; p < pair; ++p) {
+      const Parts<T> part(units, value.of[p]);
+      const int e = to + int(column.of(p));
+      atomicAdd(&high[e], part.high), atomicAdd(&mid[e], part.mid);
+      more |= part.lost != 0;
+    }
+  });
+  if (!more) return;
+#pragma unroll 1
+  for (int e = 0; e < entries.width * pair; ++e) {
+    const int at = e / pair * warp_lanes, p = e % pair;
+    const Parts<T> part(units, entries.values[at].of[p]);
+    if (part.lost != 0) move_lost(sums, units, to + int(entries.columns[at].of(p)), -1, part.lost);
+  }
+}
+
+/// Calls add(to, from, column, value) for all entries of the rows of a slice that `moved` from one cluster to another.
+/// By the whole warp; `lanes`: 32 bytes of shared memory of its own.
+template <class T, class Column, class Add>
+__device__ void move_rows(const Slices<T, Column, pair>& rows, const Place& place, bool moved, int to, int from,
+                          uint8_t* lanes, Add add) {
+  const unsigned ballot = __ballot_sync(all_lanes, moved);
+  if (ballot == 0) return;
+  const int lane = threadIdx.x % warp_lanes, count = __popc(ballot);
+  const int log = __clz(count - 1) - 27, number = lane >> log;  // 2^log lanes for each row
+  if (moved) lanes[lanes_below(ballot)] = uint8_t(lane);
+  __syncwarp();
+  const int row = number < count ? lanes[number] : 0;  // of the slice
+  to = __shfl_sync(all_lanes, to, row), from = __shfl_sync(all_lanes, from, row);
+  if (number >= count) return;
+  const T* const values = rows.value + place.begin + row * pair;
+  const Column* const columns = rows.column + place.begin + row * pair;
+  const unsigned step = 1u << log, width = place.width() * pair;
+#pragma unroll 1
+  for (unsigned e = lane & (step - 1); e < width; e += step) {
+    const unsigned at = e / pair * (pair * warp_lanes) + e % pair;
+    add(to, from, columns[at], values[at]);
+  }
+}
+
+/// `anew`: the sums hold no rows. `known`: one tile, with a copy of the centroids for each group of banks. `line`:
+/// bytes from one feature to the next; nvcc takes more instructions for an address if it knows them.
+template <class T, class Column, int tile, int tail, bool known, bool anew>
+__global__ void __launch_bounds__(threads, 1)
+    fused_kernel(Slices<T, Column, pair> rows, const T* __restrict__ c, int32_t* __restrict__ label, FixedSums sums,
+                 Units<T> units, int32_t* open, int n, int k, int d, int slices, int any_row, int any_copies,
+                 int line) {
+  using RowEntries = Row<T, Column, held<T, (tile - 1) * Vec16<T>::size + tail>>;
+  const int copies = known ? bank_groups : any_copies, row = known ? tile : any_row;
+  BlockState& state = *dynamic_shared<BlockState>();
+  Vec16<T>* const norm = reinterpret_cast<Vec16<T>*>(&state + 1);                                // row
+  Vec16<T>* const table = norm + row;                                                            // d x row x copies
+  int* const high = reinterpret_cast<int*>(reinterpret_cast<unsigned char*>(table) + d * line);  // k x d
+  int *const mid = high + k * d, *const count = mid + k * d;                                     // k x d, k x 32
+  uint8_t* const lanes = state.lanes + threadIdx.x / warp_lanes * warp_lanes;
+  for (int e = threadIdx.x; e < 2 * k * d + k * warp_lanes; e += threads) high[e] = 0;
+  if (threadIdx.x < warp_lanes) state.next[threadIdx.x] = 0;
+  if (threadIdx.x < 2) state.largest[threadIdx.x] = 0;
+  if (threadIdx.x == 0) state.undecided = 0;
+  __syncthreads();
+  copy_centroids(c, table, norm->feature, state.largest, k, d, row, tail, copies);
+  __syncthreads();
+  const T above = T(__int_as_float(state.largest[0])), most = T(__int_as_float(state.largest[1]));
+  const int lane = threadIdx.x % warp_lanes;
+  const SliceRange range(slices);
+  // The next slice, for this warp alone: that of lane 0. Were there one counter, nvcc would add up the lanes' additions
+  // before, in some 20 instructions.
+  const auto take = [&] { return __shfl_sync(all_lanes, range.first + atomicAdd(&state.next[lane], 1), 0); };
+  int32_t* const own_open = open + range.first * int64_t(warp_lanes);  // slots of rows that are not proven
+  const auto label_of = [&](unsigned slot) { return anew || slot >= unsigned(n) ? -1 : label[slot]; };
+  const auto count_row = [&](unsigned slot, int j, int from) {
+    label[slot] = j;
+    atomicAdd(&count[j * warp_lanes + lane], 1);
+    if (from >= 0) atomicAdd(&count[from * warp_lanes + lane], -1);
+  };
+  const auto assign_row = [&](const Place& place, bool chosen, int j, int from) {  // of a lane, if it is chosen
+    const unsigned slot = unsigned(place.slice) * warp_lanes + lane;
+    const bool moved = chosen && j != from;
+    move_rows(rows, place, moved, j, from, lanes, [&](int to, int from, int column, T x) {
+      move_fixed(high, mid, sums, units, to * d + column, from < 0 ? -1 : from * d + column, x);
+    });
+    if (moved) count_row(slot, j, from);
+  };
+  for (Place place(rows.begin, take(), range.last); place.slice < range.last;) {
+    const Place next_place(rows.begin, take(), range.last);
+    const unsigned slot = unsigned(place.slice) * warp_lanes + lane;
+    const int from = label_of(slot);  // the cluster whose sums hold the row
+    const RowEntries entries(rows, place);
+    T weight = 0;
+    const auto two = nearest_centroids<T, tile, tail, known>(entries, table, norm, row, copies, line, weight);
+    const int roundings = place.width() * pair + other_roundings<T>(d);
+    const bool decided = two.second - two.nearest > rounding_error(roundings, most + weight * above, weight);
+    if (slot < unsigned(n) && !decided) own_open[atomicAdd(&state.undecided, 1)] = int32_t(slot);
+    const bool chosen = slot < unsigned(n) && decided;
+    if constexpr (anew) {
+      if (chosen) add_row(entries, high, mid, sums, units, two.best * d), count_row(slot, two.best, -1);
+    } else {
+      assign_row(place, chosen, two.best, from);
+    }
+    place = next_place;
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int i = threadIdx.x / warp_lanes; i < state.undecided; i += threads / warp_lanes) {
+    const int slot = own_open[i], open_lane = slot % warp_lanes;
+    const Place place(rows.begin, slot / warp_lanes, range.last);
+    const int j = exact_nearest(
+        [&](auto use) {
+#pragma unroll 1
+          for (int64_t e = place.begin + open_lane * pair; e < place.end; e += pair * warp_lanes)
+#pragma unroll 1
+            for (int q = 0; q < pair; ++q) use(rows.column[e + q], rows.value[e + q]);
+        },
+        c, k, d);
+    assign_row(place, lane == open_lane, j, label_of(slot));
+  }
+  __syncthreads();
+  for (int j = threadIdx.x / warp_lanes; j < k; j += threads / warp_lanes) {
+    const int rows_of_cluster = warp_sum(count[j * warp_lanes + lane]);
+    count[j * warp_lanes + lane] = lane == 0 ? rows_of_cluster : 0;
+  }
+  __syncthreads();
+  flush_fixed(sums, high, mid, count, k, d);
+}
+
+template <class T>
+void restart(Run<T, Workspace<T>>& s) {
+  restart_rows(s);
+  s.ws.restarted = true;
+}
+
+template <class T>
+void iterate(Run<T, Workspace<T>>& s) {
+  const auto& sparse = s.ws.sparse;
+  if (!sparse.used) {
+    launch(exact_points_kernel<T>, blocks(s.n, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n, s.k, s.d);
+    return update_shared<T, Layout::rows>(s);
+  }
+  const FixedSums& sums = s.ws.fixed;
+  const Sizes size(s.problem, s.device_info);
+  const bool anew = s.ws.restarted || !s.ws.whole;
+  if (anew) clear_fixed_sums(s, sums, s.k, s.d);
+  s.ws.restarted = false;
+  with_column(s.d, [&]<class Column>() {
+    dispatch<1, 2, 3, 4>(size.tile, [&]<int tile>() {
+      dispatch<1, 2, Vec16<T>::size>(size.tail, [&]<int tail>() {
+        const auto pass = [&]<bool first>() {
+          launch(size.known ? fused_kernel<T, Column, tile, tail, true, first>
+                            : fused_kernel<T, Column, tile, Vec16<T>::size, false, first>,
+                 s.device_info.multiprocessors, threads, size.bytes, s.stream, sparse.template view<Column, pair>(),
+                 s.c, s.label, sums, s.ws.units, sparse.length, s.n, s.k, s.d, sparse.slices, size.row, size.copies,
+                 16 * size.row * size.copies);
+        };
+        anew ? pass.template operator()<true>() : pass.template operator()<false>();
+      });
+    });
+  });
+  launch(means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, sums, s.ws.units, s.c, s.k, s.d);
+}
+
+std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
+  if (p.d > 1 << 16)
+    return "two bytes hold the number of one of 65,536 columns, D is " + std::to_string(p.d) +
+           ": v04b_sliced_rows takes any number";
+  if (const Sizes size(p, device); size.copies == 0)
+    return "a block keeps the centroids and the sums of all clusters in shared memory: K = " + std::to_string(p.k) +
+           " and D = " + std::to_string(p.d) + " are too many; v04d_replicated_table takes more";
+  return refuse_update_shared(p, device, axes);
+}
+
+template <class T>
+constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
+                                         .upload = upload<T>,
+                                         .restart = restart<T>,
+                                         .iterate = iterate<T>,
+                                         .download = download_sliced_rows<T>};
+}  // namespace
+
+LADDER_VARIANT(.id = "v04q_first_apart", .base = "v04p_known_sizes",
+               .idea = "the first iteration has a kernel of its own: rows are added from registers",
+               .expect =
+                   "counted in the machine code for K = 10: 32 instructions for a pair of a new row in place of 74 and "
+                   "two more loads: 560 for a slice in place of 810. Shared memory and L1 take 96 cycles of table, 36 "
+                   "of loads, 100 of atomics (ncu on v04o: 4.7 each) and 10 more for a slice, without the 36 of the "
+                   "second loads: 242, 0.29 ms on 132 multiprocessors at 1.98 GHz, 0.30 to 0.33 ms for the first "
+                   "iteration of blobs30_01 at 90 %. The counts' additions of all blocks to 10 numbers become 1,320 of "
+                   "42,240, which three 32-byte sectors of L2 take one by one: at one a cycle 8 us of each iteration. "
+                   "0.32 ms in a run of ten. A larger step: a second way to add rows",
+               .shows = "iteration", .counter = "dram_percent", .source = "this project",
+               .arithmetic = {.form = Arithmetic::Form::exact},
+               .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true, .refuse = refuse,
+               .f32 = phases<float>, .f64 = phases<double>)
