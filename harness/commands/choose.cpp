@@ -44,19 +44,26 @@ ProblemShape shape_from(const ChooseWords& words) {
   return shape;
 }
 
-int make_table(const ChooseWords& words) {
-  std::vector<ShapeTimes> table;
-  for (const std::string& file : words.make) {
-    for (ShapeTimes& times : times_in(read_record(file))) {
-      const auto same = std::find_if(table.begin(), table.end(), [&](const ShapeTimes& t) {
+/// The shapes of several records; of a variant that two of them timed on a shape, the record named first counts.
+/// `table`: a file that is no record, but the table.
+std::vector<ShapeTimes> shapes_of(const std::vector<std::string>& files, const std::string& table = "") {
+  std::vector<ShapeTimes> all;
+  for (const std::string& file : files) {
+    for (ShapeTimes& times : file == table ? read_choice(file) : times_in(read_record(file))) {
+      const auto same = std::find_if(all.begin(), all.end(), [&](const ShapeTimes& t) {
         return t.device == times.device && t.machine == times.machine && t.workload == times.workload;
       });
-      if (same == table.end())
-        table.push_back(std::move(times));
+      if (same == all.end())
+        all.push_back(std::move(times));
       else
-        same->ms.merge(times.ms);  // of two records the one named first counts
+        same->ms.merge(times.ms);
     }
   }
+  return all;
+}
+
+int make_table(const ChooseWords& words) {
+  std::vector<ShapeTimes> table = shapes_of(words.make);
   if (table.empty()) throw Error("no row of these records is a solve that ran and was found right: name others");
   table = those_of(table, words.workloads);
   write_choice(words.table, table);
@@ -122,14 +129,8 @@ int choose_one(ChooseWords words) {
     return std::any_of(variants.begin(), variants.end(),
                        [&](const Variant& v) { return v.id == id && may_be_chosen(v); });
   };
-  if (!words.judge.empty()) {
-    std::vector<ShapeTimes> judged;
-    for (const std::string& file : words.judge) {
-      for (ShapeTimes& times : file == words.table ? read_choice(file) : times_in(read_record(file)))
-        judged.push_back(std::move(times));
-    }
-    return judge(table, those_of(judged, words.workloads), words.tries, eligible);
-  }
+  if (!words.judge.empty())
+    return judge(table, those_of(shapes_of(words.judge, words.table), words.workloads), words.tries, eligible);
   const Choice choice = choose_variant(table, words.device, words.machine, shape, eligible);
   if (choice.ranking.empty())
     throw Error(fmt::format("{} has no times for the device {}: measure some, and `ladder choose --make`", words.table,
