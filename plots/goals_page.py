@@ -53,6 +53,9 @@ NAMES = (
     "goals.json",
     "shapes.json",
     "shapes_real.json",
+    "shapes_steps.json",
+    "shapes_last.json",
+    "shapes_sustained.json",
 )  # beside the committed records
 PLAN = "goals.toml"  # there, too: of what no other plan has
 VALUES = ("median_ms", "per_iteration_ms")
