@@ -51,10 +51,6 @@ NAMES = (
     "grid_clusters.json",
     "sustained.json",
     "goals.json",
-    "shapes.json",
-    "shapes_real.json",
-    "shapes_steps.json",
-    "shapes_last.json",
     "shapes_sustained.json",
 )  # beside the committed records
 PLAN = "goals.toml"  # there, too: of what no other plan has

@@ -184,17 +184,11 @@ def whole_run(record: Record, name: str) -> str:
     Throws RecordError where the record has no valid one.
     """
     scope = "end_to_end"
-    timed = {
-        rung: row.median_ms
-        for device in ("cuda", "cpu")
-        for rung in record.rungs(device)
-        if (row := record.row(rung, name, scope)) and row.timed and row.median_ms
-    }
-    if not timed:
+    if not any(short.timed_rows(record, device, name) for device in ("cuda", "cpu")):
         raise RecordError(f"{record.names} has no valid {scope} time on '{name}': leave --whole-run out.")
-    best = min(timed, key=lambda rung: timed[rung])
-    row, workload = record.row(best, name, scope), record.workloads[name]
-    assert row
+    best, row = short.fastest(record, name)
+    timed = {rung: short.time_of(row) for rung, row in short.timed_rows(record, best.device, name).items()}
+    workload = record.workloads[name]
     text = (
         f"**A whole run on `{name}`** ({workload.n:,} {TIMES} {workload.d:,}, K = {workload.k:,}, {row.iterations} "
         f"iterations), host memory to host memory: **{number(timed[best])}{SPACE}ms** by `{best.variant}`"

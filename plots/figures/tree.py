@@ -77,9 +77,9 @@ def label_of(result: Speedup | Gap, time: float | None, rooted: bool, notes: Not
 
 
 def usual_workload(record: Record, device: str, scope: str) -> Workload | None:
-    """Of those that nearly all variants have a time on (nine tenths of the most), the one with most work."""
+    """Of those that nearly all variants have a time on (three quarters of the most), the one with most work."""
     timed = record.timed_variants(device, scope)
-    enough = 0.9 * max(map(len, timed.values()), default=0)
+    enough = 0.75 * max(map(len, timed.values()), default=0)
     found = (record.workloads[name] for name, variants in timed.items() if len(variants) >= enough)
     return max(found, key=lambda w: w.n * w.d * w.k, default=None)
 

@@ -16,6 +16,7 @@ from plots.lib.record import Record, RecordError, Row, Rung, Workload
 SCOPE = "end_to_end"
 MOST_BARS = 12
 MOST_LINES = 3  # libraries beside the bars
+NOISE = 0.02  # a share by which two runs of one rung may differ
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,13 @@ def device_of(record: Record, workload: str) -> str:
 
 
 def fastest(record: Record, workload: str) -> tuple[Rung, Row]:
-    """Of the rungs of a ladder; a library counts only where there is nothing else."""
+    """Of the rungs of a ladder; a library counts only where there is nothing else. A rung is the fastest if it is so by
+    more than two runs differ: of those that are as fast, the one with the fewest steps before it."""
     rows = timed_rows(record, device_of(record, workload), workload)
     ladder = {rung: row for rung, row in rows.items() if not record.lone(rung.variant)} or rows
-    best = min(ladder, key=lambda rung: time_of(ladder[rung]))
+    least = min(map(time_of, ladder.values()))
+    equal = (rung for rung in ladder if time_of(ladder[rung]) <= (1 + NOISE) * least)
+    best = min(equal, key=lambda rung: (len(record.ancestors(rung.variant)), time_of(ladder[rung])))
     return best, ladder[best]
 
 

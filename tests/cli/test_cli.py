@@ -79,7 +79,7 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
 
 def test_all_variants_on_all_tiny_workloads(ladder: Ladder) -> None:
     scopes = ["iteration", "end_to_end"]
-    few = ["kmcuda_tiny", "points2d_tiny"]  # for rungs that another one changes a step of: floats, and doubles of two features
+    few = ["kmcuda_tiny", "points2d_tiny"]  # of rungs that others change a step of: floats, and doubles
     words = ["--device", "simt", *PATIENT, "--check", "--scopes", ",".join(scopes)]
     listed = json.loads(ladder("list", "--json").stdout)
     here = {v["id"] for v in listed["variants"] if {"simt", "cpu"} & set(v["devices"])}  # no GPU library
