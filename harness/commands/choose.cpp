@@ -14,7 +14,7 @@ namespace {
 
 struct ChooseWords {
   std::string shape, type = "f32", device = "cuda", machine;
-  int filled = 100, tries = 1;
+  int filled = 100, tries = usual_tries;
   std::string table, workloads = "*";
   std::vector<std::string> make, judge;
 };
@@ -137,8 +137,9 @@ int choose_one(ChooseWords words) {
                             words.device));
   fmt::print("{}\n\n", reason(choice, shape));
   for (size_t i = 0; i < std::min<size_t>(choice.ranking.size(), 10); ++i)
-    fmt::print("{:<24} {:6.2f}\n", choice.ranking[i].variant, choice.ranking[i].slowdown);
-  fmt::print("\ntimes over that of the fastest, as expected from the measured shapes near by\n");
+    fmt::print("{:<24} {:9.4g} ms {:6.2f}\n", choice.ranking[i].variant, choice.ranking[i].ms,
+               choice.ranking[i].ms / choice.ranking[0].ms);
+  fmt::print("\nan iteration, and over that of the fastest, as expected from the measured shapes near by\n");
   return 0;
 }
 

@@ -22,7 +22,7 @@ namespace {
 struct RunWords : MeasureWords {
   std::string variants = "*", scopes, cache = "warm", compare;
   std::vector<std::string> remaining;
-  int sessions = fewest_sessions, tries = 1;
+  int sessions = fewest_sessions, tries = usual_tries;
   bool untuned = false;
 };
 

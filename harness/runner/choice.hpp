@@ -3,9 +3,10 @@
 // harness/records/choice.schema.json states every field.
 //
 // A shape is N, D, K, the element type and the share of coordinates that are not zero. For one that was not measured,
-// each variant has a slowdown: its time over that of the fastest, averaged (as logarithms) over the measured shapes
-// with weights that fall with the distance. This is inverse distance weighting (D. Shepard, A two-dimensional
-// interpolation function for irregularly-spaced data, 1968); a distance is counted in octaves (factors of two).
+// each variant has an expected time: a plane through the logarithms of its times over those of N, D and K, fitted by
+// least squares with weights that fall with the distance from the shape (locally weighted regression: W. S. Cleveland,
+// Robust locally weighted regression and smoothing scatterplots, 1979). A distance is counted in octaves (factors of
+// two).
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -19,6 +20,7 @@
 namespace ladder {
 
 constexpr int choice_version = 1;
+constexpr int usual_tries = 3;  ///< rungs that a run tries, where it chooses them
 
 struct ProblemShape {
   std::string type;  ///< f32 or f64
@@ -47,7 +49,7 @@ void write_choice(const std::filesystem::path& file, std::vector<ShapeTimes> tab
 
 struct Candidate {
   std::string variant;
-  double slowdown;  ///< over the fastest, as expected: 1 for one that is the fastest on all shapes near by
+  double ms;  ///< expected, of an iteration of a solve
 };
 
 struct Choice {
