@@ -323,7 +323,7 @@ brief=(--time-limit 60 --min-time 0.02 --max-time 0.2)  # many small problems: t
 # The CPU device shows that the GPU's rungs are right: a few steps of each are enough, as its times mean nothing, and of
 # small problems those that differ in kind. Globs: one whose data are missing is left out, which is no mistake here.
 few_steps=(--scopes "initialise,assign,update,iteration" --time-limit 60 --min-time 0 --max-time 0.05)
-small_problems='[!cls]*_tiny,[s]parse_tiny'
+small_problems='[abkw]*_tiny,[p]oints2d_tiny,[s]parse_tiny'
 first_chapters=(1_memory 2_reuse cpu)
 
 begin_results() {

@@ -147,7 +147,7 @@ def test_without_a_gpu_rungs_are_tried_step_by_step_and_only_the_cpus_own_timed(
     assert run_all(checkout, "run").returncode == 0
     right, fast = (words for words in ladder_calls(checkout) if words[0] == "run")
     assert (
-        "[!cls]*_tiny,[s]parse_tiny" in right
+        "[abkw]*_tiny,[p]oints2d_tiny,[s]parse_tiny" in right
         and "iteration" in right[right.index("--scopes") + 1]
         and "--resume" not in right
     )
