@@ -1,32 +1,14 @@
 // v05j: a barrier of its own. The grid's barrier of cooperative groups, as v05i uses it, fences memory, waits until its
 // arrival has been counted, and then polls. Here one thread of a block adds its arrival with release order, does not
 // wait for the answer, and polls with acquire order; the count only grows, so nothing is reset.
-#ifdef __CUDACC__
-#include <cuda/atomic>
-#endif
-
 #include "../common/boxes/box_halves.cuh"
 #include "../common/boxes/box_phases.cuh"
 #include "../common/boxes/resident_boxes.cuh"
 #include "../common/boxes/spatial_order.cuh"
+#include "../common/device/grid_barrier.cuh"
 
 namespace {
 using namespace ladder;
-
-/// All threads of the grid, after `arrivals` blocks have arrived since the run began.
-__device__ void grid_barrier([[maybe_unused]] unsigned* arrived, [[maybe_unused]] unsigned arrivals) {
-#ifdef __CUDACC__
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    const cuda::atomic_ref<unsigned, cuda::thread_scope_device> count(*arrived);
-    count.fetch_add(1, cuda::memory_order_release);
-    while (int(count.load(cuda::memory_order_acquire) - arrivals) < 0) continue;
-  }
-  __syncthreads();
-#else
-  cooperative_groups::this_grid().sync();  // the CPU device: its threads must not poll
-#endif
-}
 
 /// Of a block: with more of them a thread has too few registers.
 template <int d>

@@ -3,32 +3,14 @@
 // iterations few boxes change. Here a block keeps the sums of all clusters in shared memory; what an iteration sends to
 // the others is how they change. The sums are whole numbers, so nothing is lost on the way. Means are computed from
 // shared memory, after one round trip to the L2 cache in place of two.
-#ifdef __CUDACC__
-#include <cuda/atomic>
-#endif
-
 #include "../common/boxes/box_halves.cuh"
 #include "../common/boxes/box_phases.cuh"
 #include "../common/boxes/resident_boxes.cuh"
 #include "../common/boxes/spatial_order.cuh"
+#include "../common/device/grid_barrier.cuh"
 
 namespace {
 using namespace ladder;
-
-/// All threads of the grid, after `arrivals` blocks have arrived since the run began.
-__device__ void grid_barrier([[maybe_unused]] unsigned* arrived, [[maybe_unused]] unsigned arrivals) {
-#ifdef __CUDACC__
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    const cuda::atomic_ref<unsigned, cuda::thread_scope_device> count(*arrived);
-    count.fetch_add(1, cuda::memory_order_release);
-    while (int(count.load(cuda::memory_order_acquire) - arrivals) < 0) continue;
-  }
-  __syncthreads();
-#else
-  cooperative_groups::this_grid().sync();  // the CPU device: its threads must not poll
-#endif
-}
 
 /// One warp: for each pair of a former and a new label among the points with a bit in `changed`, subtracts the lane's
 /// part of their sum (sum_members()) from the one and adds it to the other.

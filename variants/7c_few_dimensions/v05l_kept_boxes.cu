@@ -1,14 +1,11 @@
 // v05l: boxes are kept in float. v05k's warps read their boxes in double and round them outwards to float in each
 // iteration, though boxes never change: 30 instructions in double, and each half of a box has its own. Here they are
 // rounded once, at upload.
-#ifdef __CUDACC__
-#include <cuda/atomic>
-#endif
-
 #include "../common/boxes/box_halves.cuh"
 #include "../common/boxes/box_phases.cuh"
 #include "../common/boxes/resident_boxes.cuh"
 #include "../common/boxes/spatial_order.cuh"
+#include "../common/device/grid_barrier.cuh"
 
 namespace {
 using namespace ladder;
@@ -38,21 +35,6 @@ __global__ void narrow_halves_kernel(const T* x, NarrowFrame<d> frame, NarrowHal
   const bool split = cut < end && sides(first) + sides(second) <= 0.5 * sides(whole);
   const NarrowHalves<d> made{NarrowBox<d>(frame, split ? first : whole), NarrowBox<d>(frame, second), split};
   if (lane == 0) halves[box] = made;
-}
-
-/// All threads of the grid, after `arrivals` blocks have arrived since the run began.
-__device__ void grid_barrier([[maybe_unused]] unsigned* arrived, [[maybe_unused]] unsigned arrivals) {
-#ifdef __CUDACC__
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    const cuda::atomic_ref<unsigned, cuda::thread_scope_device> count(*arrived);
-    count.fetch_add(1, cuda::memory_order_release);
-    while (int(count.load(cuda::memory_order_acquire) - arrivals) < 0) continue;
-  }
-  __syncthreads();
-#else
-  cooperative_groups::this_grid().sync();  // the CPU device: its threads must not poll
-#endif
 }
 
 /// One warp: for each pair of a former and a new label among the points with a bit in `changed`, subtracts the lane's

@@ -2,15 +2,12 @@
 // double, at half the rate, and a lane that finds two centroids too near each other to tell compares its point with all
 // K alone, while 31 lanes wait. Here the points are compared in float, with a margin for what it rounds, and the few
 // points within it by the whole warp in double: a lane for every 32nd centroid.
-#ifdef __CUDACC__
-#include <cuda/atomic>
-#endif
-
 #include "../common/boxes/box_halves.cuh"
 #include "../common/boxes/box_phases.cuh"
 #include "../common/boxes/narrow_distances.cuh"
 #include "../common/boxes/resident_boxes.cuh"
 #include "../common/boxes/spatial_order.cuh"
+#include "../common/device/grid_barrier.cuh"
 
 namespace {
 using namespace ladder;
@@ -40,21 +37,6 @@ __global__ void narrow_halves_kernel(const T* x, NarrowFrame<d> frame, NarrowHal
   const bool split = cut < end && sides(first) + sides(second) <= 0.5 * sides(whole);
   const NarrowHalves<d> made{NarrowBox<d>(frame, split ? first : whole), NarrowBox<d>(frame, second), split};
   if (lane == 0) halves[box] = made;
-}
-
-/// All threads of the grid, after `arrivals` blocks have arrived since the run began.
-__device__ void grid_barrier([[maybe_unused]] unsigned* arrived, [[maybe_unused]] unsigned arrivals) {
-#ifdef __CUDACC__
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    const cuda::atomic_ref<unsigned, cuda::thread_scope_device> count(*arrived);
-    count.fetch_add(1, cuda::memory_order_release);
-    while (int(count.load(cuda::memory_order_acquire) - arrivals) < 0) continue;
-  }
-  __syncthreads();
-#else
-  cooperative_groups::this_grid().sync();  // the CPU device: its threads must not poll
-#endif
 }
 
 /// One warp: for each pair of a former and a new label among the points with a bit in `changed`, subtracts the lane's

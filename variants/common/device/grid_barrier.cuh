@@ -1,6 +1,6 @@
 // A barrier of a cooperative grid: one release, one acquire, and a count that only grows. The barrier of
-// cooperative_groups waits for the answer to each arrival before it polls. v05j_own_barrier measured the difference,
-// v03l_changed_centroids shares it.
+// cooperative_groups waits for the answer to each arrival before it polls. v05j_own_barrier introduces it and measured
+// the difference.
 #pragma once
 #include <cooperative_groups.h>
 
