@@ -12,12 +12,6 @@ using namespace ladder;
 constexpr int pair = 2;     // entries of a row that are loaded at once
 constexpr int vectors = 4;  // of 16 bytes: the distances that a thread keeps in registers
 
-/// Calls use.template operator()<Column>() with the narrowest type for the number of a column.
-template <class Use>
-void with_column(int d, Use use) {
-  d <= 1 << 8 ? use.template operator()<uint8_t>() : use.template operator()<uint16_t>();
-}
-
 template <class T>
 struct Workspace {
   SlicedRows<T> sparse;

@@ -15,12 +15,6 @@ constexpr int vectors = 4;  // of 16 bytes, at most: the distances that a thread
 constexpr int threads = 512;
 constexpr int bank_groups = 8;  // of 16 bytes
 
-/// Calls use.template operator()<Column>() with the narrowest type for the number of a column.
-template <class Use>
-void with_column(int d, Use use) {
-  d <= 1 << 8 ? use.template operator()<uint8_t>() : use.template operator()<uint16_t>();
-}
-
 template <class T>
 struct Workspace {
   SlicedRows<T> sparse;

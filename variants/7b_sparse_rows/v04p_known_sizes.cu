@@ -2,32 +2,16 @@
 // problems have one tile, and each of twelve loads has an address of its own, of 64 bits. Here one tile with a copy for
 // each group of banks is a case of its own, without that loop, and a load of a shorter row is left out by a predicate,
 // so that all loads of a row share one address. Its registers hold a seventh pair.
-#include "../common/lloyd/vector_load.cuh"
-#include "../common/sparse/exact_label.cuh"
-#include "../common/sparse/fixed_sums.cuh"
-#include "../common/update/block_private.cuh"
+#include "../common/sparse/added_rounding.cuh"
+#include "../common/sparse/row_pairs.cuh"
 
 namespace {
 using namespace ladder;
 
-constexpr int pair = 2;     // entries of a row that are loaded at once
-constexpr int vectors = 4;  // of 16 bytes, at most: the distances that a thread keeps in registers
+template <class T>
+using Workspace = WholeSums<T>;
 
-/// Pairs of a row that are loaded before the first is used: what 80 registers leave beside `values` distances.
-template <class T, int values>
-constexpr int held = sizeof(T) == 8 ? 1
-                     : values < 9   ? 6
-                     : values == 9  ? 7
-                     : values <= 12 ? 4
-                                    : 2;
 constexpr int threads = 768;
-constexpr int bank_groups = 8;  // of 16 bytes
-
-/// Calls use.template operator()<Column>() with the narrowest type for the number of a column.
-template <class Use>
-void with_column(int d, Use use) {
-  d <= 1 << 8 ? use.template operator()<uint8_t>() : use.template operator()<uint16_t>();
-}
 
 /// Of a block, in shared memory.
 struct alignas(16) BlockState {
@@ -57,209 +41,6 @@ struct Sizes {
     tail = known ? int(std::bit_ceil(unsigned(columns - (row - 1) * size))) : size;
   }
   static size_t sums_bytes(const Shape& p) { return sizeof(int) * (2 * size_t(p.k) * p.d + size_t(p.k) * warp_lanes); }
-};
-
-template <class T>
-struct Workspace {
-  SlicedRows<T> sparse;
-  FixedSums fixed;
-  Limits* limits = nullptr;  // 1
-  Units<T> units;
-  int* rests = nullptr;    // 1: entries whose rest is not 0
-  bool whole = false;      // no value has a rest: the sums are whole numbers
-  bool restarted = false;  // the sums hold no rows
-  Sums sums;               // of dense points
-};
-
-template <class T>
-void prepare(Run<T, Workspace<T>>& s) {
-  prepare_sums(s);
-  prepare_sliced_rows(s, int64_t(s.n) * s.d * s.axis("percent") / 100, s.d <= 1 << 8 ? 1 : 2);
-  s.ws.fixed = allocate_fixed_sums(s, s.k, s.d);
-  s.ws.limits = s.template device<Limits>(1);
-  s.ws.rests = s.template device<int>(1);
-}
-
-/// Counts entries whose sums are no whole numbers.
-template <class T, class Column>
-__global__ void rests_kernel(Slices<T, Column, pair> rows, Units<T> units, int* rests, int slices) {
-  int count = 0;
-  const int64_t threads_of_grid = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t slot = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; slot < slices * int64_t(warp_lanes);
-       slot += threads_of_grid)
-    rows.entries(slot, [&](int, T x) {
-      for (int q = 0; q < 3; ++q) x -= rint(x * units.scale[q]) * units.unit[q];
-      count += x != 0;
-    });
-  if (count > 0) atomicAdd(rests, 1);
-}
-
-template <class T>
-void upload(Run<T, Workspace<T>>& s) {
-  const auto& sparse = s.ws.sparse;
-  with_column(s.d, [&]<class Column>() {
-    upload_sliced_rows<Column, pair>(s);
-    if (!sparse.used) return;
-    Limits limits;
-    to_device(s, s.ws.limits, &limits, 1, "clearing the limits");
-    launch(limits_kernel<T, Column, pair>, s.device_info.multiprocessors, threads, s.d * sizeof(int), s.stream,
-           sparse.template view<Column, pair>(), s.ws.limits, sparse.slices, s.d);
-    check(cudaMemcpyAsync(&limits, s.ws.limits, sizeof limits, cudaMemcpyDeviceToHost, s.stream),
-          "downloading the limits");
-    check(cudaStreamSynchronize(s.stream), "finding the limits of the sums");
-    s.ws.units = units_for<T>(limits);
-    int rests = 0;
-    to_device(s, s.ws.rests, &rests, 1, "clearing a count");
-    launch(rests_kernel<T, Column>, s.device_info.multiprocessors, threads, 0, s.stream,
-           sparse.template view<Column, pair>(), s.ws.units, s.ws.rests, sparse.slices);
-    check(cudaMemcpyAsync(&rests, s.ws.rests, sizeof rests, cudaMemcpyDeviceToHost, s.stream), "downloading a count");
-    check(cudaStreamSynchronize(s.stream), "counting values that are no whole numbers of units");
-    s.ws.whole = rests == 0;
-  });
-}
-
-/// Roundings of a distance beside those of its products: c_j - c_0, and |c_j|^2 - |c_0|^2, which is summed in double.
-template <class T>
-__device__ int other_roundings(int d) {
-  return sizeof(T) == 4 ? 9 : 17 + 2 * d / warp_lanes;
-}
-
-/// Column j: -2 times centroid j + 1 less the first. All columns, feature by feature, each vector `copies` times, the
-/// last one, of `tail` values, in the same room; `norm`: |c_(j + 1)|^2 - |c_0|^2, infinite behind the last centroid.
-/// largest: the bits of two floats, above all values of columns and above the sum of two |c|^2; these are 0 before. By
-/// a block.
-template <class T>
-__device__ void copy_centroids(const T* c, Vec16<T>* table, T* norm, int* largest, int k, int d, int row, int tail,
-                               int copies) {
-  constexpr int size = Vec16<T>::size;
-  const int lane = threadIdx.x % warp_lanes;
-  float above = std::numeric_limits<float>::min();
-  for (int e = threadIdx.x; e < d * row * size; e += threads) {
-    const int j = e % (row * size), f = e / (row * size);
-    const T coordinate = j + 1 < k ? T(-2) * (c[size_t(j + 1) * d + f] - c[f]) : T(0);
-    above = max(above, float(fabs(coordinate)) * (1 + 0x1p-20f));
-    const int width = j / size == row - 1 ? tail : size;
-    if (e % size >= width) continue;
-    T* const line = table[e / size * copies].feature;
-    for (int copy = 0; copy < copies * size / width; ++copy) line[copy * width + e % size] = coordinate;
-  }
-  above = warp_max(above + std::numeric_limits<float>::min());  // more, too, than what a small double is as a float
-  if (lane == 0) atomicMax(largest, __float_as_int(above));
-  for (int j = threadIdx.x; j < row * size; j += threads)
-    if (j + 1 >= k) norm[j] = std::numeric_limits<T>::infinity();
-  for (int j = threadIdx.x / warp_lanes; j + 1 < k; j += threads / warp_lanes) {
-    double difference = 0, both = 0;
-    for (int f = lane; f < d; f += warp_lanes) {
-      const double other = c[size_t(j + 1) * d + f], first = c[f];
-      difference += other * other - first * first, both += other * other + first * first;
-    }
-    difference = warp_sum(difference), both = warp_sum(both);
-    if (lane > 0) continue;
-    norm[j] = T(difference);
-    atomicMax(largest + 1, __float_as_int(float(both) * (1 + 0x1p-20f) + std::numeric_limits<float>::min()));
-  }
-}
-
-/// Where a slice begins and ends, in entries. Behind the last slice: no entries.
-struct Place {
-  int slice;
-  int64_t begin = 0, end = 0;
-  __device__ Place(const int64_t* begins, int slice, int slices) : slice(slice) {
-    if (slice < slices) begin = begins[slice], end = begins[slice + 1];
-  }
-  __device__ int width() const { return int(end - begin) / (pair * warp_lanes); }  ///< of its rows, in pairs
-};
-
-/// The columns of a pair, loaded as one number.
-template <class Column>
-struct Columns {
-  using Both = std::conditional_t<sizeof(Column) == 1, uint16_t, uint32_t>;
-  Both both;
-  __device__ unsigned of(int p) const { return p == 0 ? Column(both) : both >> (8 * sizeof(Column)); }
-};
-
-/// The row of a lane: the first pairs in registers.
-template <class T, class Column, int early>
-struct Row {
-  const Group<T, pair>* values;
-  const Columns<Column>* columns;
-  int width;  // in pairs
-  Group<T, pair> x[early];
-  Columns<Column> f[early];
-  __device__ Row(const Slices<T, Column, pair>& rows, const Place& place) : width(place.width()) {
-    values = reinterpret_cast<const Group<T, pair>*>(rows.value + place.begin) + threadIdx.x % warp_lanes;
-    columns = reinterpret_cast<const Columns<Column>*>(rows.column + place.begin) + threadIdx.x % warp_lanes;
-#pragma unroll
-    for (int e = 0; e < early; ++e)
-      if (e < width) x[e] = values[e * warp_lanes], f[e] = columns[e * warp_lanes];
-  }
-  /// Calls use(pair of values, pair of columns) for all pairs.
-  template <class Use>
-  __device__ void pairs(const Use& use) const {
-#pragma unroll
-    for (int e = 0; e < early; ++e) {
-      if (e >= width) break;
-      use(x[e], f[e]);
-    }
-#pragma unroll 1
-    for (int e = early; e < width; ++e) use(values[e * warp_lanes], columns[e * warp_lanes]);
-  }
-};
-
-/// A lane per row of a slice. A lane reads the copy of its own banks; `line` bytes lie between two features. `weight`
-/// becomes the sum of all |x|.
-template <class T, int tile, int tail, bool one_tile, class RowEntries>
-__device__ TwoNearest<T> nearest_centroids(const RowEntries& entries, const Vec16<T>* table, const Vec16<T>* norm,
-                                           int row, int copies, int line, T& weight) {
-  constexpr int size = Vec16<T>::size, whole = tail == size ? tile : tile - 1;  // vectors
-  const int lane = threadIdx.x % warp_lanes;
-  const auto* const tails =
-      reinterpret_cast<const unsigned char*>(table[(row - 1) * copies].feature + lane % (copies * size / tail) * tail);
-  TwoNearest<T> two;
-  two.insert(0, 0);
-  for (int first = 0; first < (one_tile ? 1 : row); first += tile) {
-    T distance[tile][size];
-#pragma unroll
-    for (int q = 0; q < tile; ++q) {
-      const Vec16<T> start = norm[first + q];
-      for (int v = 0; v < size; ++v) distance[q][v] = start.feature[v];
-    }
-    const auto* const lines = reinterpret_cast<const unsigned char*>(table + first * copies + lane % copies);
-    weight = 0;
-    entries.pairs([&](const auto& value, const auto& column) {
-#pragma unroll
-      for (int p = 0; p < pair; ++p) {
-        weight += fabs(value.of[p]);
-        const auto* const c = reinterpret_cast<const Vec16<T>*>(lines + column.of(p) * line);
-#pragma unroll
-        for (int q = 0; q < whole; ++q) {
-          const Vec16<T> vector = c[q * copies];
-          for (int v = 0; v < size; ++v) distance[q][v] += value.of[p] * vector.feature[v];
-        }
-        if (whole == tile) continue;
-        const auto values_of_tail = *reinterpret_cast<const Group<T, tail>*>(tails + column.of(p) * line);
-        for (int v = 0; v < tail; ++v) distance[tile - 1][v] += value.of[p] * values_of_tail.of[v];
-      }
-    });
-#pragma unroll
-    for (int e = 0; e < (tile - 1) * size + tail; ++e) two.insert(distance[e / size][e % size], first * size + e + 1);
-  }
-  return two;
-}
-
-/// A whole number: x, |x| at most 2^22, rounded to the nearest (a double: at most 2^31).
-template <class T>
-struct Whole {
-  static constexpr T shift = sizeof(T) == 4 ? T(0x1.8p23) : T(0x1.8p52);
-  T shifted;
-  __device__ explicit Whole(T x) : shifted(x + shift) {}
-  __device__ T value() const { return shifted - shift; }
-  __device__ int bits() const {
-    if constexpr (sizeof(T) == 4)
-      return __float_as_int(shifted) - 0x4b400000;  // the bits of `shift`
-    else
-      return int(std::bit_cast<long long>(shifted));
-  }
 };
 
 /// Adds x to sum number `to` and subtracts it from sum number `from`, if that is not negative; `high` and `mid` are the
@@ -324,7 +105,7 @@ __global__ void __launch_bounds__(threads, 1)
   if (threadIdx.x < 2) state.largest[threadIdx.x] = 0;
   if (threadIdx.x == 0) state.undecided = 0;
   __syncthreads();
-  copy_centroids(c, table, norm->feature, state.largest, k, d, row, tail, copies);
+  copy_centroids<threads>(c, table, norm->feature, state.largest, k, d, row, tail, copies);
   __syncthreads();
   const T above = T(__int_as_float(state.largest[0])), most = T(__int_as_float(state.largest[1]));
   const int lane = threadIdx.x % warp_lanes;
@@ -378,12 +159,6 @@ __global__ void __launch_bounds__(threads, 1)
 }
 
 template <class T>
-void restart(Run<T, Workspace<T>>& s) {
-  restart_rows(s);
-  s.ws.restarted = true;
-}
-
-template <class T>
 void iterate(Run<T, Workspace<T>>& s) {
   const auto& sparse = s.ws.sparse;
   if (!sparse.used) {
@@ -420,9 +195,9 @@ std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
 }
 
 template <class T>
-constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                         .upload = upload<T>,
-                                         .restart = restart<T>,
+constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_whole_sums<T, Workspace<T>>,
+                                         .upload = upload_whole_sums<threads, T, Workspace<T>>,
+                                         .restart = restart_whole_sums<T, Workspace<T>>,
                                          .iterate = iterate<T>,
                                          .download = download_sliced_rows<T>};
 }  // namespace

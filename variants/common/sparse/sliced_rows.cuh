@@ -184,6 +184,12 @@ __global__ void fill_kernel(Rows rows, const int32_t* order, const int64_t* slic
   if (slot < n) row_label[order[slot]] = label[slot];
 }
 
+/// Calls use.template operator()<Column>() with the narrowest type for the number of a column.
+template <class Use>
+void with_column(int d, Use use) {
+  d <= 1 << 8 ? use.template operator()<uint8_t>() : use.template operator()<uint16_t>();
+}
+
 // ---- host side; W::sparse is a SlicedRows<T>
 
 /// `column_bytes`: of one column number.
