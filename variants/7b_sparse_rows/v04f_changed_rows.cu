@@ -4,14 +4,13 @@
 // way. Data with values too far apart for these parts are summed anew each time.
 #include "../common/lloyd/assign_naive.cuh"
 #include "../common/lloyd/vector_load.cuh"
-#include "../common/sparse/whole_sums.cuh"
+#include "../common/sparse/fixed_sums.cuh"
+#include "../common/update/block_private.cuh"
 
 namespace {
 using namespace ladder;
 
-template <class T>
-using Workspace = WholeSums<T>;
-
+constexpr int pair = 2;     // entries of a row that are loaded at once
 constexpr int vectors = 4;  // of 16 bytes, at most: the distances that a thread keeps in registers
 constexpr int threads = 512;
 constexpr int bank_groups = 8;  // of 16 bytes
@@ -32,6 +31,65 @@ struct Sizes {
   }
   static size_t sums_bytes(const Shape& p) { return sizeof(int) * (2 * size_t(p.k) * p.d + size_t(p.k) * warp_lanes); }
 };
+
+template <class T>
+struct Workspace {
+  SlicedRows<T> sparse;
+  FixedSums fixed;
+  Limits* limits = nullptr;  // 1
+  Units<T> units;
+  int* rests = nullptr;    // 1: entries whose rest is not 0
+  bool whole = false;      // no value has a rest: the sums are whole numbers
+  bool restarted = false;  // the sums hold no rows
+  Sums sums;               // of dense points
+};
+
+template <class T>
+void prepare(Run<T, Workspace<T>>& s) {
+  prepare_sums(s);
+  prepare_sliced_rows(s, int64_t(s.n) * s.d * s.axis("percent") / 100, s.d <= 1 << 8 ? 1 : 2);
+  s.ws.fixed = allocate_fixed_sums(s, s.k, s.d);
+  s.ws.limits = s.template device<Limits>(1);
+  s.ws.rests = s.template device<int>(1);
+}
+
+/// Counts entries whose sums are no whole numbers.
+template <class T, class Column>
+__global__ void rests_kernel(Slices<T, Column, pair> rows, Units<T> units, int* rests, int slices) {
+  int count = 0;
+  const int64_t threads_of_grid = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t slot = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; slot < slices * int64_t(warp_lanes);
+       slot += threads_of_grid)
+    rows.entries(slot, [&](int, T x) {
+      for (int q = 0; q < 3; ++q) x -= rint(x * units.scale[q]) * units.unit[q];
+      count += x != 0;
+    });
+  if (count > 0) atomicAdd(rests, 1);
+}
+
+template <class T>
+void upload(Run<T, Workspace<T>>& s) {
+  const auto& sparse = s.ws.sparse;
+  with_column(s.d, [&]<class Column>() {
+    upload_sliced_rows<Column, pair>(s);
+    if (!sparse.used) return;
+    Limits limits;
+    to_device(s, s.ws.limits, &limits, 1, "clearing the limits");
+    launch(limits_kernel<T, Column, pair>, s.device_info.multiprocessors, threads, s.d * sizeof(int), s.stream,
+           sparse.template view<Column, pair>(), s.ws.limits, sparse.slices, s.d);
+    check(cudaMemcpyAsync(&limits, s.ws.limits, sizeof limits, cudaMemcpyDeviceToHost, s.stream),
+          "downloading the limits");
+    check(cudaStreamSynchronize(s.stream), "finding the limits of the sums");
+    s.ws.units = units_for<T>(limits);
+    int rests = 0;
+    to_device(s, s.ws.rests, &rests, 1, "clearing a count");
+    launch(rests_kernel<T, Column>, s.device_info.multiprocessors, threads, 0, s.stream,
+           sparse.template view<Column, pair>(), s.ws.units, s.ws.rests, sparse.slices);
+    check(cudaMemcpyAsync(&rests, s.ws.rests, sizeof rests, cudaMemcpyDeviceToHost, s.stream), "downloading a count");
+    check(cudaStreamSynchronize(s.stream), "counting values that are no whole numbers of units");
+    s.ws.whole = rests == 0;
+  });
+}
 
 /// The centroids, feature by feature, each vector `copies` times, and |c|^2. By a block.
 template <class T>
@@ -111,6 +169,12 @@ __global__ void __launch_bounds__(threads, 1)
 }
 
 template <class T>
+void restart(Run<T, Workspace<T>>& s) {
+  restart_rows(s);
+  s.ws.restarted = true;
+}
+
+template <class T>
 void iterate(Run<T, Workspace<T>>& s) {
   const auto& sparse = s.ws.sparse;
   if (!sparse.used) return assign_points(s), update_shared<T, Layout::rows>(s);
@@ -140,9 +204,9 @@ std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
 }
 
 template <class T>
-constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_whole_sums<T, Workspace<T>>,
-                                         .upload = upload_whole_sums<threads, T, Workspace<T>>,
-                                         .restart = restart_whole_sums<T, Workspace<T>>,
+constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
+                                         .upload = upload<T>,
+                                         .restart = restart<T>,
                                          .iterate = iterate<T>,
                                          .download = download_sliced_rows<T>};
 }  // namespace

@@ -2,15 +2,18 @@
 // each of the rest alone: up to four waits for memory, behind one for the place of the slice, and 16 warps have too
 // little other work meanwhile. Here a lane loads up to six pairs before it uses the first, and its label with them;
 // where the next slice lies is read one slice ahead. 24 warps share a multiprocessor, with 80 registers a thread.
+#include "../common/lloyd/vector_load.cuh"
 #include "../common/sparse/added_rounding.cuh"
+#include "../common/sparse/exact_label.cuh"
 #include "../common/sparse/slice_places.cuh"
-#include "../common/sparse/subtracted_table.cuh"
 
 namespace {
 using namespace ladder;
 
 template <class T>
 using Workspace = WholeSums<T>;
+
+constexpr int vectors = 4;  // of 16 bytes, at most: the distances that a thread keeps in registers
 
 /// Pairs of a row that are loaded before the first is used: what 80 registers leave beside `values` distances.
 template <class T, int values>
@@ -19,6 +22,7 @@ constexpr int held = sizeof(T) == 8 ? 1
                      : values <= 12 ? 4
                                     : 2;
 constexpr int threads = 768;
+constexpr int bank_groups = 8;  // of 16 bytes
 
 /// Of a block, in shared memory.
 struct alignas(16) BlockState {
@@ -48,6 +52,48 @@ struct Sizes {
   }
   static size_t sums_bytes(const Shape& p) { return sizeof(int) * (2 * size_t(p.k) * p.d + size_t(p.k) * warp_lanes); }
 };
+
+/// Roundings of a distance beside those of its products: c_j - c_0, and |c_j|^2 - |c_0|^2, which is summed in double.
+template <class T>
+__device__ int other_roundings(int d) {
+  return sizeof(T) == 4 ? 9 : 17 + 2 * d / warp_lanes;
+}
+
+/// Column j: -2 times centroid j + 1 less the first. All columns, feature by feature, each vector `copies` times, the
+/// last one, of `tail` values, in the same room; `norm`: |c_(j + 1)|^2 - |c_0|^2, infinite behind the last centroid.
+/// largest: the bits of two floats, above all values of columns and above the sum of two |c|^2; these are 0 before. By
+/// a block.
+template <class T>
+__device__ void copy_centroids(const T* c, Vec16<T>* table, T* norm, int* largest, int k, int d, int row, int tail,
+                               int copies) {
+  constexpr int size = Vec16<T>::size;
+  const int lane = threadIdx.x % warp_lanes;
+  float above = std::numeric_limits<float>::min();
+  for (int e = threadIdx.x; e < d * row * size; e += threads) {
+    const int j = e % (row * size), f = e / (row * size);
+    const T coordinate = j + 1 < k ? T(-2) * (c[size_t(j + 1) * d + f] - c[f]) : T(0);
+    above = max(above, float(fabs(coordinate)) * (1 + 0x1p-20f));
+    const int width = j / size == row - 1 ? tail : size;
+    if (e % size >= width) continue;
+    T* const line = table[e / size * copies].feature;
+    for (int copy = 0; copy < copies * size / width; ++copy) line[copy * width + e % size] = coordinate;
+  }
+  above = warp_max(above + std::numeric_limits<float>::min());  // more, too, than what a small double is as a float
+  if (lane == 0) atomicMax(largest, __float_as_int(above));
+  for (int j = threadIdx.x; j < row * size; j += threads)
+    if (j + 1 >= k) norm[j] = std::numeric_limits<T>::infinity();
+  for (int j = threadIdx.x / warp_lanes; j + 1 < k; j += threads / warp_lanes) {
+    double difference = 0, both = 0;
+    for (int f = lane; f < d; f += warp_lanes) {
+      const double other = c[size_t(j + 1) * d + f], first = c[f];
+      difference += other * other - first * first, both += other * other + first * first;
+    }
+    difference = warp_sum(difference), both = warp_sum(both);
+    if (lane > 0) continue;
+    norm[j] = T(difference);
+    atomicMax(largest + 1, __float_as_int(float(both) * (1 + 0x1p-20f) + std::numeric_limits<float>::min()));
+  }
+}
 
 /// A lane per row of a slice. A lane reads the copy of its own banks; `line` bytes lie between two features. `weight`
 /// becomes the sum of all |x|.
@@ -169,7 +215,7 @@ __global__ void __launch_bounds__(threads, 1)
   if (threadIdx.x < 2) state.largest[threadIdx.x] = 0;
   if (threadIdx.x == 0) state.undecided = 0;
   __syncthreads();
-  copy_centroids<threads>(c, table, norm->feature, state.largest, k, d, row, tail, copies);
+  copy_centroids(c, table, norm->feature, state.largest, k, d, row, tail, copies);
   __syncthreads();
   const T above = T(__int_as_float(state.largest[0])), most = T(__int_as_float(state.largest[1]));
   const int lane = threadIdx.x % warp_lanes;

@@ -1,4 +1,4 @@
-// The first centroid subtracted from the others, in copies for groups of banks. v04n_short_loop introduces it.
+// The first centroid subtracted from the others, in copies for groups of banks: as v04n_short_loop has it.
 #pragma once
 #include "../lloyd/vector_load.cuh"
 #include "exact_label.cuh"

@@ -1,5 +1,5 @@
 // Sums as whole numbers from which rows can be subtracted again, where no value needs more digits than they have.
-// v04f_changed_rows introduces it.
+// v04f_changed_rows has the idea, and a form of its own.
 #pragma once
 #include "../update/block_private.cuh"
 #include "fixed_sums.cuh"
