@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(threads, 1)
   const auto valid = [&](int r) { return thread < per_thread && index(r) < count; };
 #pragma unroll
   for (int r = 0; r < group; ++r) {
-    held[r] = valid(r) ? label[first + index(r)] : 0;
+    held[r] = !valid(r) ? 0 : run.done > 0 ? label[first + index(r)] : -1;  // -1: in no sums
 #pragma unroll
     for (int v = 0; v < vectors; ++v) point[r][v] = valid(r) ? copy[index(r) * vectors + v] : Vec16<T>{};
   }
@@ -283,7 +283,6 @@ void restart(Run<T, Workspace<T>>& s) {
   restart_rows(s);
   s.ws.launches.done = 0;
   check(cudaMemsetAsync(s.ws.totals, 0, total_bytes(s.problem), s.stream), "clearing the sums");
-  check(cudaMemsetAsync(s.label, -1, s.n * sizeof(int32_t), s.stream), "clearing the labels");
 }
 
 template <class T>

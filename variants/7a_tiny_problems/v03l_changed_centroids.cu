@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(threads, 1)
   for (int e = thread; e < numbers; e += threads) total[e] = run.done > 0 ? totals[e] : 0;
   for (int j = thread; j < k; j += threads) changed_list[j] = j;  // of the first iteration
   for (int i = thread; i < count; i += threads) {
-    labels[i] = label[first + i];
+    labels[i] = run.done > 0 ? label[first + i] : -1;  // -1: in no sums
     last[i] = candidate[i] = std::numeric_limits<T>::infinity();
   }
   if (thread == 0) *move_count = *full_count = 0;
@@ -379,7 +379,6 @@ void restart(Run<T, Workspace<T>>& s) {
   clear(changes.sum, buffers * numbers_of(s.problem) * sizeof(Number), "clearing the changes");
   clear(changes.mask, buffers * mask_words(s.k) * sizeof(unsigned), "clearing the changed clusters");
   clear(changes.arrived, sizeof(unsigned), "clearing the barrier");
-  check(cudaMemsetAsync(s.label, -1, s.n * sizeof(int32_t), s.stream), "clearing the labels");
 }
 
 template <class T>
