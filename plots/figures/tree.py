@@ -14,12 +14,12 @@ from matplotlib.patches import FancyBboxPatch
 
 from plots.lib.options import LEAST_BARS, Options, bars, too_few
 from plots.lib.record import DAGGER, DEVICES, SCOPE_TITLES, Gap, Record, Rung, Speedup, Workload, number, tree_order
+from plots.lib.short import NOISE
 from plots.lib.style import COLOURS, GREY, LINE, MARGIN, PALE, SMALL, WIDTH, Notes, Page, shorten, text_width, times
 
 LANE = 0.07  # inches between lanes, per point of the font
 LEAST_PITCH, MOST_PITCH = 0.42, 0.95  # inches between rows
 FASTER, SLOWER, SAME = COLOURS[0], COLOURS[1], GREY
-NOISE = 0.02  # a gain smaller than this is drawn as none
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@
 // Two copies of the incoming changes take turns: a block may be an iteration ahead of the owner's slowest warp, not
 // two, as it needs a centroid of each block, which a block sends behind a barrier of its threads. So each block owns a
 // cluster: there are at most K blocks. New centroids need no second copy: they come when all blocks have sent their
-// changes, that is when nobody reads the old ones.
+// changes, and read the old ones before they did.
 //
 // for cuda: 90a
 #include "../common/device/cluster_messages.cuh"
@@ -20,6 +20,7 @@
 #include "../common/tiny/cluster.cuh"
 #include "../common/tiny/point_group.cuh"
 #include "../common/tiny/proven_nearest.cuh"
+#include "../common/tiny/resident_points.cuh"
 #include "../common/tiny/whole_sums.cuh"
 #include "../common/update/exact_sums.cuh"
 
@@ -31,11 +32,6 @@ constexpr int most_blocks = 16;
 constexpr int wide = 6;  // a row of so many vectors takes the registers of two points
 
 using Number = unsigned long long;
-
-/// A point that goes from one cluster to another; from < 0: it was in none.
-struct Move {
-  int point, from, to;
-};
 
 /// Where a block has what, in bytes. Its mailbox, to which other blocks write, ends with `mailbox`.
 struct Layout {
@@ -61,14 +57,6 @@ struct Layout {
     move_count = moves + ladder::blocks(p.n, blocks) * sizeof(Move);
     end = move_count + 2 * sizeof(int);
   }
-};
-
-/// A block's points: rows of vectors in shared memory.
-template <class T>
-struct Points {
-  const Vec16<T>* copy;
-  int d, vectors;
-  __device__ const T* row(int i) const { return reinterpret_cast<const T*>(copy + i * vectors); }
 };
 
 /// Adds to a number in shared memory by its halves: for 32 bits there are atomics there, for 64 there is a loop.
@@ -103,7 +91,7 @@ __global__ void __launch_bounds__(threads, 1)
   auto* const kept = reinterpret_cast<T*>(shared + layout.kept);  // 2 x owned x pitch: the block's own centroids
   auto* const moves = reinterpret_cast<Move*>(shared + layout.moves);
   auto* const move_count = reinterpret_cast<int*>(shared + layout.move_count);  // 2, taking turns
-  const Points<T> points{copy, d, vectors};
+  const ResidentPoints<T> points{copy, d, vectors};
   const Centroids<T> centroids{reinterpret_cast<const T*>(tile), pitch};
   const auto slot = [&](int turn, int from, int at, int w, int f) {
     return slots + (((turn * most_blocks + from) * layout.owned + at) * rows + w) * row + f;

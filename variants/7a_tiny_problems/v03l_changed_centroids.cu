@@ -17,6 +17,7 @@
 #include "../common/lloyd/one_launch.cuh"
 #include "../common/tiny/point_group.cuh"
 #include "../common/tiny/proven_nearest.cuh"
+#include "../common/tiny/resident_points.cuh"
 #include "../common/tiny/whole_sums.cuh"
 #include "../common/update/exact_sums.cuh"
 
@@ -31,11 +32,6 @@ constexpr int buffers = 3;
 constexpr int wide = 6;  // vectors of a row: takes the registers of several points
 
 using Number = unsigned long long;
-
-/// A point that goes from one cluster to another; from < 0: it was in none.
-struct Move {
-  int point, from, to;
-};
 
 __host__ __device__ inline int mask_words(int k) { return (k + warp_lanes - 1) / warp_lanes; }
 
@@ -72,14 +68,6 @@ struct Changes {
   Number* sum;        // buffers x k x rows x row
   unsigned* mask;     // buffers x mask_words(k): the clusters that won or lost a point
   unsigned* arrived;  // blocks at barriers since the restart
-};
-
-/// A block's points: rows of vectors in shared memory.
-template <class T>
-struct Points {
-  const Vec16<T>* copy;
-  int d, vectors;
-  __device__ const T* row(int i) const { return reinterpret_cast<const T*>(copy + i * vectors); }
 };
 
 template <class T>
@@ -196,7 +184,7 @@ __global__ void __launch_bounds__(threads, 1)
       layout.has_totals ? reinterpret_cast<Number*>(shared + layout.totals) : more + size_t(blockIdx.x) * numbers;
   const Scan<T, vectors> scan{tile, copy, reinterpret_cast<NearestAndSecond<T>*>(shared + layout.entries),
                               layout.entry_pitch};
-  const Points<T> points{copy, d, vectors};
+  const ResidentPoints<T> points{copy, d, vectors};
   const Centroids<T> centroids{reinterpret_cast<const T*>(tile), vectors * Vec16<T>::size};
   const int lanes = 1 << lane_bits, f = thread & (lanes - 1);  // f: a feature, or d for the count
   const int my_row = thread >> lane_bits, rows_at_once = threads >> lane_bits;

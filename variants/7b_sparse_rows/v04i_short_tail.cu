@@ -173,16 +173,6 @@ void iterate(Run<T, Workspace<T>>& s) {
   launch(means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, sums, s.ws.units, s.c, s.k, s.d);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
-  if (p.d > 1 << 16)
-    return "two bytes hold the number of one of 65,536 columns, D is " + std::to_string(p.d) +
-           ": v04b_sliced_rows takes any number";
-  if (const Sizes size(p, device); size.copies == 0)
-    return "a block keeps the centroids and the sums of all clusters in shared memory: K = " + std::to_string(p.k) +
-           " and D = " + std::to_string(p.d) + " are too many; v04d_replicated_table takes more";
-  return refuse_update_shared(p, device, axes);
-}
-
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_whole_sums<T, Workspace<T>>,
                                          .upload = upload_whole_sums<threads, T, Workspace<T>>,
@@ -200,5 +190,5 @@ LADDER_VARIANT(.id = "v04i_short_tail", .base = "v04h_shared_counter",
                    "rows change. Nothing where K is a multiple of 4, or above 16",
                .shows = "iteration", .counter = "l1_percent", .source = "this project",
                .arithmetic = {.form = Arithmetic::Form::exact},
-               .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+               .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
+               .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

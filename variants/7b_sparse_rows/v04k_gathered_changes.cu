@@ -5,7 +5,7 @@
 // lanes take the entries of a row in turn.
 #include "../common/lloyd/vector_load.cuh"
 #include "../common/sparse/exact_label.cuh"
-#include "../common/sparse/whole_sums.cuh"
+#include "../common/sparse/gathered_rows.cuh"
 
 namespace {
 using namespace ladder;
@@ -112,31 +112,6 @@ __device__ TwoNearest<T> nearest_centroids(const Slices<T, Column, pair>& rows, 
   return two;
 }
 
-/// Calls add(to, from, column, value) for all entries of the rows of a slice that `moved` from one cluster to another.
-/// By the whole warp; `lanes`: 32 bytes of shared memory of its own.
-template <class T, class Column, class Add>
-__device__ void move_rows(const Slices<T, Column, pair>& rows, int slice, bool moved, int to, int from, uint8_t* lanes,
-                          Add add) {
-  const unsigned ballot = __ballot_sync(all_lanes, moved);
-  if (ballot == 0) return;
-  const int lane = threadIdx.x % warp_lanes, count = __popc(ballot);
-  const int log = __clz(count - 1) - 27, number = lane >> log;  // 2^log lanes for each row
-  if (moved) lanes[lanes_below(ballot)] = uint8_t(lane);
-  __syncwarp();
-  const int row = number < count ? lanes[number] : 0;  // of the slice
-  to = __shfl_sync(all_lanes, to, row), from = __shfl_sync(all_lanes, from, row);
-  if (number >= count) return;
-  const T* const values = rows.value + rows.begin[slice] + row * pair;
-  const Column* const columns = rows.column + rows.begin[slice] + row * pair;
-  const int width = int(rows.begin[slice + 1] - rows.begin[slice]) / warp_lanes;
-  const int step = 1 << log;
-#pragma unroll 1
-  for (int e = lane & (step - 1); e < width; e += step) {
-    const int at = e / pair * (pair * warp_lanes) + e % pair;
-    add(to, from, columns[at], values[at]);
-  }
-}
-
 template <class T, class Column, int tile, int tail>
 __global__ void __launch_bounds__(threads, 1)
     fused_kernel(Slices<T, Column, pair> rows, const T* __restrict__ c, int32_t* __restrict__ label, FixedSums sums,
@@ -207,16 +182,6 @@ void iterate(Run<T, Workspace<T>>& s) {
   launch(means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, sums, s.ws.units, s.c, s.k, s.d);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
-  if (p.d > 1 << 16)
-    return "two bytes hold the number of one of 65,536 columns, D is " + std::to_string(p.d) +
-           ": v04b_sliced_rows takes any number";
-  if (const Sizes size(p, device); size.copies == 0)
-    return "a block keeps the centroids and the sums of all clusters in shared memory: K = " + std::to_string(p.k) +
-           " and D = " + std::to_string(p.d) + " are too many; v04d_replicated_table takes more";
-  return refuse_update_shared(p, device, axes);
-}
-
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_whole_sums<T, Workspace<T>>,
                                          .upload = upload_whole_sums<threads, T, Workspace<T>>,
@@ -239,5 +204,5 @@ LADDER_VARIANT(.id = "v04k_gathered_changes", .base = "v04j_first_subtracted",
                    "first, 0.6 ms on average",
                .shows = "iteration", .counter = "shared_atomics", .source = "this project",
                .arithmetic = {.form = Arithmetic::Form::exact},
-               .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+               .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
+               .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -4,8 +4,9 @@
 // bytes from one feature to the next is multiplied by the column, and the number of copies, where it is 8, is known to
 // the compiler: two instructions for the addresses of an entry in place of five.
 #include "../common/lloyd/vector_load.cuh"
-#include "../common/sparse/added_rounding.cuh"
 #include "../common/sparse/exact_label.cuh"
+#include "../common/sparse/gathered_rows.cuh"
+#include "../common/sparse/moved_value.cuh"
 
 namespace {
 using namespace ladder;
@@ -129,49 +130,6 @@ __device__ TwoNearest<T> nearest_centroids(const Slices<T, Column, pair>& rows, 
   return two;
 }
 
-/// Adds x to sum number `to` and subtracts it from sum number `from`, if that is not negative; `high` and `mid` are the
-/// block's own.
-template <class T>
-__device__ void move_fixed(int* high, int* mid, const FixedSums& sums, const Units<T>& units, int to, int from, T x) {
-  const Whole<T> q(x * units.scale[0]);
-  const T remainder = x - q.value() * units.unit[0];
-  const Whole<T> p(remainder * units.scale[1]);
-  const T lost = remainder - p.value() * units.unit[1];
-  atomicAdd(&high[to], q.bits()), atomicAdd(&mid[to], p.bits());
-  if (from >= 0) atomicAdd(&high[from], -q.bits()), atomicAdd(&mid[from], -p.bits());
-  if (lost == 0) return;
-  const T l = rint(lost * units.scale[2]), rest = lost - l * units.unit[2];
-  const auto low = static_cast<unsigned long long>(static_cast<long long>(l));
-  atomicAdd(&sums.low[to], low);
-  if (from >= 0) atomicAdd(&sums.low[from], 0 - low);
-  if (rest != 0) atomicAdd(&sums.rest[to], double(rest));  // such rows are added anew in each iteration: no `from`
-}
-
-/// Calls add(to, from, column, value) for all entries of the rows of a slice that `moved` from one cluster to another.
-/// By the whole warp; `lanes`: 32 bytes of shared memory of its own.
-template <class T, class Column, class Add>
-__device__ void move_rows(const Slices<T, Column, pair>& rows, int slice, bool moved, int to, int from, uint8_t* lanes,
-                          Add add) {
-  const unsigned ballot = __ballot_sync(all_lanes, moved);
-  if (ballot == 0) return;
-  const int lane = threadIdx.x % warp_lanes, count = __popc(ballot);
-  const int log = __clz(count - 1) - 27, number = lane >> log;  // 2^log lanes for each row
-  if (moved) lanes[lanes_below(ballot)] = uint8_t(lane);
-  __syncwarp();
-  const int row = number < count ? lanes[number] : 0;  // of the slice
-  to = __shfl_sync(all_lanes, to, row), from = __shfl_sync(all_lanes, from, row);
-  if (number >= count) return;
-  const T* const values = rows.value + rows.begin[slice] + row * pair;
-  const Column* const columns = rows.column + rows.begin[slice] + row * pair;
-  const int width = int(rows.begin[slice + 1] - rows.begin[slice]) / warp_lanes;
-  const int step = 1 << log;
-#pragma unroll 1
-  for (int e = lane & (step - 1); e < width; e += step) {
-    const int at = e / pair * (pair * warp_lanes) + e % pair;
-    add(to, from, columns[at], values[at]);
-  }
-}
-
 /// `all_copies`: one for each group of banks; else there are `fewer`. `line`: bytes from one feature to the next.
 template <class T, class Column, int tile, int tail, bool all_copies>
 __global__ void __launch_bounds__(threads, 1)
@@ -265,16 +223,6 @@ void iterate(Run<T, Workspace<T>>& s) {
   launch(means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, sums, s.ws.units, s.c, s.k, s.d);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
-  if (p.d > 1 << 16)
-    return "two bytes hold the number of one of 65,536 columns, D is " + std::to_string(p.d) +
-           ": v04b_sliced_rows takes any number";
-  if (const Sizes size(p, device); size.copies == 0)
-    return "a block keeps the centroids and the sums of all clusters in shared memory: K = " + std::to_string(p.k) +
-           " and D = " + std::to_string(p.d) + " are too many; v04d_replicated_table takes more";
-  return refuse_update_shared(p, device, axes);
-}
-
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_whole_sums<T, Workspace<T>>,
                                          .upload = upload_whole_sums<threads, T, Workspace<T>>,
@@ -293,5 +241,5 @@ LADDER_VARIANT(.id = "v04n_short_loop", .base = "v04m_added_rounding",
                    "fifth less, 0.4 ms an iteration of blobs30_01 on an H200",
                .shows = "iteration", .counter = "instructions_per_cycle", .source = "this project",
                .arithmetic = {.form = Arithmetic::Form::exact},
-               .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+               .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
+               .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -3,8 +3,8 @@
 // little other work meanwhile. Here a lane loads up to six pairs before it uses the first, and its label with them;
 // where the next slice lies is read one slice ahead. 24 warps share a multiprocessor, with 80 registers a thread.
 #include "../common/lloyd/vector_load.cuh"
-#include "../common/sparse/added_rounding.cuh"
 #include "../common/sparse/exact_label.cuh"
+#include "../common/sparse/moved_value.cuh"
 #include "../common/sparse/slice_places.cuh"
 
 namespace {
@@ -155,24 +155,6 @@ __device__ TwoNearest<T> nearest_centroids(const Slices<T, Column, pair>& rows, 
   return two;
 }
 
-/// Adds x to sum number `to` and subtracts it from sum number `from`, if that is not negative; `high` and `mid` are the
-/// block's own.
-template <class T>
-__device__ void move_fixed(int* high, int* mid, const FixedSums& sums, const Units<T>& units, int to, int from, T x) {
-  const Whole<T> q(x * units.scale[0]);
-  const T remainder = x - q.value() * units.unit[0];
-  const Whole<T> p(remainder * units.scale[1]);
-  const T lost = remainder - p.value() * units.unit[1];
-  atomicAdd(&high[to], q.bits()), atomicAdd(&mid[to], p.bits());
-  if (from >= 0) atomicAdd(&high[from], -q.bits()), atomicAdd(&mid[from], -p.bits());
-  if (lost == 0) return;
-  const T l = rint(lost * units.scale[2]), rest = lost - l * units.unit[2];
-  const auto low = static_cast<unsigned long long>(static_cast<long long>(l));
-  atomicAdd(&sums.low[to], low);
-  if (from >= 0) atomicAdd(&sums.low[from], 0 - low);
-  if (rest != 0) atomicAdd(&sums.rest[to], double(rest));  // such rows are added anew in each iteration: no `from`
-}
-
 /// Calls add(to, from, column, value) for all entries of the rows of a slice that `moved` from one cluster to another.
 /// By the whole warp; `lanes`: 32 bytes of shared memory of its own.
 template <class T, class Column, class Add>
@@ -293,16 +275,6 @@ void iterate(Run<T, Workspace<T>>& s) {
   launch(means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, sums, s.ws.units, s.c, s.k, s.d);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
-  if (p.d > 1 << 16)
-    return "two bytes hold the number of one of 65,536 columns, D is " + std::to_string(p.d) +
-           ": v04b_sliced_rows takes any number";
-  if (const Sizes size(p, device); size.copies == 0)
-    return "a block keeps the centroids and the sums of all clusters in shared memory: K = " + std::to_string(p.k) +
-           " and D = " + std::to_string(p.d) + " are too many; v04d_replicated_table takes more";
-  return refuse_update_shared(p, device, axes);
-}
-
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_whole_sums<T, Workspace<T>>,
                                          .upload = upload_whole_sums<threads, T, Workspace<T>>,
@@ -325,5 +297,5 @@ LADDER_VARIANT(.id = "v04o_whole_slice", .base = "v04n_short_loop",
                    "a slice's place and its columns get forms of their own, to be loaded early",
                .shows = "iteration", .counter = "dram_percent", .source = "this project",
                .arithmetic = {.form = Arithmetic::Form::exact},
-               .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+               .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
+               .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -20,27 +20,7 @@ struct alignas(16) BlockState {
   unsigned moved[threads];  // for move_rows()
 };
 
-/// Centroids and sums in shared memory.
-struct Sizes {
-  int tile;    // vectors of centroids in registers at a time
-  int row;     // vectors of one feature of all centroids: whole tiles
-  int tail;    // values in the last of them: 1, 2 or 4
-  int copies;  // of the centroids; 0: they do not fit
-  bool known;  // one tile, with a copy for each group of banks
-  size_t bytes;
-  Sizes(const Shape& p, const Device& device) {
-    const int columns = std::max(1, p.k - 1);  // centroids without the first
-    const int size = 16 / int(p.element_bytes), tiles = blocks(columns, vectors * size);
-    tile = blocks(columns, tiles * size);
-    row = tiles * tile;
-    copies = 2 * bank_groups;
-    do copies /= 2, bytes = sizeof(BlockState) + 16 * size_t(row) * (size_t(p.d) * copies + 1) + sums_bytes(p);
-    while (copies > 0 && bytes > device.shared_bytes_optin);
-    known = tiles == 1 && copies == bank_groups;
-    tail = known ? int(std::bit_ceil(unsigned(columns - (row - 1) * size))) : size;
-  }
-  static size_t sums_bytes(const Shape& p) { return sizeof(int) * (2 * size_t(p.k) * p.d + size_t(p.k) * warp_lanes); }
-};
+using Sizes = RowSizes<BlockState>;
 
 /// The rows of a slice that `moved` leave the sums of cluster `from`, unless these are `anew`, and join those of
 /// cluster `to`. By the whole warp; `words`: 32 of shared memory of its own. 32 counts of a cluster fill 128 bytes of
@@ -195,16 +175,6 @@ void iterate(Run<T, Workspace<T>>& s) {
   launch(means_kernel<T>, blocks(int64_t(s.k) * s.d, 256), 256, 0, s.stream, sums, s.ws.units, s.c, s.k, s.d);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
-  if (p.d > 1 << 16)
-    return "two bytes hold the number of one of 65,536 columns, D is " + std::to_string(p.d) +
-           ": v04b_sliced_rows takes any number";
-  if (const Sizes size(p, device); size.copies == 0)
-    return "a block keeps the centroids and the sums of all clusters in shared memory: K = " + std::to_string(p.k) +
-           " and D = " + std::to_string(p.d) + " are too many; v04d_replicated_table takes more";
-  return refuse_update_shared(p, device, axes);
-}
-
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_whole_sums<T, Workspace<T>>,
                                          .upload = upload_whole_sums<threads, T, Workspace<T>>,
@@ -223,4 +193,4 @@ LADDER_VARIANT(
             "to 40 of 190 cycles of shared memory, stay: 2 to 5 %, 0.30 to 0.31 ms in a run of ten",
         .shows = "iteration", .counter = "dram_percent", .source = "this project",
         .arithmetic = {.form = Arithmetic::Form::exact}, .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}},
-        .reads_labels = true, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+        .reads_labels = true, .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -2,42 +2,13 @@
 // double, at half the rate, and a lane that finds two centroids too near each other to tell compares its point with all
 // K alone, while 31 lanes wait. Here the points are compared in float, with a margin for what it rounds, and the few
 // points within it by the whole warp in double: a lane for every 32nd centroid.
-#include "../common/boxes/box_halves.cuh"
 #include "../common/boxes/box_phases.cuh"
 #include "../common/boxes/narrow_distances.cuh"
 #include "../common/boxes/resident_boxes.cuh"
-#include "../common/boxes/spatial_order.cuh"
 #include "../common/device/grid_barrier.cuh"
 
 namespace {
 using namespace ladder;
-
-template <int d>
-struct NarrowHalves {
-  NarrowBox<d> first, second;
-  int split;  ///< 0: `first` is the whole box
-};
-
-/// A warp per box.
-template <class T, int d>
-__global__ void narrow_halves_kernel(const T* x, NarrowFrame<d> frame, NarrowHalves<d>* halves, int n) {
-  const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
-  const int begin = box * box_points, end = min(begin + box_points, n);
-  if (begin >= n) return;
-  double gap = 0;
-  int cut = end;
-  for (int i = begin + 1 + lane; i < end; i += warp_lanes) {
-    double apart = 0;
-    for (int f = 0; f < d; ++f) apart += fabs(double(x[size_t(f) * n + i]) - double(x[size_t(f) * n + i - 1]));
-    if (apart > gap) gap = apart, cut = i;
-  }
-  warp_argmax(gap, cut);
-  const Box<d> whole = bounds_of<T, d>(x, begin, end, n);
-  const Box<d> first = bounds_of<T, d>(x, begin, cut, n), second = bounds_of<T, d>(x, cut, end, n);
-  const bool split = cut < end && sides(first) + sides(second) <= 0.5 * sides(whole);
-  const NarrowHalves<d> made{NarrowBox<d>(frame, split ? first : whole), NarrowBox<d>(frame, second), split};
-  if (lane == 0) halves[box] = made;
-}
 
 /// One warp: for each pair of a former and a new label among the points with a bit in `changed`, subtracts the lane's
 /// part of their sum (sum_members()) from the one and adds it to the other.
@@ -198,41 +169,11 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
 int most_entries(int k, int d) { return k * (FixedPoint::most_words * d + 1) + 1; }
 
 template <class T>
-struct Workspace {
-  Rows<T> rows;
-  SpatialOrder order;
-  Boxes boxes;
-  int* box_label = nullptr;  // boxes
-  BoxSums sums;
-  OneLaunch one_launch;
-  void* halves = nullptr;                         // NarrowHalves<d> of each box
-  unsigned long long* last_sum = nullptr;         // entries: what a launch leaves for the next
-  unsigned long long range[2 * most_dimensions];  // SpatialOrder::range, on the host
-};
+using Workspace = KeptBoxes<T>;
 
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
-  prepare_pinned(s);
-  s.ws.rows.points = s.template device<T>(size_t(s.n) * s.d);
-  prepare_spatial(s);
-  prepare_boxes(s);
-  prepare_box_sums(s);
-  prepare_one_launch(s);
-  dispatch<1, 2, 3>(s.d, [&]<int d>() { s.ws.halves = s.template device<NarrowHalves<d>>(boxes_of(s.n)); });
-  s.ws.last_sum = s.template device<unsigned long long>(most_entries(s.k, s.d));
-  s.ws.box_label = s.template device<int>(boxes_of(s.n));
-}
-
-template <class T>
-void upload(Run<T, Workspace<T>>& s) {
-  upload_spatial(s);
-  find_bounds(s);
-  fetch_order_range(s);
-  find_totals(s);  // waits for the range, too
-  dispatch<1, 2, 3>(s.d, [&]<int d>() {
-    launch(narrow_halves_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0,
-           s.stream, s.x, NarrowFrame<d>(s.ws.range), static_cast<NarrowHalves<d>*>(s.ws.halves), s.n);
-  });
+  prepare_kept_boxes(s, most_entries(s.k, s.d));
 }
 
 /// Shared memory for a centroid beside its coordinates: in float, and its sums, with the one that counts the changes.
@@ -262,7 +203,7 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                         .upload = upload<T>,
+                                         .upload = upload_kept_boxes<T, Workspace<T>>,
                                          .restart = restart_rows<T>,
                                          .assign = assign_boxes<T, Workspace<T>>,
                                          .update = update_boxes<T, Workspace<T>>,

@@ -3,8 +3,6 @@
 // of a centroid one after the other. Here two atomics of 32 bits, which the hardware has, add a word and its carry, and
 // a thread for each coordinate keeps its sum, reads how it changed, and computes the mean: one barrier less.
 #include "../common/boxes/box_per_warp.cuh"
-#include "../common/boxes/one_launch.cuh"
-#include "../common/boxes/spatial_order.cuh"
 #include "../common/device/grid_barrier.cuh"
 
 namespace {
@@ -165,41 +163,11 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
 }
 
 template <class T>
-struct Workspace {
-  Rows<T> rows;
-  SpatialOrder order;
-  Boxes boxes;
-  int* box_label = nullptr;  // boxes
-  BoxSums sums;
-  OneLaunch one_launch;
-  void* halves = nullptr;                         // NarrowHalves<d> of each box
-  unsigned long long* last_sum = nullptr;         // k x d x kept_words: what a launch leaves for the next
-  unsigned long long range[2 * most_dimensions];  // SpatialOrder::range, on the host
-};
+using Workspace = KeptBoxes<T>;
 
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
-  prepare_pinned(s);
-  s.ws.rows.points = s.template device<T>(size_t(s.n) * s.d);
-  prepare_spatial(s);
-  prepare_boxes(s);
-  prepare_box_sums(s);
-  prepare_one_launch(s);
-  dispatch<1, 2, 3>(s.d, [&]<int d>() { s.ws.halves = s.template device<NarrowHalves<d>>(boxes_of(s.n)); });
-  s.ws.last_sum = s.template device<unsigned long long>(s.k * s.d * kept_words);
-  s.ws.box_label = s.template device<int>(boxes_of(s.n));
-}
-
-template <class T>
-void upload(Run<T, Workspace<T>>& s) {
-  upload_spatial(s);
-  find_bounds(s);
-  fetch_order_range(s);
-  find_totals(s);  // waits for the range, too
-  dispatch<1, 2, 3>(s.d, [&]<int d>() {
-    launch(narrow_halves_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0,
-           s.stream, s.x, NarrowFrame<d>(s.ws.range), static_cast<NarrowHalves<d>*>(s.ws.halves), s.n);
-  });
+  prepare_kept_boxes(s, s.k * s.d * kept_words);
 }
 
 /// Shared memory for a centroid beside its coordinates: in float, and its sums, with the one that counts the changes.
@@ -248,7 +216,7 @@ std::string refuse(const Shape& p, const Device& device, const Axes&) {
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
-                                         .upload = upload<T>,
+                                         .upload = upload_kept_boxes<T, Workspace<T>>,
                                          .restart = restart_rows<T>,
                                          .assign = assign_boxes<T, Workspace<T>>,
                                          .update = update_boxes<T, Workspace<T>>,

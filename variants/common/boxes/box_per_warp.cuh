@@ -1,39 +1,10 @@
-// One box for each warp: its halves in float, its coordinates as whole numbers in shared memory, its labels in a
-// register, and tests against up to 256 centroids in rounds that are unrolled. v05n_box_per_warp introduces it.
+// One box for each warp: its coordinates as whole numbers in shared memory, its labels in a register, and tests against
+// up to 256 centroids in rounds that are unrolled. v05n_box_per_warp introduces it.
 #pragma once
-#include "box_halves.cuh"
 #include "box_phases.cuh"
 #include "narrow_distances.cuh"
 
 namespace ladder {
-
-template <int d>
-struct NarrowHalves {
-  NarrowBox<d> first, second;
-  int split;  ///< 0: `first` is the whole box
-  __device__ float size() const { return split ? fmaxf(first.size, second.size) : first.size; }
-};
-
-/// A warp per box.
-template <class T, int d>
-__global__ void narrow_halves_kernel(const T* x, NarrowFrame<d> frame, NarrowHalves<d>* halves, int n) {
-  const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
-  const int begin = box * box_points, end = min(begin + box_points, n);
-  if (begin >= n) return;
-  double gap = 0;
-  int cut = end;
-  for (int i = begin + 1 + lane; i < end; i += warp_lanes) {
-    double apart = 0;
-    for (int f = 0; f < d; ++f) apart += fabs(double(x[size_t(f) * n + i]) - double(x[size_t(f) * n + i - 1]));
-    if (apart > gap) gap = apart, cut = i;
-  }
-  warp_argmax(gap, cut);
-  const Box<d> whole = bounds_of<T, d>(x, begin, end, n);
-  const Box<d> first = bounds_of<T, d>(x, begin, cut, n), second = bounds_of<T, d>(x, cut, end, n);
-  const bool split = cut < end && sides(first) + sides(second) <= 0.5 * sides(whole);
-  const NarrowHalves<d> made{NarrowBox<d>(frame, split ? first : whole), NarrowBox<d>(frame, second), split};
-  if (lane == 0) halves[box] = made;
-}
 
 /// A box's coordinates as whole numbers, for a warp: word w of feature f of point i is digit[(w x d + f) x 128 + i].
 template <int d>

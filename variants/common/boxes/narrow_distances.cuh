@@ -13,7 +13,10 @@
 // as (a + b)^2 <= 9/8 a^2 + 9 b^2. The test's own roundings are below 2^-20 of its sides. Underflow and overflow, of
 // coordinates too, leave a label uncertain.
 #pragma once
+#include "box_halves.cuh"
 #include "narrow_boxes.cuh"
+#include "one_launch.cuh"
+#include "spatial_order.cuh"
 
 namespace ladder {
 
@@ -118,6 +121,77 @@ __device__ void settle(unsigned uncertain, const T* c, int k, const Point& point
     const int nearest = exact_nearest_of_warp(x, c, k);
     if (lane == source) set(q, nearest), uncertain &= uncertain - 1;
   }
+}
+
+// ---- boxes that are rounded to float once, at upload, as v05l_kept_boxes has them
+
+template <int d>
+struct NarrowHalves {
+  NarrowBox<d> first, second;
+  int split;  ///< 0: `first` is the whole box
+  __device__ float size() const { return split ? fmaxf(first.size, second.size) : first.size; }
+};
+
+/// A warp per box.
+template <class T, int d>
+__global__ void narrow_halves_kernel(const T* x, NarrowFrame<d> frame, NarrowHalves<d>* halves, int n) {
+  const int lane = threadIdx.x % warp_lanes, box = (blockIdx.x * blockDim.x + threadIdx.x) / warp_lanes;
+  const int begin = box * box_points, end = min(begin + box_points, n);
+  if (begin >= n) return;
+  double gap = 0;
+  int cut = end;
+  for (int i = begin + 1 + lane; i < end; i += warp_lanes) {
+    double apart = 0;
+    for (int f = 0; f < d; ++f) apart += fabs(double(x[size_t(f) * n + i]) - double(x[size_t(f) * n + i - 1]));
+    if (apart > gap) gap = apart, cut = i;
+  }
+  warp_argmax(gap, cut);
+  const Box<d> whole = bounds_of<T, d>(x, begin, end, n);
+  const Box<d> first = bounds_of<T, d>(x, begin, cut, n), second = bounds_of<T, d>(x, cut, end, n);
+  const bool split = cut < end && sides(first) + sides(second) <= 0.5 * sides(whole);
+  const NarrowHalves<d> made{NarrowBox<d>(frame, split ? first : whole), NarrowBox<d>(frame, second), split};
+  if (lane == 0) halves[box] = made;
+}
+
+template <class T>
+struct KeptBoxes {
+  Rows<T> rows;
+  SpatialOrder order;
+  Boxes boxes;
+  int* box_label = nullptr;  // boxes
+  BoxSums sums;
+  OneLaunch one_launch;
+  void* halves = nullptr;                         // NarrowHalves<d> of each box
+  unsigned long long* last_sum = nullptr;         // what a launch leaves for the next
+  unsigned long long range[2 * most_dimensions];  // SpatialOrder::range, on the host
+};
+
+// ---- host side. W: a KeptBoxes<T>
+
+/// `entries`: of KeptBoxes::last_sum.
+template <class T, class W>
+void prepare_kept_boxes(Run<T, W>& s, size_t entries) {
+  prepare_pinned(s);
+  s.ws.rows.points = s.template device<T>(size_t(s.n) * s.d);
+  prepare_spatial(s);
+  prepare_boxes(s);
+  prepare_box_sums(s);
+  prepare_one_launch(s);
+  dispatch<1, 2, 3>(s.d, [&]<int d>() { s.ws.halves = s.template device<NarrowHalves<d>>(boxes_of(s.n)); });
+  s.ws.last_sum = s.template device<unsigned long long>(entries);
+  s.ws.box_label = s.template device<int>(boxes_of(s.n));
+}
+
+template <class T, class W>
+void upload_kept_boxes(Run<T, W>& s) {
+  upload_spatial(s);
+  find_bounds(s);
+  fetch_order_range(s);
+  find_totals(s);  // waits for the range, too
+  dispatch<1, 2, 3>(s.d, [&]<int d>() {
+    launch(narrow_halves_kernel<T, d>, blocks(boxes_of(s.n), warps_per_block), warps_per_block * warp_lanes, 0,
+           s.stream, s.x, NarrowFrame<d>(s.ws.range), static_cast<NarrowHalves<d>*>(s.ws.halves), s.n);
+  });
 }
 
 }  // namespace ladder

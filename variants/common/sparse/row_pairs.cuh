@@ -82,4 +82,27 @@ __device__ TwoNearest<T> nearest_centroids(const RowEntries& entries, const Vec1
   return two;
 }
 
+/// Centroids and sums in shared memory.
+template <class BlockState>
+struct RowSizes {
+  int tile;    // vectors of centroids in registers at a time
+  int row;     // vectors of one feature of all centroids: whole tiles
+  int tail;    // values in the last of them: 1, 2 or 4
+  int copies;  // of the centroids; 0: they do not fit
+  bool known;  // one tile, with a copy for each group of banks
+  size_t bytes;
+  RowSizes(const Shape& p, const Device& device) {
+    const int columns = std::max(1, p.k - 1);  // centroids without the first
+    const int size = 16 / int(p.element_bytes), tiles = blocks(columns, vectors * size);
+    tile = blocks(columns, tiles * size);
+    row = tiles * tile;
+    copies = 2 * bank_groups;
+    do copies /= 2, bytes = sizeof(BlockState) + 16 * size_t(row) * (size_t(p.d) * copies + 1) + sums_bytes(p);
+    while (copies > 0 && bytes > device.shared_bytes_optin);
+    known = tiles == 1 && copies == bank_groups;
+    tail = known ? int(std::bit_ceil(unsigned(columns - (row - 1) * size))) : size;
+  }
+  static size_t sums_bytes(const Shape& p) { return sizeof(int) * (2 * size_t(p.k) * p.d + size_t(p.k) * warp_lanes); }
+};
+
 }  // namespace ladder

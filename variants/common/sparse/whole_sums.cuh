@@ -76,4 +76,16 @@ void restart_whole_sums(Run<T, W>& s) {
   s.ws.restarted = true;
 }
 
+/// Sizes: how a block of the variant uses its shared memory.
+template <class Sizes>
+std::string refuse_whole_sums(const Shape& p, const Device& device, const Axes& axes) {
+  if (p.d > 1 << 16)
+    return "two bytes hold the number of one of 65,536 columns, D is " + std::to_string(p.d) +
+           ": v04b_sliced_rows takes any number";
+  if (const Sizes size(p, device); size.copies == 0)
+    return "a block keeps the centroids and the sums of all clusters in shared memory: K = " + std::to_string(p.k) +
+           " and D = " + std::to_string(p.d) + " are too many; v04d_replicated_table takes more";
+  return refuse_update_shared(p, device, axes);
+}
+
 }  // namespace ladder
