@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TODAY = ("record.json", "record_all.json", "record_shapes.json")
+TODAY = ("record.json", "record_all.json", "record_shapes_trial.json")
 FORMER = ("record_bounds.json", "record_seeds.json", "record_summit.json")
 SCOPES = ("assign", "update", "iteration", "solve", "initialise")
 

@@ -773,7 +773,7 @@ def merged(records: Sequence[Record]) -> Record:
         return records[0]
     first = records[0]
     workloads: dict[str, Workload] = {}
-    bases: dict[str, tuple[str, str]] = {}  # variant -> base, and the record that says so
+    bases: dict[str, tuple[str, Record]] = {}  # variant -> base, and the record that says so
     for record in records:
         if record.sources[0].version != first.sources[0].version:
             raise RecordError(
@@ -789,9 +789,13 @@ def merged(records: Sequence[Record]) -> Record:
             if workloads.setdefault(name, workload).problem != workload.problem:
                 raise RecordError(f"{first.names} and {record.names} mean different problems by workload {name}.")
         for variant, base in record.bases.items():
-            said, by = bases.setdefault(variant, (base, record.names))
-            if said != base and not record.sources[0].older:  # an older record lacks rungs between
-                raise RecordError(f"{by} says that {variant} is based on '{said}', {record.names} says '{base}'.")
+            said, by = bases.setdefault(variant, (base, record))
+            # An older record lacks rungs between.
+            if said == base or record.sources[0].older:
+                continue
+            if not by.sources[0].older:
+                raise RecordError(f"{by.names} says that {variant} is based on '{said}', {record.names} says '{base}'.")
+            bases[variant] = (base, record)
     timed = {row.place: record for record in reversed(records) for row in record.rows if row.timed}
     standard: dict[str, dict[str, int]] = {}  # variant -> its axes' values in the first record that has it
     for record in records:

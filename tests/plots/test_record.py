@@ -265,6 +265,25 @@ def test_a_retired_rung_whose_base_is_absent_is_no_root() -> None:
     assert record.bases == {second: first} and not record.lone(second)
 
 
+def test_the_base_that_an_older_record_says_gives_way() -> None:
+    """It lacks the rung between, in whatever order the records are named; two records of today must not differ."""
+    w = older()["workloads"][0]
+    first, between, last = "v01_global", "v02_pinned", "v03_device_update"
+    assert cards.load()[last].base == between and cards.load()[between].base == first
+
+    def record(*rows: tuple[str, str]) -> Record:
+        made = [sample_record.row(variant, base, w, "cuda", "assign", 1.0) for variant, base in rows]
+        return from_document(older() | {"rows": made}, Path("record.json"))
+
+    today = record((first, ""), (between, first), (last, between))
+    past = record((first, ""), (last, between), (next(iter(renamed().retired)), ""))
+    assert past.bases[last] == first
+    for records in ([past, today], [today, past]):
+        assert merged(records).bases[last] == between
+    with pytest.raises(RecordError, match=f"is based on '{first}'"):
+        merged([record((first, ""), (last, first)), today])
+
+
 def test_no_id_is_both_of_today_and_of_the_past() -> None:
     names = renamed()
     assert not set(names.ids) & set(names.retired)
