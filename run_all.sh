@@ -428,6 +428,7 @@ run_tests() {
     sanitized=asan-ci
   elif ((all)); then
     sanitized=asan-all
+    export LADDER_TEST_ALL=1  # tests of rungs that are tried through others, too
   fi
   build_preset "$first"
   local first_dir=$binary_dir

@@ -109,6 +109,7 @@ class Loops : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = why_left_out(kind_, variant_.id); !why.empty()) GTEST_SKIP() << why;
     card_ = load_card(variant_.modules.at(kind_));
     device_ = device_of(kind_, {0}, false);
     for (const Axis& axis : card_->axes) standard_.value[axis.name] = axis.standard;

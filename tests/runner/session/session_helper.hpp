@@ -2,10 +2,13 @@
 #pragma once
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +54,20 @@ inline std::vector<std::pair<DeviceKind, Variant>> built(const std::string& fold
     }
   }
   return found;
+}
+
+/// Rungs that another one changes a step of: CMakeLists.txt says which.
+inline std::set<std::string> rungs_built_upon() {
+  std::ifstream file(std::filesystem::path(BUILD_FOLDER) / "rungs_built_upon.txt");
+  return {std::istream_iterator<std::string>(file), {}};
+}
+
+/// What such a rung keeps is tried through that other one, and the CPU device is slow: why a test of the rung itself is
+/// left out there; empty where it is not. `run_all.sh test --all` leaves none out, a GPU neither.
+inline std::string why_left_out(DeviceKind kind, const std::string& id) {
+  static const std::set<std::string> built_upon = rungs_built_upon();
+  if (kind != DeviceKind::simt || !built_upon.count(id) || std::getenv("LADDER_TEST_ALL")) return "";
+  return "tried through the rung that builds upon it; LADDER_TEST_ALL=1 tries this one, too";
 }
 
 /// Why the device of this program cannot be used; empty where it can.

@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "base/philox.hpp"
@@ -225,6 +222,9 @@ class OneVariant : public testing::Test {
       : kind_(kind), variant_(std::move(variant)), is_float_(is_float), awkward_(awkward), superseded_(superseded) {}
   void TestBody() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
+    if (!is_float_ && variant_.card["types"].size() == 2) {
+      if (const std::string why = why_left_out(kind_, variant_.id); !why.empty()) GTEST_SKIP() << why;
+    }
     std::vector<Sense> senses;
     if (variant_.card["implicit"]) {
       senses.push_back({});
@@ -255,6 +255,7 @@ class PruningVariant : public testing::Test {
   PruningVariant(DeviceKind kind, Variant variant) : kind_(kind), variant_(std::move(variant)) {}
   void TestBody() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = why_left_out(kind_, variant_.id); !why.empty()) GTEST_SKIP() << why;
     // Who counts no distances rules out tiles: of problems so small hardly any, and slowly.
     for (int trial = 0; trial < (counts_ || trial == 0 ? trials : trials / 40); ++trial) {
       SCOPED_TRACE("trial " + std::to_string(trial));
@@ -302,12 +303,6 @@ class PruningVariant : public testing::Test {
   bool counts_ = false;  // distances one by one: what rules centroids out by the tile has none to count
   int64_t computed_ = 0, skipped_ = 0;
 };
-
-/// Rungs that another one changes a step of: CMakeLists.txt says which. What such a rung keeps is tried through that one.
-std::set<std::string> rungs_built_upon() {
-  std::ifstream file(std::filesystem::path(BUILD_FOLDER) / "rungs_built_upon.txt");
-  return {std::istream_iterator<std::string>(file), {}};
-}
 
 /// One test per variant, element type and kind of trouble.
 const bool registered = [] {

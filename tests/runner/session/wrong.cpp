@@ -111,6 +111,7 @@ class RightVariant : public testing::Test {
   RightVariant(DeviceKind kind, Variant variant) : kind_(kind), variant_(std::move(variant)) {}
   void TestBody() override {
     if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = why_left_out(kind_, variant_.id); !why.empty()) GTEST_SKIP() << why;
     const auto look = [](Request& request) {
       request.check_only = true;
       request.stop.max_iterations = 4;

@@ -146,7 +146,7 @@ TYPED_TEST(DirtyClustersOf, GivesTheSameBitsIterationByIteration) {
       std::vector<std::vector<TypeParam>> left;  // by the iterations of the first time
       for (int time = 0; time < 2; ++time) {
         auto guess = changed.labels();
-        for (int iteration = 0; iteration < 12; ++iteration) {
+        for (int iteration = 0; iteration < 8; ++iteration) {
           SCOPED_TRACE("time " + std::to_string(time) + ", iteration " + std::to_string(iteration));
           const auto before = changed.centroids();
           for (auto* const one : {&base, &changed})
