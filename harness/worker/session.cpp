@@ -41,16 +41,24 @@ class Session {
     }
   }
 
+  /// False where a result is wrong.
   bool run() {
+    try {
+      return validate_and_time();
+    } catch (const Refusal& refusal) {
+      report_(event("refused", json{{"reason", refusal.what()}}));
+      return true;
+    }
+  }
+
+ private:
+  bool validate_and_time() {
     const Problem<T>& p = problem();
     if (p.sparse()) {
       if (const std::string why = check_csr(p.csr, p.n, p.d, p.nnz, p.points); !why.empty())
         throw Error("the compressed rows do not match the points: " + why);
     }
-    if (const std::string why = refusal(); !why.empty()) {
-      report_(event("refused", json{{"reason", why}}));
-      return true;
-    }
+    if (const std::string why = refusal(); !why.empty()) throw Refusal(why);
     doing("prepare and upload");
     Driver<T> driver(problem(), device_, card_, axes_);
     SolveValidator<T> validator(driver, request_, begin_seconds_);
@@ -89,8 +97,6 @@ class Session {
     report_result(validator, driver, result);
     return validator.ok();
   }
-
- private:
   void report_result(const SolveValidator<T>& validator, const Driver<T>& driver, SessionResult& result) {
     validator.fill(result);
     result.axes = axes_.value;
@@ -151,6 +157,8 @@ class Session {
     doing(what);
     try {
       return try_on(points);
+    } catch (const Refusal& refusal) {
+      throw Refusal(fmt::format("{} (of the first {} of {} points)", refusal.what(), points, problem().n));
     } catch (const std::exception& error) {
       throw Error(fmt::format("{}; this was in {}", error.what(), what));
     }
