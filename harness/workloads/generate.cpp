@@ -35,6 +35,12 @@ size_t natural(const nlohmann::json& object, const std::string& key, const std::
   return member<size_t>(object, key, where, "a natural number", &nlohmann::json::is_number_unsigned);
 }
 
+/// The number that fp16 holds nearest to `value`, ties to even; what is too large becomes the largest, 65,504.
+float nearest_half(float value) {
+  const int exponent = value == 0 ? -14 : std::max(std::ilogb(value), -14);  // below 2^-14 halves are subnormal
+  const float rounded = std::scalbn(std::nearbyint(std::scalbn(value, 10 - exponent)), exponent - 10);
+  return std::clamp(rounded, -65504.0f, 65504.0f);
+}
 }  // namespace
 
 GeneratorSpec from_json(const nlohmann::json& entry) {
@@ -71,6 +77,7 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
   } else {
     throw Error("there is no generator '" + name + "': give blobs, embedding or classes");
   }
+  known.insert("halves");
   for (const auto& [key, value] : parameters.items()) {
     if (!known.contains(key)) {
       std::string list;
@@ -78,6 +85,10 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
       throw Error(where + " has no parameter '" + key + "' here: it knows " + list);
     }
     if (key == "flavour") continue;
+    if (key == "halves") {
+      spec.halves = member<bool>(parameters, key, where, "true or false", &nlohmann::json::is_boolean);
+      continue;
+    }
     if (key == "clusters" || key == "rank" || key == "classes") {
       const size_t count = natural(parameters, key, where);
       if (count < 1 || count > 1000000)
@@ -104,6 +115,7 @@ std::string to_string(const GeneratorSpec& spec) {
   if (spec.kind == Kind::lowrank) text.update({{"rank", spec.rank}, {"noise", spec.noise}});
   if (spec.kind == Kind::lowrank && spec.decay != 0) text.update({{"decay", spec.decay}});
   if (spec.kind == Kind::classes) text.update({{"classes", spec.classes}});
+  if (spec.halves) text.update({{"halves", true}});
   return text.dump();
 }
 
@@ -206,6 +218,7 @@ void PointGenerator::rows(size_t begin, size_t end, float* out) const {
         for (size_t f = 0; f < spec_.d; ++f) out[f] = float(sum[f]);
         break;
     }
+    if (spec_.halves) std::transform(out, out + spec_.d, out, nearest_half);
   }
 }
 

@@ -80,6 +80,7 @@ TEST(FromJson, RefusesInSentences) {
       {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"rank": 3}})", "no parameter 'rank'"},
       {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"clusters": 0}})", "clusters 0"},
       {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"zeros": "all"}})", "'zeros' \"all\""},
+      {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"halves": 1}})", "'halves' 1"},
       {R"({"generator": "classes", "n": 1, "d": 1, "seed": 0, "parameters": {"clusters": 3}})",
        "no parameter 'clusters'"},
       {R"({"generator": "embedding", "n": 1, "d": 1, "seed": 0})", "lacks 'flavour'"},
