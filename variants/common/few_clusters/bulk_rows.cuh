@@ -6,9 +6,10 @@
 
 namespace ladder {
 
-template <class T>
+/// Stored: the type that a coordinate has in memory.
+template <class T, class Stored = T>
 struct BulkRows {
-  T* rows = nullptr;  // the points, n x Sizes::pitch
+  Stored* rows = nullptr;  // the points, n x Sizes::pitch
   Sums sums;
   certified::Certified<T> certified;  // of the centroids; the points have no halves in memory
   UndecidedRows refinement;           // the counters
@@ -19,7 +20,7 @@ struct BulkRows {
 template <class T>
 __host__ __device__ int bulk_pitch(int d) {
   const int quads = (d + 3) / 4;
-  return sizeof(T) == 4 ? 4 * (quads | 1) : 4 * quads + 2;
+  return sizeof(T) == 2 ? 8 * ((d + 7) / 8 | 1) : sizeof(T) == 4 ? 4 * (quads | 1) : 4 * quads + 2;
 }
 
 /// Starts the copy of the rows first .. first + 31 of x; those behind the last row become zeros.
@@ -35,9 +36,13 @@ __device__ void start_copy(BulkBuffer& buffer, T* tile, const T* x, int first, i
 
 template <class T, class W>
 void prepare_bulk_rows(Run<T, W>& s) {
-  const int pitch = bulk_pitch<T>(s.d);
+  using Stored = std::remove_pointer_t<decltype(s.ws.rows)>;
+  const int pitch = bulk_pitch<Stored>(s.d);
   prepare_sums(s);
-  s.ws.rows = pitch == s.d ? s.x : s.template device<T>(size_t(s.n) * pitch);
+  if constexpr (std::is_same_v<T, Stored>)
+    s.ws.rows = pitch == s.d ? s.x : s.template device<T>(size_t(s.n) * pitch);
+  else
+    s.ws.rows = s.template device<Stored>(size_t(s.n) * pitch);
   auto& certified = s.ws.certified;
   const int64_t columns = certified::Tile::padded_columns(s.k);
   certified.c = allocate_fp16_rows(s, 1, columns, s.d);
@@ -48,6 +53,15 @@ void prepare_bulk_rows(Run<T, W>& s) {
   s.ws.weight = s.template device<float>(blocks(s.n, tile_rows));
 }
 
+/// The frame of the points, and the weights. `rows`: n x pitch, the padding zero in every frame.
+template <class T, class W>
+void measure_points(Run<T, W>& s, const T* rows, int pitch) {
+  fit_frame(s, rows, s.ws.certified.frame, s.n, pitch);
+  check(cudaMemsetAsync(s.ws.weight, 0, blocks(s.n, tile_rows) * sizeof(float), s.stream), "clearing the weights");
+  launch(weight_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, rows, s.ws.certified.frame, s.ws.weight,
+         s.n, pitch);
+}
+
 template <class T, class W>
 void upload_bulk_rows(Run<T, W>& s) {
   const int pitch = bulk_pitch<T>(s.d);
@@ -56,10 +70,7 @@ void upload_bulk_rows(Run<T, W>& s) {
   check(cudaMemcpy2DAsync(s.ws.rows, pitch * sizeof(T), s.points, s.d * sizeof(T), s.d * sizeof(T), s.n,
                           cudaMemcpyHostToDevice, s.stream),
         "uploading the points");
-  fit_frame(s, s.ws.rows, s.ws.certified.frame, s.n, pitch);  // the padding is zero in every frame
-  check(cudaMemsetAsync(s.ws.weight, 0, blocks(s.n, tile_rows) * sizeof(float), s.stream), "clearing the weights");
-  launch(weight_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, s.ws.rows, s.ws.certified.frame,
-         s.ws.weight, s.n, pitch);
+  measure_points(s, s.ws.rows, pitch);
 }
 
 /// Sizes: those of the variant, which has the bytes of a block and of a warp.

@@ -49,13 +49,25 @@ __global__ void weight_kernel(const T* x, Frame<T> frame, float* weight, int n, 
     atomicMax(reinterpret_cast<int*>(weight + row / tile_rows), __float_as_int(point_bound(error, d).weight));
 }
 
+__device__ inline float widen(__half value) { return __half2float(value); }
+__device__ inline float widen(float value) { return value; }
+__device__ inline double widen(double value) { return value; }
+
 template <class T>
-struct alignas(16) Quad {
+struct alignas(sizeof(T) == 2 ? 8 : 16) Quad {
   T feature[4];
 };
 
-/// Row g of a fragment is row fragment_row(g) of its 16: eight lanes, which read the rows of two neighbouring g, then
-/// reach all banks.
-__device__ inline int fragment_row(int g) { return g % 2 * 4 + g / 2; }
+/// Row g of a fragment is row fragment_row(g) of its 16: the lanes that read 128 bytes at once then reach all banks.
+/// These are eight lanes, with the rows of two neighbouring g; of halves sixteen, with those of four.
+template <class Stored = float>
+__device__ int fragment_row(int g) {
+  return sizeof(Stored) == 2 ? g % 4 * 2 + g / 4 : g % 2 * 4 + g / 2;
+}
+/// Its inverse.
+template <class Stored = float>
+__device__ int fragment_of_row(int row) {
+  return sizeof(Stored) == 2 ? row % 2 * 4 + row / 2 : row % 4 * 2 + row / 4;
+}
 
 }  // namespace ladder

@@ -20,10 +20,10 @@ template <int clusters>
 struct RegisterSums {
   float of[clusters][4] = {};
   /// Adds the tile's points, and counts them as add_points does.
-  template <class Sizes>
-  __device__ void add(const float* tile, int label, int (&count)[2], const Sizes& size) {
+  template <class Stored, class Sizes>
+  __device__ void add(const Stored* tile, int label, int (&count)[2], const Sizes& size) {
     const int lane = threadIdx.x % 32;
-    const float* const features = tile + 4 * min(lane, size.quads - 1);
+    const Stored* const features = tile + 4 * min(lane, size.quads - 1);
 #pragma unroll
     for (int j = 0; j < clusters; ++j) {
       unsigned rest = __ballot_sync(all_lanes, label == j);
@@ -31,9 +31,9 @@ struct RegisterSums {
       while (rest != 0) {
         const int row = 31 - __clz(int(rest));
         rest ^= 1u << row;
-        const auto x4 = *reinterpret_cast<const Quad<float>*>(features + row * size.pitch);
+        const auto x4 = *reinterpret_cast<const Quad<Stored>*>(features + row * size.pitch);
 #pragma unroll
-        for (int e = 0; e < 4; ++e) of[j][e] += x4.feature[e];
+        for (int e = 0; e < 4; ++e) of[j][e] += widen(x4.feature[e]);
       }
     }
   }
@@ -51,7 +51,7 @@ __device__ void add_points(const T* tile, int label, double* sum, int (&count)[2
     for (int f = lane; f < d; f += 32) {
       double part = 0;
       for (unsigned rest = members; rest != 0; rest &= rest - 1)
-        part += double(tile[(__ffs(rest) - 1) * size.pitch + f]);
+        part += double(widen(tile[(__ffs(rest) - 1) * size.pitch + f]));
       atomicAdd(&sum[j * d + f], part);
     }
   }
