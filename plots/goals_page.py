@@ -71,7 +71,8 @@ REACHED, MISSED = COLOURS[0], COLOURS[1]
 
 @dataclass(frozen=True)
 class Goal:
-    """At `most` so many ms; or at `least` so many times as fast as `over`, or as the best library, on all of `map`."""
+    """At `most` so many ms, or so many times the time of the workload `beside`; or at `least` so many times as fast as
+    `over`, or as the best library, on all of `map`."""
 
     goal: str
     scope: str
@@ -82,16 +83,21 @@ class Goal:
     most: float | None = None
     least: float | None = None
     sustained: bool = False  # rows alone that were taken after more of the same work
+    beside: str = ""
     over: str = ""
     map: str = ""
     kernels_of: dict[str, str] = field(default_factory=dict)  # workload, scope; note: what must be said of them
 
     @property
     def asked(self) -> str:
+        if self.beside:
+            return f"at most {self.most:g}{TIMES} the time of `{self.beside}`"
         return f"at most {self.most:g} ms" if self.most else f"at least {self.least:g}{TIMES}"
 
     def workloads(self, known: Sequence[str]) -> list[str]:
-        return [name for name in known if fnmatchcase(name, self.map)] if self.map else [self.workload]
+        if self.map:
+            return [name for name in known if fnmatchcase(name, self.map)]
+        return [name for name in (self.workload, self.beside) if name]
 
 
 @dataclass(frozen=True)
@@ -129,11 +135,14 @@ def goal_of(entry: dict[str, Any], known: Sequence[str], path: Path) -> Goal:
         raise RecordError(f"{name} must have one of most and least, and one of workload and map.")
     if goal.most is not None and (goal.map or goal.over):
         raise RecordError(f"{name} is a time: over and map are of ratios.")
+    if goal.beside and goal.most is None:
+        raise RecordError(f"{name} has beside, which is of goals with most.")
     if goal.scope not in SCOPE_TITLES or goal.value not in VALUES:
         raise RecordError(f"{name} asks for {goal.value} of {goal.scope}: there is no such time.")
     if goal.kernels_of and not {"workload", "scope"} <= set(goal.kernels_of) <= {"workload", "scope", "note"}:
         raise RecordError(f"{name} has kernels_of {goal.kernels_of}, which must be a workload, a scope, maybe a note.")
-    for pattern in (goal.map or goal.workload, *([goal.kernels_of["workload"]] if goal.kernels_of else [])):
+    named_there = (goal.map or goal.workload, *([goal.beside] if goal.beside else []))
+    for pattern in (*named_there, *([goal.kernels_of["workload"]] if goal.kernels_of else [])):
         if not any(fnmatchcase(workload, pattern) for workload in known):
             raise RecordError(f"{name} asks for workload {pattern}, which datasets/workloads.json has not.")
     return goal
@@ -194,23 +203,33 @@ def lacks_text(goal: Goal, names: Sequence[str], gap: Gap, variants: Sequence[st
     return f"On {where}: {why}. `{command(goal, names, variants, folder)}` measures it."
 
 
+def fastest_ms(record: Record, goal: Goal, workload: str) -> tuple[float, Row] | Gap:
+    """The time of the fastest rung there, by what the goal asks for."""
+    found = shape_map.fastest(record, DEVICE, record.workloads[workload], goal.scope, peers=False)
+    if not isinstance(found, Row):
+        return found
+    ms = getattr(found, goal.value) or found.median_ms
+    assert ms
+    return ms, found
+
+
 def timed_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
-    """Of a goal in ms: the fastest rung of all records."""
+    """Of a goal in ms: the fastest rung of all records. Beside another workload: both from one record."""
     rows: list[tuple[float, Row, Record]] = []
     gap = Gap("not run", "no rung has run there.")
-    for record in (counting(r, goal) for r in records if goal.workload in r.workloads):
-        found = shape_map.fastest(record, DEVICE, record.workloads[goal.workload], goal.scope, peers=False)
-        if isinstance(found, Row):
-            ms = getattr(found, goal.value) or found.median_ms
-            assert ms
-            rows.append((ms, found, record))
-        elif found.status != "not run":
-            gap = found
+    for record in (counting(r, goal) for r in records if set(goal.workloads([])) <= set(r.workloads)):
+        found = fastest_ms(record, goal, goal.workload)
+        other = fastest_ms(record, goal, goal.beside) if goal.beside else (1.0, None)
+        for missing in (found, other):
+            if isinstance(missing, Gap) and missing.status != "not run":
+                gap = missing
+        if not isinstance(found, Gap) and not isinstance(other, Gap):
+            rows.append((found[0] / other[0], found[1], record))
     if not rows:
-        return Result(goal, lacks=(lacks_text(goal, [goal.workload], gap, (), folder),), lacking=1)
+        return Result(goal, lacks=(lacks_text(goal, goal.workloads([]), gap, (), folder),), lacking=1)
     ms, row, record = min(rows, key=lambda entry: entry[0])
     assert goal.most
-    return Result(goal, ms / goal.most, f"{number(ms)} ms", row, (commit(record),))
+    return Result(goal, ms / goal.most, f"{number(ms)}{TIMES if goal.beside else ' ms'}", row, (commit(record),))
 
 
 def ratio_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:

@@ -130,6 +130,17 @@ def test_sustained_goals_count_sustained_rows_alone() -> None:
     )
 
 
+def test_beside_another_workload_the_ratio_of_one_record_counts() -> None:
+    both = made("aaa", [solve("v1", "v0", 2.1), solve("v1", "v0", 2.0, OTHER), solve("p_lib", "", 0.1, OTHER)])
+    wanted = goal(most=1.1, beside=OTHER["name"])
+    found = result(wanted, made("bbb", [solve("v1", "v0", 1.0)]), both)
+    assert found.verdict == "reached" and found.share == pytest.approx(2.1 / 2.0 / 1.1, rel=0.01)
+    assert found.measured.startswith("1.05") and found.commits == ("`aaa0000000`",)
+    assert result(goal(most=1.01, beside=OTHER["name"]), both).verdict == "missed"
+    alone = result(wanted, made("bbb", [solve("v1", "v0", 1.0)]))
+    assert alone.verdict == "not measured" and "On `grapes_a` and `grapes_b`: no rung has run there." in alone.lacks[0]
+
+
 @pytest.mark.parametrize("status", ["refused", "failed", "unstable"])
 def test_what_has_no_time_says_why(status: str) -> None:
     record = made("aaa", [solve("v1", "v0", 1.0, status=status, reason="of the moon."), solve("p_lib", "", 0.5)])
@@ -201,6 +212,8 @@ def test_kernels_that_take_most_of_the_time_stand_below_a_missed_goal(tmp_path: 
         ({"workload": "", "map": "pears_*"}, "asks for workload pears_*, which"),
         ({"mots": 3}, "has mots, which means nothing."),
         ({"least": 3}, "must have one of most and least, and one of workload and map."),
+        ({"beside": "pears"}, "asks for workload pears, which datasets/workloads.json has not."),
+        ({"workload": "", "map": "grapes_*", "beside": "grapes_b"}, "has beside, which is of goals with most."),
         ({"over": "p_lib"}, "is a time: over and map are of ratios."),
         ({"scope": "solved"}, "asks for per_iteration_ms of solved: there is no such time."),
         ({"kernels_of": {"workload": "grapes_a"}}, "which must be a workload, a scope, maybe a note."),
