@@ -67,14 +67,14 @@ def test_the_page_says_what_the_committed_records_say(capsys: pytest.CaptureFixt
     (picture,) = re.findall(r"\]\(([^)]+\.png)\)", text)
     assert (PAGE.parent / picture).stat().st_size > 10_000
     kept = goals_page.load_goals(goals_page.GOALS)
-    assert len(kept) == 20 and all(f"\n| {entry.goal} | {entry.asked}" in text for entry in kept)
+    assert len(kept) == 21 and all(f"\n| {entry.goal} | {entry.asked}" in text for entry in kept)
 
 
 def test_a_number_changed_by_hand_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "goals.md"
     (tmp_path / "goals.png").write_bytes(PAGE.with_suffix(".png").read_bytes())
-    (ms,) = re.findall(r"\| at most 16 ms \| ([0-9.]+) ms \|", PAGE.read_text())
-    path.write_text(PAGE.read_text().replace(f"| {ms} ms |", "| 15.9 ms |"))
+    (ms,) = re.findall(r"\| at most 14.5 ms \| ([0-9.]+) ms \|", PAGE.read_text())
+    path.write_text(PAGE.read_text().replace(f"| {ms} ms |", "| 14.4 ms |"))
     assert goals_page.main(["--check", str(path)]) == 1
     command = f"python -m plots.goals_page --update {path}"
     assert capsys.readouterr().err == f"{path}: is not what the records say; run `{command}`.\n"
