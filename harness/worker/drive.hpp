@@ -85,15 +85,6 @@ class Driver {
     look_at_memory();
   }
 
-  ~Driver() {
-    s_.reset();
-    memory_.reset();
-    if (host_memory()) return;
-    cudaFree(previous_);
-    cudaFree(changed_);
-    cudaFreeHost(changed_now_);
-    if (stream_) cudaStreamDestroy(stream_);
-  }
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
@@ -289,12 +280,23 @@ class Driver {
   std::vector<T> own_initial_;                  // K x D, where the caller chose them
   std::vector<int32_t> label_, previous_host_;  // what result points at, where the variant does not say otherwise
   std::vector<T> centroids_;
-  std::unique_ptr<State<T>> s_;
-  std::optional<MemoryWatch> memory_;
   cudaStream_t stream_ = nullptr;
   int32_t* previous_ = nullptr;  // labels at the last count; on the device, or previous_host_
   device_helpers::Changed* changed_ = nullptr;
   unsigned long long* changed_now_ = nullptr;  // page-locked: what the stop rule looks at in each iteration
+  /// Frees these four after the variant's run has ended, also where the constructor throws.
+  struct Release {
+    Driver& driver;
+    ~Release() {
+      if (driver.host_memory()) return;
+      cudaFree(driver.previous_);
+      cudaFree(driver.changed_);
+      cudaFreeHost(driver.changed_now_);
+      if (driver.stream_) cudaStreamDestroy(driver.stream_);
+    }
+  } release_{*this};
+  std::unique_ptr<State<T>> s_;
+  std::optional<MemoryWatch> memory_;
   double prepare_seconds_ = 0;
 };
 

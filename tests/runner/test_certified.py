@@ -42,9 +42,12 @@ def test_every_label_is_that_of_the_exact_minimum(ladder: Ladder, make: Callable
     for variant, reason in refused.items():
         (source,) = ROOT.glob(f"variants/*/{variant}.cu")
         assert reason and ".refuse = " in source.read_text(), f"{variant} refuses without a limit in its card: {reason}"
-    if refused:  # who takes few features or a small K x D: the same on the first features of the data
-        rows = run(ladder, lambda: tuple(part[:, :3] for part in make()), ",".join(refused))
-        assert not expect_checked(rows, list(refused)), "a rung was tried on nothing"
+    # Those that take few features or a small K x D: the same on the first features of the data. What takes no values
+    # but those of fp16 refuses most of this data.
+    narrow = [variant for variant, reason in refused.items() if "fp16" not in reason]
+    if narrow:
+        rows = run(ladder, lambda: tuple(part[:, :3] for part in make()), ",".join(narrow))
+        assert not expect_checked(rows, narrow), "a rung was tried on nothing"
 
 
 def expect_checked(rows: list[dict], variants: list[str]) -> dict[str, str]:
