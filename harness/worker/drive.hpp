@@ -295,8 +295,8 @@ class Driver {
       if (driver.stream_) cudaStreamDestroy(driver.stream_);
     }
   } release_{*this};
-  std::unique_ptr<State<T>> s_;
   std::optional<MemoryWatch> memory_;
+  std::unique_ptr<State<T>> s_;
   double prepare_seconds_ = 0;
 };
 
