@@ -41,6 +41,7 @@ float nearest_half(float value) {
   const float rounded = std::scalbn(std::nearbyint(std::scalbn(value, 10 - exponent)), exponent - 10);
   return std::clamp(rounded, -65504.0f, 65504.0f);
 }
+
 }  // namespace
 
 GeneratorSpec from_json(const nlohmann::json& entry) {

@@ -114,6 +114,24 @@ TEST(PointGenerator, AnyRangeOfRowsGivesTheSameBits) {
   }
 }
 
+TEST(PointGenerator, HalvesAreTheNearestNumbersThatFp16Holds) {
+  for (const double spread : {1.0, 1e-6, 1e-9, 1e9}) {  // normal, subnormal, far below the least, far above the largest
+    GeneratorSpec spec{.n = 200, .d = 13, .seed = 5, .clusters = 1, .spread = spread};
+    spec.kind = spread == 1 ? Kind::isotropic : Kind::blobs;
+    const auto whole = points_of(spec);
+    spec.halves = true;
+    const auto halves = points_of(spec);
+    for (size_t e = 0; e < whole.size(); ++e) {
+      // Neighbours are 2^-10 of their power of two apart, 2^-24 at the least; the largest is 65,504.
+      const double value = std::clamp(double(whole[e]), -65504.0, 65504.0);
+      const double unit = std::ldexp(1.0, std::max(std::ilogb(value), -14) - 10);
+      EXPECT_EQ(halves[e] / unit, std::round(halves[e] / unit)) << whole[e];
+      EXPECT_LE(std::fabs(halves[e] - value), unit / 2) << whole[e];
+    }
+  }
+  EXPECT_NE(to_string(GeneratorSpec{.halves = true}), to_string(GeneratorSpec{}));
+}
+
 TEST(PointGenerator, BlobsLieAroundTheirCentres) {
   // With no spread a point is its centre: 5 of them, in [-10, 10], drawn about equally often.
   const GeneratorSpec spec{.n = 10000, .d = 6, .seed = 2, .clusters = 5, .spread = 0};
