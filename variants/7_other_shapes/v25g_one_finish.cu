@@ -4,6 +4,7 @@
 // iteration needs, and leaves zeros. A restart does the same for the first centroids.
 //
 // for cuda: 90a
+#include "../common/few_clusters/one_finish.cuh"
 #include "../common/few_clusters/two_candidates.cuh"
 #include "../common/lloyd/phases.cuh"
 
@@ -100,31 +101,6 @@ __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
   }
 }
 
-/// A warp per centroid: the mean of its points, as halves, too; the sums are zeros afterwards. A centroid without
-/// points stays.
-template <class T>
-__global__ void finish_kernel(double* sum, int* count, T* c, Frame<T> frame, certified::CentroidRows target, int k,
-                              int d) {
-  const int j = blockIdx.x, lane = threadIdx.x, points = count[j];
-  if (points == 0) return;
-  for (int f = lane; f < d; f += 32) {
-    const int e = j * d + f;
-    c[e] = T(sum[e] / points), sum[e] = 0;
-  }
-  __syncwarp();  // the features are there, and the count is read
-  if (lane == 0) count[j] = 0;
-  target(
-      j, k, [&](int f) { return frame(c, j, f, d); }, d);
-}
-
-template <class T>
-void restart(Run<T, Workspace<T>>& s) {
-  restart_rows(s);
-  reset_undecided(s);
-  quantize_centroids(s);
-  clear_sums(s);
-}
-
 template <class T>
 void iterate(Run<T, Workspace<T>>& s) {
   const auto& certified = s.ws.certified;
@@ -148,14 +124,13 @@ void iterate(Run<T, Workspace<T>>& s) {
     }
     pass.template operator()<clusters, false>();
   });
-  launch(finish_kernel<T>, s.k, 32, 0, s.stream, s.ws.sums.sum, s.ws.sums.count, s.c, certified.frame,
-         certified::CentroidRows{certified.c, certified.centroid}, s.k, s.d);
+  finish_pass(s);
 }
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_bulk_rows<T, Workspace<T>>,
                                          .upload = upload_bulk_rows<T, Workspace<T>>,
-                                         .restart = restart<T>,
+                                         .restart = restart_passes<T, Workspace<T>>,
                                          .iterate = iterate<T>,
                                          .download = download_refined<T>};
 }  // namespace

@@ -3,6 +3,7 @@
 // change by it; the kernel widens it again in a register, so that everything behind it, labels among it, is as before.
 //
 // for cuda: 90a
+#include "../common/few_clusters/one_finish.cuh"
 #include "../common/few_clusters/two_candidates.cuh"
 #include "../common/lloyd/phases.cuh"
 
@@ -11,8 +12,8 @@ using namespace ladder;
 
 template <class T>
 struct Workspace : BulkRows<T, __half> {
-  int* changed = nullptr;  // coordinates that no half equals
-  int* changed_host = nullptr;
+  unsigned long long* changed = nullptr;  // coordinates that no half equals
+  unsigned long long* changed_host = nullptr;
 };
 
 /// A warp has its 32 points as halves, and one of them as floats where it has several candidates.
@@ -22,12 +23,13 @@ struct HalfSizes : Sizes<T, __half> {
   size_t warp_bytes() const { return Sizes<T, __half>::warp_bytes() + sizeof(T) * this->width; }
 };
 
-__global__ void narrow_kernel(const float* x, __half* rows, int* changed, int64_t values, int d, int pitch) {
+__global__ void narrow_kernel(const float* x, __half* rows, unsigned long long* changed, int64_t values, int d,
+                              int pitch) {
   const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
   if (e >= values) return;
   const __half half = __float2half_rn(x[e]);
   rows[e / d * pitch + e % d] = half;
-  if (widen(half) != x[e]) atomicAdd(changed, 1);
+  if (widen(half) != x[e]) atomicAdd(changed, 1ull);
 }
 
 template <class T, int clusters, bool in_registers>
@@ -123,28 +125,11 @@ __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
   }
 }
 
-/// A warp per centroid: the mean of its points, as halves, too; the sums are zeros afterwards. A centroid without
-/// points stays.
-template <class T>
-__global__ void finish_kernel(double* sum, int* count, T* c, Frame<T> frame, certified::CentroidRows target, int k,
-                              int d) {
-  const int j = blockIdx.x, lane = threadIdx.x, points = count[j];
-  if (points == 0) return;
-  for (int f = lane; f < d; f += 32) {
-    const int e = j * d + f;
-    c[e] = T(sum[e] / points), sum[e] = 0;
-  }
-  __syncwarp();  // the features are there, and the count is read
-  if (lane == 0) count[j] = 0;
-  target(
-      j, k, [&](int f) { return frame(c, j, f, d); }, d);
-}
-
 template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
   prepare_bulk_rows(s);
-  s.ws.changed = s.template device<int>(1);
-  s.ws.changed_host = s.template pinned<int>(1);
+  s.ws.changed = s.template device<unsigned long long>(1);
+  s.ws.changed_host = s.template pinned<unsigned long long>(1);
 }
 
 template <class T>
@@ -153,22 +138,15 @@ void upload(Run<T, Workspace<T>>& s) {
   const int64_t values = int64_t(s.n) * s.d;
   upload_rows(s);
   check(cudaMemsetAsync(s.ws.rows, 0, size_t(s.n) * pitch * sizeof(__half), s.stream), "clearing the rows");
-  check(cudaMemsetAsync(s.ws.changed, 0, sizeof(int), s.stream), "clearing a count");
+  check(cudaMemsetAsync(s.ws.changed, 0, sizeof *s.ws.changed, s.stream), "clearing a count");
   launch(narrow_kernel, blocks(values, 256), 256, 0, s.stream, s.x, s.ws.rows, s.ws.changed, values, s.d, pitch);
   measure_points(s, s.x, s.d);
-  check(cudaMemcpyAsync(s.ws.changed_host, s.ws.changed, sizeof(int), cudaMemcpyDeviceToHost, s.stream), "counting");
+  check(cudaMemcpyAsync(s.ws.changed_host, s.ws.changed, sizeof *s.ws.changed, cudaMemcpyDeviceToHost, s.stream),
+        "counting");
   check(cudaStreamSynchronize(s.stream), "counting");
   if (*s.ws.changed_host > 0)
     throw Refusal("it keeps points as fp16, which would change " + std::to_string(*s.ws.changed_host) + " of " +
                   std::to_string(values) + " coordinates; v25g_one_finish takes them as floats");
-}
-
-template <class T>
-void restart(Run<T, Workspace<T>>& s) {
-  restart_rows(s);
-  reset_undecided(s);
-  quantize_centroids(s);
-  clear_sums(s);
 }
 
 template <class T>
@@ -194,14 +172,13 @@ void iterate(Run<T, Workspace<T>>& s) {
     }
     pass.template operator()<clusters, false>();
   });
-  launch(finish_kernel<T>, s.k, 32, 0, s.stream, s.ws.sums.sum, s.ws.sums.count, s.c, certified.frame,
-         certified::CentroidRows{certified.c, certified.centroid}, s.k, s.d);
+  finish_pass(s);
 }
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .upload = upload<T>,
-                                         .restart = restart<T>,
+                                         .restart = restart_passes<T, Workspace<T>>,
                                          .iterate = iterate<T>,
                                          .download = download_refined<T>};
 }  // namespace
