@@ -46,6 +46,7 @@ struct FullDimension {
   Rows<T> rows;
   Refinement refinement;
   certified::Certified<T> certified;
+  int* exponent_counts = nullptr;
 };
 
 template <class T, class W>
@@ -57,10 +58,12 @@ void prepare_full_dimension(Run<T, W>& s) {
   prepare_pinned(s);
   s.ws.rows.points = s.x;
   prepare_certified(s);
+  s.ws.exponent_counts = allocate_exponent_counts(s);
 }
 template <class T, class W>
 void quantize_full_dimension(Run<T, W>& s) {
-  quantize_points(s);
+  fit_common_frame(s, s.ws.rows.points, frame_of(s), s.ws.exponent_counts, s.n, s.d);
+  quantize_rows(s, all_rows(s));
 }
 template <class T, class W>
 void assign_full_dimension(Run<T, W>& s) {
