@@ -7,6 +7,7 @@
 #pragma once
 #include <array>
 
+#include "../device/events.cuh"
 #include "../projection/rank_selection.cuh"
 
 namespace ladder {
@@ -15,31 +16,6 @@ constexpr int max_chunks = 32;
 /// The scale allows for coordinates this many powers of two larger than the sample's. Each costs a bit of the short
 /// rows' precision; too few cost a second preparation of all points.
 constexpr int headroom_exponents = 1;
-
-class Event {
- public:
-  Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-
-  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "recording an event"); }
-  /// Later work of the stream waits for the record; before the first record there is nothing to wait for.
-  void await(cudaStream_t stream) { check(cudaStreamWaitEvent(stream, event_, 0), "waiting for another stream"); }
-  void await() { check(cudaEventSynchronize(event_), "waiting for the device"); }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
-/// A stream for the copy engine.
-struct Copies {
-  cudaStream_t stream = nullptr;
-  Copies() { check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream"); }
-  ~Copies() { cudaStreamDestroy(stream); }
-  Copies(const Copies&) = delete;
-  Copies& operator=(const Copies&) = delete;
-};
 
 /// Of one upload, on the host when ChunkedUpload::fetched is reached.
 struct UploadResult {

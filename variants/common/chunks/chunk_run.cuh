@@ -1,0 +1,144 @@
+// Points that are on the device chunk by chunk. A chunk is assigned like a problem of its own, with operands and
+// scratch memory for its rows alone, and its points are added to the sums of all. Labels are exact and sums are whole
+// numbers, so neither depends on the chunks' size or order. All chunks have the same number of rows: the last one
+// begins earlier than the one before ends, and the rows that it has in common with that one are added once.
+//
+// How chunks reach the device is the variant's own: its `sweep` calls work(chunk, rows) for each chunk, in any order,
+// when work that is put into s.stream finds its rows at `rows`. A ChunkRun takes its memory on the current GPU, so a
+// run on several GPUs has one for each. v32a_chunks introduces it.
+#pragma once
+#include <memory>
+
+#include "chunk_plan.cuh"
+
+namespace ladder {
+
+/// Rows first .. first + count - 1 of the points; the first `shared` of them are in the chunk before, too.
+struct Chunk {
+  int number, first, count, shared;
+};
+
+template <class T>
+struct ChunkProblem {
+  Problem<T> part;
+};
+/// The run of one chunk after the other: its points and labels are wherever they are set to.
+template <class T>
+struct ChunkRun : ChunkProblem<T>, Run<T, FullDimension<T>> {
+  ChunkRun(const Problem<T>& all, int rows, const Device& device)
+      : ChunkProblem<T>{all}, Run<T, FullDimension<T>>((this->part.n = rows, this->part), device) {}
+};
+
+template <class T>
+struct Chunks {
+  std::unique_ptr<ChunkRun<T>> run;
+  int count = 0;
+  int64_t streamed = 0;  // bytes copied to the device in this sweep
+};
+
+template <class T>
+struct ChunkedState {
+  Chunks<T> chunks;
+  ExactSums sums;
+};
+
+template <class T, class W>
+Chunk chunk_of(Run<T, W>& s, int number) {
+  const int rows = s.ws.chunks.run->n;
+  const int64_t begin = int64_t(number) * rows;
+  const int first = int(std::min<int64_t>(begin, s.n - rows));
+  return {number, first, rows, int(begin - first)};
+}
+
+/// Device memory for all but the rows themselves, and page-locked memory for the results.
+template <class T, class W>
+void prepare_chunks(Run<T, W>& s, const ChunkPlan& plan) {
+  auto& chunks = s.ws.chunks;
+  s.c = s.template device<T>(size_t(s.k) * s.d);
+  s.label = s.template device<int32_t>(s.n);
+  s.result = {s.template pinned<int32_t>(s.n), s.template pinned<T>(size_t(s.k) * s.d)};
+  prepare_exact_sums(s);
+  chunks.count = blocks(s.n, plan.rows);
+  chunks.run = std::make_unique<ChunkRun<T>>(s.problem, plan.rows, s.device_info);
+  chunks.run->stream = s.stream;
+  chunks.run->c = s.c;
+  prepare_operands(*chunks.run);
+}
+
+/// Memory for the rows of a chunk on the device.
+template <class T, class W>
+T* chunk_buffer(Run<T, W>& s) {
+  return s.template device<T>(size_t(s.ws.chunks.run->n) * s.d);
+}
+/// Throws where more memory was taken than was planned.
+template <class T, class W>
+void check_budget(Run<T, W>& s, const ChunkPlan& plan) {
+  const size_t taken = s.device_bytes() + s.ws.chunks.run->device_bytes();
+  if (taken == plan.bytes && taken <= plan.budget) return;
+  throw Error("the run takes " + std::to_string(taken) + " bytes of device memory, " + std::to_string(plan.bytes) +
+              " were planned within a budget of " + std::to_string(plan.budget) + ": operand_bytes() is wrong");
+}
+
+/// All points in page-locked memory.
+template <class T, class W>
+void page_lock_points(Run<T, W>& s) {
+  T* const points = s.template pinned<T>(size_t(s.n) * s.d);
+  std::memcpy(points, s.problem.points, size_t(s.n) * s.d * sizeof(T));
+  s.points = points;
+}
+
+template <class T, class W>
+void copy_chunk(Run<T, W>& s, T* to, const T* rows, const Chunk& chunk, cudaStream_t stream) {
+  const size_t bytes = size_t(chunk.count) * s.d * sizeof(T);
+  check(cudaMemcpyAsync(to, rows, bytes, cudaMemcpyHostToDevice, stream), "copying a chunk of the points");
+  s.ws.chunks.streamed += int64_t(bytes);
+}
+
+/// One sweep over the points for what all iterations need: the range of the coordinates, which the sums' format comes
+/// from, and a frame of all points. Its centre is the mean of points of the first chunk; any centre is right.
+template <class T, class W, class Sweep>
+void upload_chunks(Run<T, W>& s, const Sweep& sweep) {
+  ChunkRun<T>& run = *s.ws.chunks.run;
+  bool fitted = false;
+  Extremes range;
+  clear_range(s);
+  sweep(s, [&](const Chunk& chunk, const T* rows) {
+    const int64_t begin = int64_t(chunk.first) * s.d, values = int64_t(chunk.count) * s.d;
+    find_range(s.stream, rows - begin, begin, begin + values, s.ws.sums.extremes, s.device_info.multiprocessors);
+    if (!fitted)
+      fit_frame(run, rows, frame_of(run), chunk.count, s.d);
+    else
+      update_max_exponent(run, rows, frame_of(run), chunk.count, s.d);
+    fitted = true;
+  });
+  fetch_range(s, &range);
+  check(cudaStreamSynchronize(s.stream), "finding the range of the points");
+  choose_format(s, range);
+}
+
+template <class T, class W>
+void restart_chunks(Run<T, W>& s) {
+  restart_rows(s);
+  reset_refinement(*s.ws.chunks.run);
+}
+
+/// One sweep: labels of all points, their sums, and the new centroids.
+template <class T, class W, class Sweep>
+void iterate_chunks(Run<T, W>& s, const Sweep& sweep) {
+  auto& chunks = s.ws.chunks;
+  ChunkRun<T>& run = *chunks.run;
+  clear_exact_sums(s);
+  chunks.streamed = 0;
+  sweep(s, [&](const Chunk& chunk, T* rows) {
+    run.x = run.ws.rows.points = rows;
+    run.label = s.label + chunk.first;
+    quantize_in_frame(run);
+    assign_full_dimension(run);
+    add_exact<T>(s.stream, rows + int64_t(chunk.shared) * s.d, run.label + chunk.shared, s.ws.sums,
+                 chunk.count - chunk.shared, s.k, s.d);
+  });
+  divide_exact(s);
+  s.counters["bytes streamed"].push_back(chunks.streamed);
+}
+
+}  // namespace ladder
