@@ -38,6 +38,7 @@ struct ChunkedUpload {
   bool pending = false;                 // `arrived` of the last upload has not been checked
   bool again = false;                   // its points were prepared twice
   int alignment = RowRange::alignment;  // of the first row of a chunk
+  int taper = 1;                        // how many chunks at the end become smaller step by step, as chunk_range() says
 };
 
 /// `directed`: the sample is for directions, too.
@@ -51,10 +52,18 @@ void prepare_chunks(Run<T, W>& s, bool directed) {
   upload.initial = s.template pinned<T>(size_t(s.k) * s.d);
 }
 
-/// Chunk `p` of `chunks`; with few points some are empty, never the last one.
-inline RowRange chunk_range(int n, int chunks, int p, int alignment = RowRange::alignment) {
-  const int64_t units = blocks(n, alignment);
-  const auto begin = [&](int chunk) { return int(std::min<int64_t>(units * chunk / chunks * alignment, n)); };
+/// Chunk `p` of `chunks`; with few points some are empty, never the last one. The last chunk has 1 / taper of the rows
+/// of a whole one, the one before it 2 / taper, and so on.
+inline RowRange chunk_range(int n, int chunks, int p, int alignment = RowRange::alignment, int taper = 1) {
+  const int64_t units = blocks(n, alignment), whole = std::max(chunks - taper, 0), tail = chunks - whole;
+  // Parts before a chunk; a whole one has `taper`, and the last `tail` ones have tail, .., 2, 1.
+  const auto before = [&](int64_t chunk) {
+    const int64_t behind = std::min<int64_t>(chunks - chunk, tail);  // tapered chunks from this one on
+    return std::min(chunk, whole) * taper + tail * (tail + 1) / 2 - behind * (behind + 1) / 2;
+  };
+  const auto begin = [&](int chunk) {
+    return int(std::min<int64_t>(units * before(chunk) / before(chunks) * alignment, n));
+  };
   return {begin(p), begin(p + 1) - begin(p)};
 }
 
@@ -81,7 +90,7 @@ void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Prepar
                           upload.copies.stream),
         "uploading a sample of the points");
   upload.sample_copied.record(upload.copies.stream);
-  const auto range_of = [&](int p) { return chunk_range(s.n, chunks, p, upload.alignment); };
+  const auto range_of = [&](int p) { return chunk_range(s.n, chunks, p, upload.alignment, upload.taper); };
   for (int p = 0; p < chunks; ++p) {
     const RowRange range = range_of(p);
     const size_t first = size_t(range.first) * s.d;
@@ -118,17 +127,22 @@ void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Prepar
   upload.pending = true;
 }
 
-/// Waits for all points, and chooses the format of their sums. Where they exceed the scale, calls again(), which
-/// prepares all points anew.
-template <class T, class Again, class W>
-void finish_upload(Run<T, W>& s, const Again& again) {
+/// Waits for all points, and calls choose(range) with their range, for the format of the sums. Where they exceed the
+/// scale, calls again(), which prepares all points anew.
+template <class T, class Choose, class Again, class W>
+void finish_upload(Run<T, W>& s, const Choose& choose, const Again& again) {
   auto& upload = s.ws.chunks;
   if (!upload.pending) return;
   upload.fetched.await();
-  choose_format(s, upload.arrived->range);
+  choose(upload.arrived->range);
   upload.again = upload.arrived->exponent > upload.arrived->assumed;
   if (upload.again) again();
   upload.pending = false;
+}
+template <class T, class Again, class W>
+void finish_upload(Run<T, W>& s, const Again& again) {
+  finish_upload(
+      s, [&](const Extremes& range) { choose_format(s, range); }, again);
 }
 
 /// Sends the initial centroids by way of page-locked memory. The driver would stage them itself, but only after the

@@ -89,7 +89,10 @@ void assign_active_set(Run<T, W>& s) {
 
 template <class T, class W>
 void update_active_set(Run<T, W>& s) {
-  move_or_sum_segments(s, s.x, list_and_sort(s));
+  const MoveCounters* const moves = list_moved(s);
+  side_by_side(
+      s, [&] { move_points(s, s.x, moves, FullUpdate{.skip = true}); },
+      [&] { sort_for_filter(s, moves), sum_segments(s, s.x, moves); });  // one of the two sums does nothing
   step_to_means(s);
   s.ws.active.proven = true;
 }
