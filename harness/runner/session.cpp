@@ -16,6 +16,7 @@
 #include "protocol/request.hpp"
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
+#include "runner/launcher.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -83,7 +84,8 @@ std::string how_it_ended(const End& end, const Heard& heard, const Request& requ
   }
   if (WIFSIGNALED(end.status)) {
     const int signal = WTERMSIG(end.status);
-    const std::string ended = fmt::format("signal {} ({}) {}", signal, strsignal(signal), where);
+    const std::string ended = fmt::format("signal {} ({}) {}{}", signal, strsignal(signal), where,
+                                          request.ranks > 1 ? ", as rank 0 or its launcher was" : "");
     const bool address = signal == SIGSEGV || signal == SIGBUS;
     const std::string remedy =
         address ? fmt::format(": a wrong address; run `ladder check {}` to see the line", request.variant) : "";
@@ -101,7 +103,8 @@ Request request_of(const Session& session, const Workload& w, const RunOptions& 
   request.workload = w.name;
   request.module = v.modules.at(kind).string();
   request.device = kind;
-  for (int gpu = 0; gpu < session.setting.gpus; ++gpu)
+  request.ranks = session.setting.ranks;
+  for (int gpu = 0; gpu < session.setting.gpus * session.setting.ranks; ++gpu)
     request.ordinals.push_back(kind == DeviceKind::cuda ? o.ordinal + gpu : gpu);
   request.points = w.points.string();
   request.centroids = w.centroids.string();
@@ -151,7 +154,8 @@ std::pair<std::string, std::string> status_beforehand(const Session& session, co
 bool may_share(const Session& session, const RunOptions& o) {
   const Setting& setting = session.setting;
   const bool python = session.variant->modules.at(setting.device).extension() == ".py";
-  return (o.share || (o.check_only && !python)) && setting.device != DeviceKind::cpu && setting.gpus == 1;
+  return (o.share || (o.check_only && !python)) && setting.device != DeviceKind::cpu &&
+         setting.gpus * setting.ranks == 1;
 }
 
 /// Adds the roofline fields to a row that has all others.
@@ -219,7 +223,9 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
   write_whole(request_file, json(request).dump(1));
   Heard heard;
   const std::string label = fmt::format("{} {} on {}", v.id, w.name, to_string(session.setting.device));
-  const fs::path program = session.worker.empty() ? worker(session.setting.device) : session.worker;
+  fs::path program = session.worker.empty() ? worker(session.setting.device) : session.worker;
+  if (const std::string launcher = request.ranks > 1 ? mpi_launcher(o.launcher) : ""; !launcher.empty())
+    program = under_mpi(launcher, program, request.ranks, scratch);
   const End end = run_child(
       program, request_file, request.time_limit,
       [&](const json& event) {

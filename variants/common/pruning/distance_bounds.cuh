@@ -83,10 +83,14 @@ struct BoundedState : RankedState<T> {
 };
 
 template <class T, class W>
-void prepare_bounds(Run<T, W>& s) {
-  prepare_ranked(s);
+void prepare_bounds(Run<T, W>& s, size_t behind) {
+  prepare_ranked(s, behind);
   s.ws.filter.centroid_square = s.template device<double>(s.k);
   s.ws.bounds = {s.template device<DistanceBound>(s.n), s.template device<double>(s.k)};
+}
+template <class T, class W>
+void prepare_bounds(Run<T, W>& s) {
+  prepare_bounds(s, 0);
 }
 
 /// No row has a cached distance, and no centroid has moved.

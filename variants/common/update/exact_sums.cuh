@@ -28,11 +28,12 @@ void divide_exact(cudaStream_t stream, const ExactSums& sums, T* c, int k, int d
 
 // ---- phases; W::sums is an ExactSums, or derived from it
 
+/// `behind`: words of the caller's own behind those of the sums.
 template <class T, class W>
-void prepare_exact_sums(Run<T, W>& s) {
+void prepare_exact_sums(Run<T, W>& s, size_t behind = 0) {
   ExactSums& m = s.ws.sums;
   m.extremes = s.template device<Extremes>(1);
-  m.sum = s.template device<unsigned long long>(size_t(FixedPoint::most_words) * s.k * s.d);
+  m.sum = s.template device<unsigned long long>(size_t(FixedPoint::most_words) * s.k * s.d + behind);
   m.count = s.template device<int>(s.k);
 }
 

@@ -55,8 +55,8 @@ void move_points(cudaStream_t stream, const T* rows, const int32_t* label, const
 // ---- phases
 
 template <class T, class W>
-void prepare_incremental(Run<T, W>& s) {
-  prepare_exact_sums(s);
+void prepare_incremental(Run<T, W>& s, size_t behind = 0) {
+  prepare_exact_sums(s, behind);
   auto& m = s.ws.sums;
   m.previous_label = s.template device<int32_t>(s.n);
   m.moved = s.template device<Moved>(s.n);
