@@ -110,6 +110,7 @@ libfmt-dev fmt/core.h fmt
 libbenchmark-dev benchmark/benchmark.h benchmark
 libgtest-dev gtest/gtest.h gtest
 libboost-context-dev boost/context/fiber.hpp boost_context
+libboost-dev boost/multiprecision/cpp_int.hpp
 libopenblas-dev cblas.h openblas
 END
   if [[ -z $(find_python 'import venv, ensurepip') ]]; then

@@ -12,6 +12,7 @@
 #include "base/npy.hpp"
 #include "protocol/scopes.hpp"
 #include "validation/csr.hpp"
+#include "validation/exact.hpp"
 #include "validation/reference.hpp"
 #include "worker/communicator.hpp"
 #include "worker/drive.hpp"
@@ -160,6 +161,9 @@ class Session {
     if (card_.refuse) {
       if (const std::string why = card_.refuse(p, device_, axes_); !why.empty()) return why;
     }
+    if (card_.arithmetic.form == Arithmetic::Form::exact) {
+      if (const std::string why = beyond_exact_labels(p); !why.empty()) return why;
+    }
     return too_slow();
   }
 
@@ -229,6 +233,8 @@ class Session {
     const Problem<T>& p = problem();
     dump_initial(p.centroids);
     write_npy((dir / "labels.npy").string(), validator.final_labels().data(), {size_t(p.n)});
+    if (const auto& first = validator.first_labels(); !first.empty())
+      write_npy((dir / "first_labels.npy").string(), first.data(), {size_t(p.n)});
     if (!p.kernel)
       write_npy((dir / "centroids.npy").string(), validator.final_centroids().data(), {size_t(p.k), size_t(p.d)});
     SessionResult result;

@@ -421,7 +421,8 @@ __global__ void nearer_kernel(const float* x, const float* c, int* first_wins, i
   const auto shared = [&](int j) {
     return Exact{exact_warp_sum(exact_distance(x, c + j * features, features, int(threadIdx.x), 32)), j};
   };
-  const bool alone = nearer(exact(0), exact(1)), run_features = nearer(shared(0), shared(1));
+  const bool alone = nearer<1>(exact(0), exact(1), x, c, features);
+  const bool run_features = nearer<32>(shared(0), shared(1), x, c, features);
   if (threadIdx.x == 0) *first_wins = alone == run_features ? alone : -1;
 }
 

@@ -14,7 +14,7 @@
 // is within 2^-20 of the nearest, the centroids within 2^-48 of it are compared in double-double
 // (device/double_double.cuh). Underflow takes less than 2^-1070.
 #pragma once
-#include "../device/double_double.cuh"
+#include "../device/exact_order.cuh"
 #include "../device/warp_argmin.cuh"
 
 namespace ladder {
@@ -151,7 +151,19 @@ struct TwoNearest {
   __device__ bool certain() const { return second > upper_half(least) + 1; }
 };
 
-/// The nearest of all centroids, the lowest index on a tie, by double-double among those that may be as near as
+/// exact_order() of a point in registers: only its copy has an address.
+template <class T, int d>
+struct PointOrder {
+  const T (&x)[d];
+  const T* c;
+  __device__ int operator()(int i, int j) const {
+    T copy[d];
+    for (int f = 0; f < d; ++f) copy[f] = x[f];
+    return exact_order<1>(copy, c + i * d, c + j * d, d);
+  }
+};
+
+/// The nearest of all centroids, the lowest index on a tie, by exact comparisons among those that may be as near as
 /// centroid `found`, which is nearest in double.
 template <class T, int d>
 __device__ int exact_nearest(const T (&x)[d], const T* c, int k, int found) {
@@ -160,7 +172,7 @@ __device__ int exact_nearest(const T (&x)[d], const T* c, int k, int found) {
   for (int j = 0; j < k; ++j) {
     if (!(squared_distance<T, d>(x, c + j * d) <= limit)) continue;
     const Exact exact{exact_distance(x, c + j * d, d, 0, 1), j};
-    if (nearer(exact, best)) best = exact;
+    if (nearer(exact, best, d, PointOrder<T, d>{x, c})) best = exact;
   }
   return min(best.centroid, k - 1);
 }

@@ -304,15 +304,18 @@ void quantize_centroids_sm90(Run<T, W>& s, const int* length = nullptr) {
                          s.stream);
 }
 
-/// `columns`: of the products.
-template <int columns>
+/// `columns`: of the products, each shape of wgmma that the rung uses.
+template <int... columns>
 std::string refuse_sm90(const Shape& p, const Device& device) {
   if (p.d > most_features)
     return "its bounds are proven for up to " + std::to_string(most_features) + " features, these points have " +
            std::to_string(p.d);
   std::string why = refuse_warpgroups(device);
 #ifdef __CUDACC__
-  if (why.empty()) why = refuse_ratios(probe_accumulator_sm90<columns>(40));  // more sums than 1000 probes by mma
+  const auto probe = [&why](const auto& ratios) {
+    if (why.empty()) why = refuse_ratios(ratios(40));  // more sums than 1000 probes by mma
+  };
+  (probe(probe_accumulator_sm90<columns>), ...);
 #endif
   return why;
 }

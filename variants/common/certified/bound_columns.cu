@@ -44,7 +44,8 @@ struct CentroidColumns {
     double square = 0;
     for (int f = threadIdx.x % 32; row < count && f < d; f += 32) square += value(f) * value(f);
     const double whole = scalbn(sqrt(warp_sum(square)), short_exponent(d));
-    const bool near = row < count && whole < far_length;
+    // With room for what columns_of_centroid() adds to the length: it finds far what is far here, and nothing else.
+    const bool near = row < count && whole * (1 + 4 * of_doubles) < far_length;
     bound_column_row(
         place, steps * mma_depth / 2, d, [&](int f) { return near ? value(f) : 0.0; },
         [&](WideLengths z) {

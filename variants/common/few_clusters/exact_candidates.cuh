@@ -1,7 +1,7 @@
 // The nearest of a point's candidates: in double, and in double-double where its rounding may have exchanged them.
 // v25e_double_first introduces it.
 #pragma once
-#include "../device/double_double.cuh"
+#include "../device/exact_order.cuh"
 #include "fragment_bounds.cuh"
 
 namespace ladder {
@@ -30,7 +30,7 @@ __attribute__((noinline)) __device__ int exact_nearest(Mask several, const T* po
   for (; several != 0; several &= several - 1) {
     const int j = lowest(several);
     const Exact exact{exact_warp_sum(exact_distance(point, c + int64_t(j) * d, d, lane, 32)), j};
-    if (nearer(exact, exact_best)) exact_best = exact;
+    if (nearer<32>(exact, exact_best, point, c, d)) exact_best = exact;
   }
   return exact_best.centroid;
 }

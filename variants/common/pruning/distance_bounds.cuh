@@ -20,8 +20,12 @@ struct DistanceBounds {
   double* travelled = nullptr;      // k: the length of each centroid's path since the restart
 };
 
-/// Not less than the root of a squared distance that was summed in double.
-__device__ inline double distance_above(double squared) { return sqrt(squared) * (1 + 4 * of_doubles); }
+/// Not less than the root of an exact squared distance whose sum in double was `squared`; nor than that of the nearest
+/// candidate where `squared` is the least of their sums (compare_kernel), which that exceeds by (d + 8) 2^-51 at most.
+__device__ inline double distance_above(double squared) {
+  static_assert((max_projected_features + 8) * 0x1p-51 <= 4 * of_doubles, "half of the square's share");
+  return sqrt(squared) * (1 + 4 * of_doubles);
+}
 
 /// Lower and upper bound of a squared distance.
 struct Interval {

@@ -62,7 +62,7 @@ void fetch_range(Run<T, W>& s, Extremes* to) {
         "downloading the range of the points");
 }
 
-/// Chooses the format of the sums from this range. Throws Error where the points have none.
+/// Chooses the format of the sums from this range. Throws Refusal where the points have none.
 template <class T, class W>
 void choose_format(Run<T, W>& s, const Extremes& range) {
   s.ws.sums.format = fixed_point(range, s.points, s.n, s.d);

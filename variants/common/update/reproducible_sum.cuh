@@ -178,8 +178,8 @@ __global__ void extremes_kernel(const T* x, Extremes* extremes, int64_t begin, i
   atomicMin(&extremes->not_finite, range.not_finite);
 }
 
-/// The format for the sums of these points (n x d, on the host). Throws Error, naming row, column and value, where one
-/// is not finite, or the least and the largest are too far apart.
+/// The format for the sums of these points (n x d, on the host). Throws Refusal, naming row, column and value, where
+/// one is not finite, or the least and the largest are too far apart.
 template <class T>
 FixedPoint fixed_point(const Extremes& extremes, const T* points, int n, int d) {
   char text[320];
@@ -190,7 +190,7 @@ FixedPoint fixed_point(const Extremes& extremes, const T* points, int n, int d) 
     std::snprintf(text, sizeof text,
                   "row %lld, column %lld holds %g: exact sums need finite values; leave the row out, or give it one",
                   row(at), column(at), double(points[at]));
-    throw Error(text);
+    throw Refusal(text);
   }
   if (extremes.high == 0) return {};  // nothing but zeros
   const int low = Extremes::exponent(extremes.low), high = Extremes::exponent(extremes.high);
@@ -202,7 +202,7 @@ FixedPoint fixed_point(const Extremes& extremes, const T* points, int n, int d) 
                 "digits, for %d points there are %d; make such small values 0, or scale the columns alike",
                 row(small), column(small), double(points[small]), row(large), column(large), double(points[large]),
                 high - low, n, FixedPoint::most_words * format.bits);
-  throw Error(text);
+  throw Refusal(text);
 }
 
 }  // namespace ladder
