@@ -4,6 +4,7 @@
 // full-dimension assignment. v35_short_rows introduces it.
 #pragma once
 #include "../certified/candidates.cuh"
+#include "../device/warp_compact.cuh"
 #include "../pruning/listed_rows.cuh"
 #include "../update/cluster_order.cuh"
 #include "short_rows.cuh"
@@ -62,6 +63,22 @@ struct FilterLists {
       overflow[atomicAdd(&counters->overflow, 1)] = i;
     }
   }
+  /// The same by a whole warp, for the row i of each active lane, with an atomic for all of them.
+  __device__ void finish_rows(bool active, int i, int guess, int count) const {
+    const bool has_candidates = active && count > 0 && count <= most_candidates;
+    const bool overflows = active && count > most_candidates;
+    if (active && count == 0) label[i] = guess;
+    if (__any_sync(all_lanes, has_candidates)) {
+      const int place = warp_compact(&counters->candidate_rows, has_candidates);
+      const int all = __reduce_add_sync(all_lanes, has_candidates ? count : 0);
+      if (threadIdx.x % warp_lanes == 0) atomicAdd(&counters->candidates, all);
+      if (has_candidates) candidate_rows[place] = i, candidates.found[i] = count;
+    }
+    if (__any_sync(all_lanes, overflows)) {
+      const int place = warp_compact(&counters->overflow, overflows);
+      if (overflows) overflow[place] = i;
+    }
+  }
 };
 
 /// Thresholds from exact distances to the guesses, a warp per row; and the rows' places in `order`.
@@ -80,7 +97,17 @@ __global__ void set_threshold_kernel(const T* __restrict__ x, const T* __restric
 
 // ---- phases
 
-/// Memory for short rows of up to `width` halves.
+/// Memory for the lists of candidates.
+template <class T, class W>
+void prepare_filter_lists(Run<T, W>& s) {
+  auto& f = s.ws.filter;
+  f.candidate_rows = s.template device<int>(s.n);
+  f.overflow = s.template device<int>(s.n);
+  f.candidates = allocate_candidates(s, s.n);
+  f.counters = s.template device<FilterCounters>(counted);
+  f.counters_host = s.template pinned<FilterCounters>(counted);
+}
+/// Memory for short rows of up to `width` halves, and the lists.
 template <class T, class W>
 void prepare_filter(Run<T, W>& s, int width) {
   auto& f = s.ws.filter;
@@ -89,11 +116,7 @@ void prepare_filter(Run<T, W>& s, int width) {
   f.c = s.template device<uint4>(size_t(padded_short_rows(s.k)) * chunks);
   f.square = s.template device<double>(s.n);
   f.threshold = s.template device<uint32_t>(s.n);
-  f.candidate_rows = s.template device<int>(s.n);
-  f.overflow = s.template device<int>(s.n);
-  f.candidates = allocate_candidates(s, s.n);
-  f.counters = s.template device<FilterCounters>(counted);
-  f.counters_host = s.template pinned<FilterCounters>(counted);
+  prepare_filter_lists(s);
 }
 
 /// Forgets what earlier iterations computed; the centroids are those of the caller.

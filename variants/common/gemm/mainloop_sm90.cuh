@@ -61,8 +61,9 @@ void dispatch_plan(const MainloopPlan& plan, F body) {
 /// For products that need no data beside them.
 struct NoFacts {};
 
-/// `Facts`: the data of each centroid that follow the halves of its tile.
-template <int columns, class Facts = CentroidBound>
+/// `Facts`: the data of each centroid that follow the halves of its tile. Product: float, or int for a product of bytes
+/// (integers/wgmma_bytes.cuh), of which a row has two in the place of each half.
+template <int columns, class Facts = CentroidBound, class Product = float>
 struct MainloopSm90 {
   static constexpr int width = columns;
   static constexpr int groups = 2;  // consumers of a block
@@ -72,7 +73,7 @@ struct MainloopSm90 {
   static constexpr int stage_bytes = stage_steps * step_bytes<columns>;
   static constexpr bool with_facts = !std::is_empty_v<Facts>;
   static constexpr int facts_bytes = with_facts ? columns * int(sizeof(Facts)) : 0;
-  static constexpr int slots = columns == 168 ? 20 : 26;  // 210 or 208 KB of the 227 KB that a block can have
+  static constexpr int slots = columns > 128 ? 20 : 26;  // 210 or 208 KB of the 227 KB that a block can have
   static constexpr size_t tile_bytes(int steps) { return size_t(steps) * step_bytes<columns> + facts_bytes; }
   static int64_t padded_rows(int n) { return (int64_t(n) + cluster_rows - 1) / cluster_rows * cluster_rows; }
   static int64_t padded_columns(int k) { return int64_t(blocks(k, columns)) * columns; }
@@ -149,7 +150,7 @@ struct MainloopSm90 {
               tile + 1 == tiles && work_tile + clusters < work_tiles ? work_tile + clusters : work_tile;
           // Declared in the loop: if it lived on to the next tile, the compiler would carry it as the epilogue's
           // integers and copy it while products are added to it.
-          float product[columns / 2];
+          Product product[columns / 2];
           int previous = 0;  // the slot of the stage before
           const uint4* current = streamed ? fragments(work_tile) : nullptr;
           for (int done = 0; done < (streamed ? steps : 1); done += k_block * stage_steps) {

@@ -1,0 +1,100 @@
+// v46b: where short rows decide nothing, the full pass runs in bytes. On isotropic data the base's pilot finds no width
+// of short rows that pays, and every iteration multiplies halves in all features. Here such a run takes the products of
+// bytes (v38a_integers), which cost half as much and whose bounds leave few candidates on just these data. Their
+// operands are written at the restart, when the frame is final. Everything else is the base's.
+//
+// for cuda: 90a
+#include "../common/integers/byte_filter.cuh"
+#include "../common/overlap/eager_assign.cuh"
+#include "../common/overlap/graph_loop.cuh"
+
+namespace {
+using namespace ladder;
+
+enum class ByteState { undecided, off, on };  // of an upload
+
+template <class T>
+struct Workspace : OverlappedState<T> {
+  GraphLoop loop;
+  ByteRows bytes;
+  ByteState byte_state = ByteState::undecided;
+};
+
+template <class T>
+void prepare(Run<T, Workspace<T>>& s) {
+  prepare_overlapped(s);
+  prepare_loop(s);
+  if (wants_filter(s)) prepare_bytes(s);
+}
+
+template <class T>
+void upload(Run<T, Workspace<T>>& s) {
+  upload_overlapped(s);
+  s.ws.byte_state = ByteState::undecided;
+}
+
+constexpr int where_useless = -1;  // axis "bytes": where the pilot finds no width; 0: never, 1: always
+
+/// The points are complete now, their frame and the filter's width final: whether this upload is assigned by bytes.
+template <class T>
+void restart(Run<T, Workspace<T>>& s) {
+  restart_overlapped(s);
+  if (s.ws.byte_state == ByteState::undecided) {
+    const int wanted = s.axis("bytes");
+    const bool takes = wants_filter(s) && (wanted == 1 || (wanted == where_useless && s.ws.filter.width == 0));
+    s.ws.byte_state = takes ? ByteState::on : ByteState::off;
+    if (takes) write_byte_points(s);
+  }
+  if (s.ws.byte_state == ByteState::off) return;
+  count_by_bytes(s);
+  reset_filter(s);  // with the counters of a filter that is on
+}
+
+template <class T>
+void assign(Run<T, Workspace<T>>& s) {
+  if (s.ws.byte_state == ByteState::off || s.ws.eager.reuse) return assign_or_reuse(s);
+  assign_by_bytes(s, StoreLabel{s.label});
+}
+
+template <class T>
+void update(Run<T, Workspace<T>>& s) {
+  update_active_set(s);
+}
+
+template <class T>
+void solve(Run<T, Workspace<T>>& s) {
+  solve_filtered(s, [&] { assign(s), update_active_set(s); });
+}
+
+std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
+  const std::string why = refuse_filter(p, device, axes);
+  return why.empty() ? refuse_loop() : why;
+}
+
+template <class T>
+constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
+                                         .upload = upload<T>,
+                                         .restart = restart<T>,
+                                         .assign = assign<T>,
+                                         .update = update<T>,
+                                         .solve = solve<T>,
+                                         .download = download_overlapped<T>};
+}  // namespace
+
+LADDER_VARIANT(
+        .id = "v46b_byte_filter", .base = "v46_graph_loop",
+        .idea = "where the pilot finds that short rows do not pay, all features are multiplied as bytes",
+        .expect =
+            "not measured yet. At kmcuda_isotropic on an H200 the pilot switches the filter off, and an iteration "
+            "of the base is the product of halves, 2.07 ms, beside the update. v38a's derivation gives 1.0 to "
+            "1.2 ms for the assignment by bytes, so an iteration of at most 1.40 ms sustained. Writing the "
+            "bytes reads the points once per upload, some 0.2 ms; the first iteration multiplies twice, as it "
+            "has no labels to guess from. Where short rows pay, as at kmcuda, nothing changes",
+        .shows = "solve", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
+        .axes = {{"short_row_width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
+                 {"slack_permille", {0, 3, 10, 30, 60}, 30},
+                 {"full_update_share", {2, 3, 4, 6, 8, 12}, 6},
+                 {"resort_share", {2, 4, 8, 16, 32, 64}, 8},
+                 {"upload_chunks", {1, 2, 4, 8, 12, 16, 32}, 12},
+                 {"bytes", {where_useless, 0, 1}, where_useless}},
+        .prunes = true, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
