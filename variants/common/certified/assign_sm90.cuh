@@ -41,6 +41,7 @@ template <class T>
 struct WarpgroupOperands {
   WarpgroupData rows;
   Frame<T> frame;
+  int* exponent_counts = nullptr;  // where all rows have one unit (common_unit.cuh)
 };
 
 /// The bytes of a tile of centroids, whose bounds begin at bounds_offset().
@@ -93,6 +94,10 @@ struct SeparateBounds {
   static constexpr bool separate = true;
   template <class T, class W>
   static void prepare(Run<T, W>&) {}
+  template <class T, class W>
+  static void fit(Run<T, W>& s, const Frame<T>& frame) {
+    fit_frame(s, static_cast<const T*>(s.ws.rows.points), frame, s.n, s.d);
+  }
   /// Tiles of 128 centroids; whole stages.
   static OperandShape shape(int, int d) { return {128, blocks(d, stage_depth) * stage_steps}; }
   static size_t tile_bytes(const OperandShape& shape) { return centroid_tile_bytes<128>(shape.steps); }
@@ -293,7 +298,7 @@ void quantize_rows_sm90(Run<T, W>& s, const RowRange& range) {
 /// Requires the points, Rows::points, on the device.
 template <class By = SeparateBounds, class T, class W>
 void quantize_points_sm90(Run<T, W>& s) {
-  fit_frame(s, s.ws.rows.points, s.ws.warpgroup.frame, s.n, s.d);
+  By::fit(s, s.ws.warpgroup.frame);
   quantize_rows_sm90<By>(s, all_rows(s));
 }
 

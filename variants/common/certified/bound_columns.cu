@@ -17,7 +17,7 @@ __device__ void bound_column_row(const Place& place, int words, int d, const Val
   for (int e = 0; e < wide_columns; ++e) reinterpret_cast<__half*>(&place((d + e) / 2))[(d + e) % 2] = last.of[e];
 }
 
-/// Where quantize_kernel puts a point.
+/// Where quantize_kernel puts a point. Coordinates that halves cannot hold are cut: the row stays an outlier row.
 struct PointColumns {
   uint4* halves;
   int steps;
@@ -26,7 +26,9 @@ struct PointColumns {
     const auto place = [&](int word) -> __half2& {
       return reinterpret_cast<__half2*>(halves)[a_fragment_offset(row, word, steps)];
     };
-    bound_column_row(place, steps * mma_depth / 2, d, value, columns_of_point);
+    const double most = scalbn(2.0, longest - short_exponent(d));  // twice the longest length
+    const auto cut = [&](int f) { return fmin(fmax(value(f), -most), most); };
+    bound_column_row(place, steps * mma_depth / 2, d, cut, columns_of_point);
   }
 };
 

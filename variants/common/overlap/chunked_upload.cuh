@@ -1,9 +1,9 @@
 // An upload in chunks: the copy engine brings chunk after chunk in a stream of its own, an event behind each, and the
 // session's stream prepares a chunk while the next one is copied. What must be known before the first chunk (centre,
 // directions, width, scale) is found from a sample that is copied first. Centre, directions and width may be anything;
-// the scale is right if no point exceeds it: it is the sample's with headroom, and when all points are on the device,
-// their largest exponent says whether it holds. If not, all points are prepared again. The host waits for that as late
-// as possible. v45_overlapped_upload introduces it.
+// the scale, too, as rows that exceed it are outlier rows (certified/common_unit.cuh); but these take long. So it is
+// the sample's with headroom, and the rows that exceed it are counted. If there are too many, all points are prepared
+// again. The host waits for that as late as possible. v45_overlapped_upload introduces it.
 #pragma once
 #include <array>
 
@@ -20,7 +20,7 @@ constexpr int headroom_exponents = 1;
 /// Of one upload, on the host when ChunkedUpload::fetched is reached.
 struct UploadResult {
   Extremes range;
-  int exponent, assumed;  ///< of the largest coordinate, and the one that the scale was chosen for
+  int beyond;  ///< rows that exceed the scale
 };
 
 template <class T>
@@ -32,7 +32,8 @@ struct ChunkedUpload {
   Event fetched, sent;  // `arrived` is on the host; `initial` may be overwritten
   T* sample = nullptr;  // sampled rows x d
   int sampled_rows = 0;
-  int* exponent = nullptr;              // 1, on the device
+  int* beyond = nullptr;                // 1, on the device
+  int* exponent_counts = nullptr;       // for the frame of the sample
   UploadResult* arrived = nullptr;      // 1, page-locked
   T* initial = nullptr;                 // k x d, page-locked
   bool pending = false;                 // `arrived` of the last upload has not been checked
@@ -47,7 +48,8 @@ void prepare_chunks(Run<T, W>& s, bool directed) {
   auto& upload = s.ws.chunks;
   upload.sampled_rows = std::min(s.n, directed ? sample_rows : frame_points);
   upload.sample = s.template device<T>(size_t(upload.sampled_rows) * s.d);
-  upload.exponent = s.template device<int>(1);
+  upload.beyond = s.template device<int>(1);
+  upload.exponent_counts = allocate_exponent_counts(s);
   upload.arrived = s.template pinned<UploadResult>(1);
   upload.initial = s.template pinned<T>(size_t(s.k) * s.d);
 }
@@ -101,24 +103,22 @@ void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Prepar
     if (p == std::min(chunks_before_centroids, chunks) - 1) send();
   }
 
-  clear_max_exponent(s, upload.exponent);
+  check(cudaMemsetAsync(upload.beyond, 0, sizeof *upload.beyond, s.stream), "clearing the count of rows");
   clear_range(s);
   upload.sample_copied.await(s.stream);
-  fit_frame(s, upload.sample, frame, upload.sampled_rows, s.d);
+  fit_common_frame(s, upload.sample, frame, upload.exponent_counts, upload.sampled_rows, s.d);
   launch(add_headroom_kernel<T>, 1, 1, 0, s.stream, frame, headroom_exponents);
-  const auto fetch_exponent = [&](int* to, const int* from) {
-    check(cudaMemcpyAsync(to, from, sizeof *to, cudaMemcpyDeviceToHost, s.stream), "downloading an exponent");
-  };
-  fetch_exponent(&upload.arrived->assumed, frame.max_exponent);
   prepare(upload.sample, upload.sampled_rows);
   for (int p = 0; p < chunks; ++p) {
     const RowRange range = range_of(p);
     upload.copied[p].await(s.stream);
     if (range.count == 0) continue;
-    update_max_exponent(s, s.x + size_t(range.first) * s.d, Frame<T>{frame.centre, upload.exponent}, range.count, s.d);
+    count_beyond(s, s.x + size_t(range.first) * s.d, frame, upload.beyond, range.count, s.d);
     widen_range(s, s.x, range);
     if (p == chunks - 1) {  // reaches the host while the device prepares the last chunk
-      fetch_exponent(&upload.arrived->exponent, upload.exponent);
+      check(cudaMemcpyAsync(&upload.arrived->beyond, upload.beyond, sizeof *upload.beyond, cudaMemcpyDeviceToHost,
+                            s.stream),
+            "downloading the count of rows");
       fetch_range(s, &upload.arrived->range);
       upload.fetched.record(s.stream);
     }
@@ -127,15 +127,15 @@ void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Prepar
   upload.pending = true;
 }
 
-/// Waits for all points, and calls choose(range) with their range, for the format of the sums. Where they exceed the
-/// scale, calls again(), which prepares all points anew.
+/// Waits for all points, and calls choose(range) with their range, for the format of the sums. Where too many exceed
+/// the scale, calls again(), which prepares all points anew.
 template <class T, class Choose, class Again, class W>
 void finish_upload(Run<T, W>& s, const Choose& choose, const Again& again) {
   auto& upload = s.ws.chunks;
   if (!upload.pending) return;
   upload.fetched.await();
   choose(upload.arrived->range);
-  upload.again = upload.arrived->exponent > upload.arrived->assumed;
+  upload.again = upload.arrived->beyond > 2 * most_outliers(s.n);
   if (upload.again) again();
   upload.pending = false;
 }

@@ -51,7 +51,8 @@ __device__ Interval distance_interval(const uint4* point, double point_square, c
       if (column >= width - bound_columns && column < width - bound_columns + loss_columns) loss += both;
     }
   }
-  if (!(centroid_square < far_length * far_length)) return {0, std::numeric_limits<double>::infinity()};
+  if (is_outlier(point_square) || !(centroid_square < far_length * far_length))
+    return {0, std::numeric_limits<double>::infinity()};
   const double squares = point_square + centroid_square, unknown = 2 * loss + 0x1p-36 * squares;
   return {max(squares - 2 * product - unknown, 0.0), squares - 2 * product + unknown};
 }

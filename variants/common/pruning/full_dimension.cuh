@@ -68,6 +68,7 @@ struct FullDimension {
   Rows<T> rows;
   Refinement refinement;
   certified::Certified<T> certified;
+  int* exponent_counts = nullptr;
 };
 
 template <class T, class W>
@@ -77,6 +78,7 @@ const Frame<T>& frame_of(Run<T, W>& s) {
 template <class T, class W>
 void prepare_operands(Run<T, W>& s) {
   prepare_certified(s);
+  s.ws.exponent_counts = allocate_exponent_counts(s);
 }
 inline size_t operand_bytes(const Shape& p, const Device& device) {
   using namespace certified;
@@ -86,7 +88,8 @@ inline size_t operand_bytes(const Shape& p, const Device& device) {
 }
 template <class T, class W>
 void quantize_full_dimension(Run<T, W>& s) {
-  quantize_points(s);
+  fit_common_frame(s, s.ws.rows.points, frame_of(s), s.ws.exponent_counts, s.n, s.d);
+  quantize_rows(s, all_rows(s));
 }
 template <class T, class W>
 void quantize_in_frame(Run<T, W>& s) {
