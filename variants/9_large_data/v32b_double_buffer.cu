@@ -13,7 +13,7 @@ constexpr int buffers = 2;
 template <class T>
 struct Workspace : ChunkedState<T> {
   ChunkBuffer<T> buffer[buffers];
-  Copies copies;
+  ChunkCopies copies;
 };
 
 template <class T>
@@ -26,6 +26,7 @@ void prepare(Run<T, Workspace<T>>& s) {
 }
 
 constexpr auto sweep = []<class T, class Work>(Run<T, Workspace<T>>& s, const Work& work) {
+  begin_copies(s);
   for (int p = 0; p < s.ws.chunks.count; ++p) {
     const Chunk chunk = chunk_of(s, p);
     stream_chunk(s, s.ws.buffer[p % buffers], s.points + size_t(chunk.first) * s.d, chunk, work);

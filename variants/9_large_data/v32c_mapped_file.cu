@@ -16,7 +16,7 @@ template <class T>
 struct Workspace : ChunkedState<T> {
   ChunkBuffer<T> buffer[buffers];
   T* staged[buffers] = {};  // page-locked, the rows of a chunk each
-  Copies copies;
+  ChunkCopies copies;
 };
 
 template <class T>
@@ -29,6 +29,7 @@ void prepare(Run<T, Workspace<T>>& s) {
 }
 
 constexpr auto sweep = []<class T, class Work>(Run<T, Workspace<T>>& s, const Work& work) {
+  begin_copies(s);
   const auto mapped = [&](int p) { return s.points + size_t(chunk_of(s, p).first) * s.d; };
   for (int p = 0; p < s.ws.chunks.count; ++p) {
     const Chunk chunk = chunk_of(s, p);

@@ -20,7 +20,7 @@ struct ResidentChunk : ChunkBuffer<T> {
 template <class T>
 struct Workspace : ChunkedState<T> {
   std::vector<std::unique_ptr<ResidentChunk<T>>> buffer;
-  Copies copies;
+  ChunkCopies copies;
   int64_t visits = 0;
   bool backward = false;  // the direction of the next sweep
 };
@@ -31,8 +31,8 @@ void prepare(Run<T, Workspace<T>>& s) {
   prepare_chunks(s, plan);
   page_lock_points(s);
   const size_t bytes = size_t(plan.rows) * row_bytes(s.problem);
-  const size_t more =
-      std::min<size_t>((plan.budget - plan.bytes) / bytes, size_t(std::max(0, s.ws.chunks.count - fewest_buffers)));
+  const size_t more = std::min<size_t>((plan.budget - plan.others - plan.bytes) / bytes,
+                                       size_t(std::max(0, s.ws.chunks.count - fewest_buffers)));
   plan.bytes += more * bytes;
   for (size_t b = 0; b < fewest_buffers + more; ++b) {
     s.ws.buffer.push_back(std::make_unique<ResidentChunk<T>>());
@@ -51,6 +51,7 @@ ResidentChunk<T>& buffer_for(Workspace<T>& ws, int number) {
 
 constexpr auto sweep = []<class T, class Work>(Run<T, Workspace<T>>& s, const Work& work) {
   auto& ws = s.ws;
+  begin_copies(s);
   for (int visit = 0; visit < ws.chunks.count; ++visit) {
     const Chunk chunk = chunk_of(s, ws.backward ? ws.chunks.count - 1 - visit : visit);
     ResidentChunk<T>& buffer = buffer_for(ws, chunk.number);

@@ -69,11 +69,14 @@ TEST(Chunks, AreThoseOfAllPoints) {
   expect_equal(groups<double>(131, 9, 5, 2), 9, 5, {96}, steps);
   expect_equal(groups<float>(5, 2, 3, 3), 2, 3, {1}, Stop());
   expect_equal(groups<float>(1, 1, 2, 4), 1, 2, {1}, steps);
+  auto far = groups<float>(131, 9, 5, 8);
+  for (int f = 0; f < 5; ++f) far[size_t(40) * 5 + f] *= 4096, far[size_t(120) * 5 + f] *= 1e-6f;
+  expect_equal(far, 9, 5, {33}, steps);
 }
 
 TEST(Chunks, StayWithinTheBudget) {
   if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-  constexpr int n = on_gpu ? 3001 : 301, k = 100, d = 256, mib = on_gpu ? 2 : 1;  // most of it for the sums
+  constexpr int n = on_gpu ? 60001 : 301, k = 100, d = 256, mib = on_gpu ? 64 : 1;  // most of 1 MiB for the sums
   constexpr size_t all = size_t(n) * d * sizeof(float);
   const auto points = groups<float>(n, k, d, 5);
   const Stop steps{.rule = Stop::Rule::fixed, .iterations = 1};
@@ -86,9 +89,9 @@ TEST(Chunks, StayWithinTheBudget) {
     ASSERT_EQ(rung.refused, "");
     EXPECT_TRUE(solve(rung, steps) == expected);
     (*rung).look_at_memory();
-    if (!on_gpu) {
-      EXPECT_LE((*rung).peak_bytes(), int64_t(mib) << 20);
-    }
+    const int64_t counted = n * sizeof(int32_t);  // taken by the harness before it began to look
+    EXPECT_GT((*rung).peak_bytes(), (int64_t(mib) << 20) / 2);
+    EXPECT_LE((*rung).peak_bytes() + counted, int64_t(mib) << 20);
     const int64_t streamed = rung.counters().at("bytes streamed").back();
     if (id != "v32d_resident_chunks") {
       EXPECT_GE(streamed, int64_t(all));
@@ -102,11 +105,13 @@ TEST(Chunks, StayWithinTheBudget) {
 
 TEST(Chunks, RefuseABudgetWithoutRoom) {
   if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
-  const std::vector<float> points(300'000, 1.0f);  // labels alone take 1.2 MB
+  const std::vector<float> points(300'000, 1.0f);  // their labels take 1.2 MB, twice
   for (const std::string& id : chunked) {
-    Rung<float> rung(id, 0, points, 1, 1, {{"budget_mib", 1}});
+    Rung<float> rung(id, 0, points, 1, 1, {{"budget_mib", 2}});
     if (rung.refused.find("compute capability") != std::string::npos) GTEST_SKIP() << rung.refused;
-    EXPECT_NE(rung.refused.find("the budget is 1048576: set budget_mib to 2 or more"), std::string::npos)
+    EXPECT_NE(rung.refused.find(on_gpu ? "the budget is 2 MiB: set budget_mib to 64 or more"
+                                       : "the budget is 2 MiB: set budget_mib to 4 or more"),
+              std::string::npos)
         << id << ": " << rung.refused;
   }
 }

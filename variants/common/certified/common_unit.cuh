@@ -121,17 +121,32 @@ void for_row_lanes(const Resources& s, int n, int d, const F& body) {
 
 /// Memory for the counts of fit_common_frame().
 inline int* allocate_exponent_counts(Resources& s) { return s.device<int>(exponent_count); }
-
-/// Computes centre and scale of n points, row-major on the device: the scale brings all coordinates below 1, apart from
-/// those of at most most_outliers(n) rows.
-template <class T>
-void fit_common_frame(Resources& s, const T* rows, const Frame<T>& frame, int* counts, int n, int d) {
-  fit_centre(s, rows, frame, n, d);
+inline void clear_exponent_counts(Resources& s, int* counts) {
   check(cudaMemsetAsync(counts, 0, exponent_count * sizeof(int), s.stream), "clearing the counts of exponents");
+}
+
+/// Adds n points, row-major on the device, to the counts. Requires the frame's centre.
+template <class T>
+void count_exponents(Resources& s, const T* rows, const Frame<T>& frame, int* counts, int n, int d) {
   for_row_lanes(s, n, d, [&]<int lanes>(int blocks) {
     launch(count_exponents_kernel<lanes, T>, blocks, 256, 0, s.stream, rows, frame, counts, n, d);
   });
+}
+
+/// The scale, from the counts of n points: it brings all coordinates below 1, apart from those of at most
+/// most_outliers(n) rows.
+template <class T>
+void choose_exponent(Resources& s, const Frame<T>& frame, const int* counts, int n) {
   launch(choose_exponent_kernel, 1, warp_lanes, 0, s.stream, counts, frame.max_exponent, n);
+}
+
+/// Computes centre and scale of n points, row-major on the device.
+template <class T>
+void fit_common_frame(Resources& s, const T* rows, const Frame<T>& frame, int* counts, int n, int d) {
+  fit_centre(s, rows, frame, n, d);
+  clear_exponent_counts(s, counts);
+  count_exponents(s, rows, frame, counts, n, d);
+  choose_exponent(s, frame, counts, n);
 }
 
 /// Adds the number of these n rows that the frame's scale leaves out to *beyond.

@@ -34,6 +34,7 @@ struct Chunks {
   std::unique_ptr<ChunkRun<T>> run;
   int count = 0;
   int64_t streamed = 0;  // bytes copied to the device in this sweep
+  bool centred = false;  // this upload's frame has its centre
 };
 
 template <class T>
@@ -50,14 +51,15 @@ Chunk chunk_of(Run<T, W>& s, int number) {
   return {number, first, rows, int(begin - first)};
 }
 
-/// Device memory for all but the rows themselves, and page-locked memory for the results.
+/// Device memory for all but the rows themselves, and page-locked memory for the results. `behind`: words of the
+/// caller's own behind those of the sums.
 template <class T, class W>
-void prepare_chunks(Run<T, W>& s, const ChunkPlan& plan) {
+void prepare_chunks(Run<T, W>& s, const ChunkPlan& plan, size_t behind = 0) {
   auto& chunks = s.ws.chunks;
   s.c = s.template device<T>(size_t(s.k) * s.d);
   s.label = s.template device<int32_t>(s.n);
   s.result = {s.template pinned<int32_t>(s.n), s.template pinned<T>(size_t(s.k) * s.d)};
-  prepare_exact_sums(s);
+  prepare_exact_sums(s, behind);
   chunks.count = blocks(s.n, plan.rows);
   chunks.run = std::make_unique<ChunkRun<T>>(s.problem, plan.rows, s.device_info);
   chunks.run->stream = s.stream;
@@ -74,7 +76,7 @@ T* chunk_buffer(Run<T, W>& s) {
 template <class T, class W>
 void check_budget(Run<T, W>& s, const ChunkPlan& plan) {
   const size_t taken = s.device_bytes() + s.ws.chunks.run->device_bytes();
-  if (taken == plan.bytes && taken <= plan.budget) return;
+  if (taken == plan.bytes && taken + plan.others <= plan.budget) return;
   throw Error("the run takes " + std::to_string(taken) + " bytes of device memory, " + std::to_string(plan.bytes) +
               " were planned within a budget of " + std::to_string(plan.budget) + ": operand_bytes() is wrong");
 }
@@ -94,23 +96,38 @@ void copy_chunk(Run<T, W>& s, T* to, const T* rows, const Chunk& chunk, cudaStre
   s.ws.chunks.streamed += int64_t(bytes);
 }
 
-/// One sweep over the points for what all iterations need: the range of the coordinates, which the sums' format comes
-/// from, and a frame of all points. Its centre is the mean of points of the first chunk; any centre is right.
+// One sweep over the points for what all iterations need: the range of the coordinates, which the sums' format comes
+// from, and a frame of all points. Its centre is that of the first chunk to come; any centre is right.
+
+template <class T, class W>
+void begin_range_and_frame(Run<T, W>& s) {
+  clear_range(s);
+  clear_exponent_counts(s, exponent_counts_of(*s.ws.chunks.run));
+  s.ws.chunks.centred = false;
+}
+template <class T, class W>
+void add_to_range_and_frame(Run<T, W>& s, const Chunk& chunk, const T* rows) {
+  auto& chunks = s.ws.chunks;
+  const Frame<T>& frame = frame_of(*chunks.run);
+  const int64_t begin = int64_t(chunk.first) * s.d, values = int64_t(chunk.count) * s.d;
+  find_range(s.stream, rows - begin, begin, begin + values, s.ws.sums.extremes, s.device_info.multiprocessors);
+  if (!chunks.centred) fit_centre(s, rows, frame, chunk.count, s.d);
+  chunks.centred = true;
+  count_exponents(s, rows + int64_t(chunk.shared) * s.d, frame, exponent_counts_of(*chunks.run),
+                  chunk.count - chunk.shared, s.d);
+}
+template <class T, class W>
+void end_frame(Run<T, W>& s) {
+  ChunkRun<T>& run = *s.ws.chunks.run;
+  choose_exponent(s, frame_of(run), exponent_counts_of(run), s.n);
+}
+
 template <class T, class W, class Sweep>
 void upload_chunks(Run<T, W>& s, const Sweep& sweep) {
-  ChunkRun<T>& run = *s.ws.chunks.run;
-  bool fitted = false;
+  begin_range_and_frame(s);
+  sweep(s, [&](const Chunk& chunk, const T* rows) { add_to_range_and_frame(s, chunk, rows); });
+  end_frame(s);
   Extremes range;
-  clear_range(s);
-  sweep(s, [&](const Chunk& chunk, const T* rows) {
-    const int64_t begin = int64_t(chunk.first) * s.d, values = int64_t(chunk.count) * s.d;
-    find_range(s.stream, rows - begin, begin, begin + values, s.ws.sums.extremes, s.device_info.multiprocessors);
-    if (!fitted)
-      fit_frame(run, rows, frame_of(run), chunk.count, s.d);
-    else
-      update_max_exponent(run, rows, frame_of(run), chunk.count, s.d);
-    fitted = true;
-  });
   fetch_range(s, &range);
   check(cudaStreamSynchronize(s.stream), "finding the range of the points");
   choose_format(s, range);
@@ -122,23 +139,26 @@ void restart_chunks(Run<T, W>& s) {
   reset_refinement(*s.ws.chunks.run);
 }
 
+/// Labels of a chunk's points, which are added to the sums.
+template <class T, class W>
+void assign_and_add(Run<T, W>& s, const Chunk& chunk, T* rows) {
+  ChunkRun<T>& run = *s.ws.chunks.run;
+  run.ws.rows.points = rows;
+  run.label = s.label + chunk.first;
+  quantize_in_frame(run);
+  assign_full_dimension(run);
+  add_exact<T>(s.stream, rows + int64_t(chunk.shared) * s.d, run.label + chunk.shared, s.ws.sums,
+               chunk.count - chunk.shared, s.k, s.d);
+}
+
 /// One sweep: labels of all points, their sums, and the new centroids.
 template <class T, class W, class Sweep>
 void iterate_chunks(Run<T, W>& s, const Sweep& sweep) {
-  auto& chunks = s.ws.chunks;
-  ChunkRun<T>& run = *chunks.run;
+  s.ws.chunks.streamed = 0;
   clear_exact_sums(s);
-  chunks.streamed = 0;
-  sweep(s, [&](const Chunk& chunk, T* rows) {
-    run.x = run.ws.rows.points = rows;
-    run.label = s.label + chunk.first;
-    quantize_in_frame(run);
-    assign_full_dimension(run);
-    add_exact<T>(s.stream, rows + int64_t(chunk.shared) * s.d, run.label + chunk.shared, s.ws.sums,
-                 chunk.count - chunk.shared, s.k, s.d);
-  });
+  sweep(s, [&](const Chunk& chunk, T* rows) { assign_and_add(s, chunk, rows); });
   divide_exact(s);
-  s.counters["bytes streamed"].push_back(chunks.streamed);
+  s.counters["bytes streamed"].push_back(s.ws.chunks.streamed);
 }
 
 }  // namespace ladder

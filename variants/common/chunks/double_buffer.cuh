@@ -13,6 +13,17 @@ struct ChunkBuffer {
   Event filled, used;
 };
 
+struct ChunkCopies : Copies {
+  Event begun;
+};
+
+/// Before a sweep: its copies wait for what s.stream has now, so that none is done ahead of its phase.
+template <class T, class W>
+void begin_copies(Run<T, W>& s) {
+  s.ws.copies.begun.record(s.stream);
+  s.ws.copies.begun.await(s.ws.copies.stream);
+}
+
 /// Work in s.stream on a chunk that the copy engine brings to `buffer`, from host memory at `rows`.
 template <class T, class W, class Work>
 void stream_chunk(Run<T, W>& s, ChunkBuffer<T>& buffer, const T* rows, const Chunk& chunk, const Work& work) {

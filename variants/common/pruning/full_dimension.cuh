@@ -10,8 +10,8 @@
 
 namespace ladder {
 
-/// The device memory of a frame, and that of prepare_refinement.
-inline size_t frame_bytes(const Shape& p) { return p.d * p.element_bytes + sizeof(int); }
+/// The device memory of a frame with its counts, and that of prepare_refinement.
+inline size_t frame_bytes(const Shape& p) { return p.d * p.element_bytes + (1 + exponent_count) * sizeof(int); }
 inline size_t refinement_bytes(const Shape& p, const Device& device) {
   const size_t block = brute_force_rows * sizeof(PartialNearest) + sizeof(int);
   return p.n * sizeof(UndecidedPair) + counted * sizeof(RefineCounters) +
@@ -30,6 +30,10 @@ struct FullDimension {
 template <class T, class W>
 const Frame<T>& frame_of(Run<T, W>& s) {
   return s.ws.warpgroup.frame;
+}
+template <class T, class W>
+int* exponent_counts_of(Run<T, W>& s) {
+  return s.ws.warpgroup.exponent_counts;
 }
 /// Operands and scratch memory alone.
 template <class T, class W>
@@ -74,6 +78,10 @@ struct FullDimension {
 template <class T, class W>
 const Frame<T>& frame_of(Run<T, W>& s) {
   return s.ws.certified.frame;
+}
+template <class T, class W>
+int* exponent_counts_of(Run<T, W>& s) {
+  return s.ws.exponent_counts;
 }
 template <class T, class W>
 void prepare_operands(Run<T, W>& s) {
