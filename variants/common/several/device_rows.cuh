@@ -62,10 +62,13 @@ void add_device(Run<T, Outer>& s, DevicesOf<T, W>& devices, const RowRange& rows
   one.problem.points = s.problem.points + size_t(rows.first) * s.d;
   one.device = s.device_info;
   one.device.ordinals = {s.device_info.ordinals[gpu]}, one.device.ranks = 1;
-  one.run = std::make_unique<Run<T, W>>(one.problem, one.device);
-  one.run->stream = s.stream_of(gpu);
-  one.run->axes = s.axes;
-  s.on_gpu(gpu, [&] { prepare(*one.run); });
+  const cudaStream_t stream = s.stream_of(gpu);
+  s.on_gpu(gpu, [&] {  // events of the workspace are made there, too
+    one.run = std::make_unique<Run<T, W>>(one.problem, one.device);
+    one.run->stream = stream;
+    one.run->axes = s.axes;
+    prepare(*one.run);
+  });
 }
 
 /// Splits the rows `all` over the devices, and calls prepare(run) for each.

@@ -5,7 +5,7 @@
 // moved. v33a_split_rows introduces it.
 #pragma once
 #include "../update/incremental.cuh"
-#include "device_rows.cuh"
+#include "common_format.cuh"
 
 namespace ladder {
 
@@ -45,11 +45,6 @@ void prepare_summed(Run<T, W>& s) {
 
 // ---- phases of all devices
 
-inline void widen(Extremes& range, const Extremes& by) {
-  range.low = std::min(range.low, by.low), range.high = std::max(range.high, by.high);
-  range.not_finite = std::min(range.not_finite, by.not_finite);
-}
-
 /// Widens `all` by the range of these devices' rows, which are in run.x.
 template <class T, class W, class Outer>
 void widen_by_devices(Run<T, Outer>& s, DevicesOf<T, W>& devices, Extremes& all) {
@@ -57,26 +52,7 @@ void widen_by_devices(Run<T, Outer>& s, DevicesOf<T, W>& devices, Extremes& all)
     clear_range(run);
     widen_range(run, run.x, all_rows(run));
   });
-  for (int gpu = 0; gpu < s.gpus(); ++gpu) {
-    Extremes range;
-    s.on_gpu(gpu, [&] {
-      fetch_range(*devices[gpu]->run, &range);
-      check(cudaStreamSynchronize(s.stream_of(gpu)), "finding the range of the points");
-    });
-    const auto before = static_cast<unsigned long long>(devices[gpu]->rows.first) * s.d;  // values of other devices
-    if (range.high != 0) range.low += before, range.high += before;
-    if (range.not_finite != ~0ull) range.not_finite += before;
-    widen(all, range);
-  }
-}
-
-/// The format of the sums of all points, from the range of those of this rank. Throws Error where they have none.
-template <class T>
-FixedPoint common_format(State<T>& s, Extremes mine) {
-  std::vector<Extremes> of_ranks(size_t(s.device_info.ranks), mine);
-  if (s.device_info.ranks > 1) s.device_info.communicator->gather(&mine, sizeof mine, of_ranks.data());
-  for (const Extremes& range : of_ranks) widen(mine, range);
-  return fixed_point(mine, s.problem.points, s.n, s.d);
+  widen_by_found(s, devices, all);
 }
 
 template <class T, class W, class Outer>
