@@ -31,7 +31,7 @@ void upload(Run<T, Workspace<T>>& s) {
   quantize_points_sm90<EpilogueBoundColumns>(s);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90<168>(p, device); }
+std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90<128, 168>(p, device); }
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,

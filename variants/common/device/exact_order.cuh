@@ -89,7 +89,7 @@ struct WholeSum {
 /// The sign of |x - a|^2 - |x - b|^2: by one lane, or by a warp whose lanes all have the same arguments. Not inlined,
 /// so that a kernel has the registers and the code of what it usually does.
 template <int lanes, class T>
-__device__ int exact_order(const T* x, const T* a, const T* b, int d) {
+__attribute__((noinline)) __device__ int exact_order(const T* x, const T* a, const T* b, int d) {
   WholeSum<T> sum;
 #pragma unroll 1
   for (int f = lanes == 1 ? 0 : int(threadIdx.x % lanes); f < d; f += lanes)

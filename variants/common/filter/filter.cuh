@@ -186,7 +186,9 @@ inline std::string refuse_filter(const Shape& p, const Device& device, const Axe
   if (axes["short_row_width"] > 0 && p.d > max_projected_features)
     return "bounds in a few directions are proven for " + std::to_string(max_projected_features) +
            " features at most, here are " + std::to_string(p.d) + ": --axis short_row_width=0 does without";
-  return refuse_full_dimension(p, device);
+  const std::string why = refuse_full_dimension(p, device);
+  // The filter's products by mma.sync (filter_sm80.cuh); on the CPU device they have been probed.
+  return why.empty() && device.kind == DeviceKind::cuda ? refuse_accumulator(device) : why;
 }
 
 }  // namespace ladder

@@ -62,9 +62,9 @@ template <class T, class W>
 void assign_full_dimension(Run<T, W>& s) {
   assign_bound_columns(s);
 }
-/// Probes the products of all features and those of the filter (filter/filter_sm90.cuh).
+/// Probes the products of all features, of either width, and those of the filter (filter/filter_sm90.cuh).
 inline std::string refuse_full_dimension(const Shape& p, const Device& device) {
-  return refuse_sm90<168, 64>(p, device);
+  return refuse_sm90<128, 168, 64>(p, device);
 }
 #else
 template <class T>

@@ -35,7 +35,9 @@ __attribute__((noinline)) __device__ int exact_order_of_entries(const ForEntries
   WholeSum<T> sum;
 #pragma unroll 1
   for (int f = 0; f < d; ++f) sum.add_squares(a[f], b[f]);
-  for_entries([&](int column, T x) { sum.add_products(x, a[column], b[column]); });
+  for_entries([&](int column, T x) {
+    if (x != 0) sum.add_products(x, a[column], b[column]);
+  });
   return sum.template sign<1>();
 }
 
