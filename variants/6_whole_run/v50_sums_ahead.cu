@@ -84,7 +84,7 @@ LADDER_VARIANT(.id = "v50_sums_ahead", .base = "v49_sampled_unit",
                    "sums, and 0.02 list points: these go under the copy, and 0.05 for the order and the means remain. "
                    "A chunk has 5 points of each cluster, so a run is 12 times as short and there are as many more "
                    "atomics, 24 million in all, 0.3 ms of 8.9. The last chunk's sums are 4 launches, 0.02 ms. 0.2 ms "
-                   "of 16.8, and as much of kmcuda_isotropic's 25.7. Not measured yet",
+                   "of 16.4, and as much of kmcuda_isotropic's 25.7. Not measured yet",
                .shows = "end_to_end", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
                .axes = {{"short_row_width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
                         {"slack_permille", {0, 3, 10, 30, 60}, 30},

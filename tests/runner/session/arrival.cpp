@@ -16,13 +16,13 @@ namespace {
 using namespace ladder;
 using namespace ladder::test;
 
-const std::string top = "v51_side_branch", plain = "v46_graph_loop";
+const std::string top = "v51_side_branch", with_bytes = "v46c_bytes_ahead", plain = "v46_graph_loop";
 constexpr int d = 40;
 // Points: some chunks, the last of which ends in the midst of a tile. Checked code is some hundred times slower.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int many = 161, iterations = 2;
 #else
-constexpr int many = on_gpu ? 70'001 : 1'101, iterations = 3;
+constexpr int many = on_gpu ? 70'001 : 1'101, iterations = on_gpu ? 3 : 2;
 #endif
 /// Of so many the last one is in no sample of 1,024, which is that of a run without a filter.
 constexpr int beyond_sample = on_gpu ? many : 2'065;
@@ -48,8 +48,8 @@ class Arrival : public testing::Test {
 template <class T>
 struct Both {
   Rung<T> rung, base;
-  Both(int width, const std::vector<T>& points, int k)
-      : rung(top, width, points, k, d), base(plain, width, points, k, d) {}
+  Both(int width, const std::vector<T>& points, int k, const std::string& id = top)
+      : rung(id, width, points, k, d, {{"bytes", 1}}), base(plain, width, points, k, d) {}
   template <class Act>
   void each(const Act& act) {
     act(rung), act(base);
@@ -98,30 +98,53 @@ TEST_F(Arrival, LeavesTheBasesLabelsAndCentroids) {
 }
 
 TEST_F(Arrival, OfFewerPointsThanChunksOrFewerThanClustersPerChunk) {
-  for (const int width : {32, 0}) {
-    for (const int n : {1, 5}) expect_same_runs<float>(n, 1, width);
-    expect_same_runs<float>(5, 5, width);
-  }
+  expect_same_runs<float>(1, 1, 0);
+  for (const int width : {32, 0}) expect_same_runs<float>(5, 5, width);
   expect_same_runs<float>(many, many / 3, 32);  // more clusters than the first chunk has rows
 }
 
+// A value in one row: above the unit, in the last row, which is in no sample; a bit below the unit; within its
+// headroom; and in the sample's first row, so that the unit is made for it. None of these rows changes the frame.
 TEST_F(Arrival, SumsAnewWhereTheUnitDoesNotHold) {
   const auto near = near_directions<float>(beyond_sample, d, 7);
   Both<float> both(0, near, 30);
-  // A bit below the unit; a value above it, and above the frame's scale; both in the last row.
-  for (const float value : {1e-30f, 1e9f}) {
+  struct Case {
+    int row;
+    float value;
+    bool holds;
+  };
+  const int last = beyond_sample - 1;
+  for (const auto& [row, value, holds] :
+       {Case{last, 1e9f, false}, Case{last, 1e-30f, false}, Case{last, 1e4f, true}, Case{0, 1e9f, true}}) {
     SCOPED_TRACE(value);
     auto points = near;
-    points[size_t(beyond_sample - 1) * d + 3] = value;
+    points[size_t(row) * d + 3] = value;
     both.upload(points);
     both.restart();
-    EXPECT_EQ(both.expect_same(0)[chose][0], beyond_sample);
+    const Counters counted = both.expect_same(holds ? beyond_sample : 0);
+    EXPECT_EQ(counted.at(chose)[0] == beyond_sample, !holds);
+    EXPECT_EQ(counted.at(assigned)[0], beyond_sample);  // the labels stay
+    if (holds) continue;
     both.restart();
     both.expect_same(0);
   }
-  both.upload(near);
+}
+
+// In bytes, too: with labels found ahead in halves, without them, and where the frame is made again for all points.
+TEST_F(Arrival, MultipliesBytesThatWereWrittenAhead) {
+  const int n = on_gpu ? many : 8'209, unsampled = 7;  // of so many rows every second one is in the sample
+  auto points = near_directions<float>(n, d, 12);
+  Both<float> both(32, points, 30, with_bytes);
   both.restart();
-  EXPECT_LT(both.expect_same(beyond_sample)[chose][0], beyond_sample);
+  EXPECT_EQ(both.expect_same(n)[assigned][0], n);
+  both.restart();
+  both.expect_same(0);
+  for (int row = 1; row < 2 * unsampled; row += 2)
+    for (int f = 0; f < d; ++f) points[size_t(row) * d + f] *= 100;
+  both.upload(points);
+  both.restart();
+  Counters counted = both.expect_same(0);
+  EXPECT_EQ(counted["points prepared twice"][0], n);
 }
 
 TEST_F(Arrival, RefusesPointsThatAreNotFiniteAndGoesOnWithOthers) {

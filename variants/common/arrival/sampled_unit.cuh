@@ -7,9 +7,12 @@
 
 namespace ladder {
 
-/// Of the spare binary digits at least so many go below the sample's least bit and above its largest value, where
-/// most_words have them. Of n normal numbers the least is about 1 / n: a sample of one point in 73 has 6 digits less.
+/// Of the spare binary digits at least so many go below the sample's least bit and above its largest value, where the
+/// words have them. Of n normal numbers the least is about 1 / n: a sample of one point in 73 has 6 digits less.
 constexpr int spare_below = 8, spare_above = 2;
+/// At most so many go above: a row that is 2^12 times as long as the others (certified/common_unit.cuh) still fits, and
+/// of 44 binary digits of the highest word 32 are left for the 24 of a value: few values have digits in two words.
+constexpr int most_above = 12;
 
 struct SampledUnit {
   Extremes* range = nullptr;  // 1, on the device: of the sample
@@ -25,9 +28,11 @@ FixedPoint unit_with_headroom(const Extremes& sample, int n) {
   if (sample.not_finite != ~0ull || sample.high == 0) return {.words = 0};
   const int low = Extremes::exponent(sample.low), high = Extremes::exponent(sample.high);
   const FixedPoint least = FixedPoint::of(n, low - spare_below, high + spare_above);
-  const int words = std::min(least.words, FixedPoint::most_words), unused = words * least.bits - (high - low);
+  // All digits of these words, but no more than a run of points adds up in two summands, where these are enough.
+  const int most = least.high - least.low <= 2 * summand_bits ? 2 * summand_bits : most_summands * summand_bits;
+  const int unused = std::min(std::min(least.words, FixedPoint::most_words) * least.bits, most) - (high - low);
   if (unused < 0) return {.words = 0};
-  const int above = std::min(std::max(unused / 4, std::min(unused, spare_above)), 16);
+  const int above = std::clamp(unused - spare_below, std::min(unused, spare_above), most_above);
   return FixedPoint::of(n, std::max(low - (unused - above), lowest), high + above);
 }
 
