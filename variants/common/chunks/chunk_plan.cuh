@@ -65,8 +65,8 @@ inline std::string refuse_plan(const ChunkPlan& plan, const Device& device, int 
            ": give it less";
   if (plan.rows > 0) return "";
   const size_t least = plan.bytes + plan.others, next = std::bit_ceil(((least - 1) >> 20) + 1);
-  return "labels, centroids, sums and " + std::to_string(buffers) + " chunks of one row take " + mib(least) +
-         " of device memory, and the budget is " + mib(plan.budget) + ": " +
+  return "labels, centroids, sums and " + std::to_string(buffers) + (buffers > 1 ? " buffers" : " buffer") +
+         " of one row take " + mib(least) + " of device memory, and the budget is " + mib(plan.budget) + ": " +
          (next <= most_budget ? "set budget_mib to " + std::to_string(next) + " or more" : "give it fewer points");
 }
 inline std::string refuse_chunks(const Shape& p, const Device& device, const Axes& axes, int buffers) {
