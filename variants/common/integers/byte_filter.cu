@@ -25,7 +25,7 @@ struct PutBytePoint {
     };
     const ByteSize size = byte_size(d, value);
     const float inverse_scale = byte_inverse_scale(size.largest);
-    const ByteError error = write_bytes(place, to.steps * step_words, d, 1.0 / inverse_scale, value);
+    const ByteError error = write_bytes(place, to.steps * step_words, d, 1 / double(inverse_scale), value);
     if (threadIdx.x % 32 != 0) return;
     to.point[row] = byte_point(size, error, inverse_scale);
     if (row < count) to.square[row] = size.whole;
@@ -163,7 +163,8 @@ __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(ByteMainl
       __syncwarp();  // the counts are read: those of the next rows may be cleared
     }
   };
-  ByteMainloop::multiply<k_block, streamed>(x, c, n, k, steps, prologue, epilogue, finish);
+  ByteMainloop::multiply<k_block, streamed, !streamed && odd_steps(k_block)>(x, c, n, k, steps, prologue, epilogue,
+                                                                             finish);
 }
 
 template <bool guesses>

@@ -20,17 +20,20 @@ struct ByteRows {
 
 using ByteMainloop = MainloopSm90<byte_columns, ByteCentroid, int>;
 
+/// Of points in registers as a whole: only 13 steps of these stages are multiplied, up to 416 features.
+constexpr bool odd_steps(int k_block) { return k_block == 7; }
+
 /// The shape of the mainloop for rows of d bytes, in stages of 64 of them: in registers as a whole, or streamed in
 /// k-blocks where these pad less.
 constexpr MainloopPlan plan_bytes(int d) {
-  const int stages = (d + stage_steps * byte_step_depth - 1) / (stage_steps * byte_step_depth);
+  const int steps = (d + byte_step_depth - 1) / byte_step_depth, stages = (steps + stage_steps - 1) / stage_steps;
   MainloopPlan plan{.columns = byte_columns, .k_block = 0, .streamed = false, .steps = 0};
   int least = std::numeric_limits<int>::max();
   const auto take = [&](int k_block, int padded, bool streamed) {
     if (padded < least) plan.k_block = k_block, plan.streamed = streamed, least = padded;
   };
   for (const int k_block : {2, 4, 7, 8, 13}) {
-    if (stages <= k_block) take(k_block, k_block, false);
+    if (steps <= k_block * stage_steps - odd_steps(k_block)) take(k_block, k_block, false);
   }
   for (const int k_block : {5, 4}) take(k_block, (stages + k_block - 1) / k_block * k_block, true);
   plan.steps = least * stage_steps;

@@ -17,7 +17,8 @@ constexpr double usual_byte_loss = 0x1p-7;
 /// Limits g: smaller rows keep fewer bits, and every term of a pair is a float.
 constexpr double most_inverse_scale = 0x1p40;
 
-/// A point: g, and w.
+/// A point: g, and w. Both are 0 for a point beyond farthest_point, as an outlier row (certified/common_unit.cuh) can
+/// be: no bound of it is computed, and every centroid is a candidate.
 struct BytePoint {
   float inverse_scale, weight;
 };
@@ -46,12 +47,13 @@ __device__ ByteSize byte_size(int d, const Value& value) {
 /// place(word), a uint32_t&; from d on, up to word `words`, they are zeros.
 template <class Place, class Value>
 __device__ ByteError write_bytes(const Place& place, int words, int d, double scale, const Value& value) {
+  const double units = 1 / scale;  // a division per value would take longer than all else
   double kept = 0, lost = 0;
   for (int word = threadIdx.x % 32; word < words; word += 32) {
     uint32_t bytes = 0;
     for (int e = 0; e < 4; ++e) {
       const double exact = 4 * word + e < d ? value(4 * word + e) : 0.0;
-      const double byte = fmin(fmax(rint(exact / scale), double(-most_byte)), double(most_byte));
+      const double byte = fmin(fmax(rint(exact * units), double(-most_byte)), double(most_byte));
       const double rest = exact - byte * scale;
       kept += byte * scale * byte * scale, lost += rest * rest;
       bytes |= (uint32_t(int(byte)) & 0xffu) << 8 * e;
@@ -61,10 +63,10 @@ __device__ ByteError write_bytes(const Place& place, int words, int d, double sc
   return {warp_sum(kept), warp_sum(lost)};
 }
 
-/// g: no value of a row with this largest one has more than 127 units.
+/// g: no value of a row with this largest one has more than 127 units. At least 2^-126: its inverse is finite.
 __host__ __device__ inline float byte_inverse_scale(double largest) {
   const double inverse = most_byte / largest * (1 - 0x1p-23);  // infinite for a row of zeros
-  return float(inverse < most_inverse_scale ? inverse : most_inverse_scale);
+  return float(fmax(inverse < most_inverse_scale ? inverse : most_inverse_scale, 0x1p-126));
 }
 /// a, likewise; a row of zeros has the limit's.
 __host__ __device__ inline float byte_scale(double largest) {
@@ -73,6 +75,7 @@ __host__ __device__ inline float byte_scale(double largest) {
 }
 
 __host__ __device__ inline BytePoint byte_point(const ByteSize& y, const ByteError& error, float inverse_scale) {
+  if (!(y.whole < farthest_point * farthest_point)) return {0, 0};
   const double kept = sqrt(error.kept) * (1 + of_doubles), whole = sqrt(y.whole);
   const double lost = (sqrt(error.lost) + of_doubles * whole) * (1 + of_doubles);
   const double weight = kept > lost / usual_byte_loss ? kept : lost / usual_byte_loss;
@@ -94,14 +97,14 @@ __host__ __device__ inline ByteCentroid padding_bytes() {
   return {0, float(min_weight), std::numeric_limits<float>::infinity(), 0};
 }
 
-/// With this threshold every centroid reaches it, but none that pads.
+/// With this threshold every centroid reaches it, but none that pads a tile, unless g is 0.
 constexpr double all_bytes_reach = -0x1p126;
 
 /// A row's threshold: g times a score that is not above that of any centroid whose squared distance is at most
 /// `distance`. `square`: the point's squared length. Both in the frame, with a relative error below 2^-39.
 __host__ __device__ inline float byte_threshold(double square, double distance, float inverse_scale) {
   const double score = (square * (1 - 0x1p-38) - distance * (1 + 0x1p-38)) / 2 * inverse_scale;
-  const double least = fmax(score, all_bytes_reach);  // fmax: also where the score is NaN
+  const double least = inverse_scale > 0 ? fmax(score, all_bytes_reach) : all_bytes_reach;  // fmax: of a NaN, the other
   return float(least - fabs(least) * 0x1p-23);
 }
 
