@@ -1,7 +1,9 @@
 // v46b: where short rows decide nothing, the full pass runs in bytes. On isotropic data the base's pilot finds no width
 // of short rows that pays, and every iteration multiplies halves in all features. Here such a run takes the products of
 // bytes (v38a_integers), which cost half as much and whose bounds leave few candidates on just these data. Their
-// operands are written at the restart, when the frame is final. Everything else is the base's.
+// operands are written at the restart, when the frame is final. The first assignment multiplies halves: it has no
+// labels to guess from, and bytes would be multiplied twice. Bytes need no order of the rows, so that these are sorted
+// for a full re-sum only. Everything else is the base's.
 //
 // for cuda: 90a
 #include "../common/integers/byte_filter.cuh"
@@ -44,6 +46,7 @@ void restart(Run<T, Workspace<T>>& s) {
     const bool takes = wants_filter(s) && (wanted == 1 || (wanted == where_useless && s.ws.filter.width == 0));
     s.ws.byte_state = takes ? ByteState::on : ByteState::off;
     if (takes) write_byte_points(s);
+    s.ws.order.sort.resort_share = takes ? 0 : s.axis("resort_share");
   }
   if (s.ws.byte_state == ByteState::off) return;
   count_by_bytes(s);
@@ -53,7 +56,9 @@ void restart(Run<T, Workspace<T>>& s) {
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
   if (s.ws.byte_state == ByteState::off || s.ws.eager.reuse) return assign_or_reuse(s);
-  assign_by_bytes(s, StoreLabel{s.label});
+  if (s.ws.sums.done > 0) return assign_by_bytes(s, StoreLabel{s.label});
+  assign_full_dimension(s);
+  count_all_overflow(s);
 }
 
 template <class T>

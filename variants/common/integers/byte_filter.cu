@@ -7,50 +7,6 @@
 namespace ladder {
 namespace {
 
-/// The ByteCentroids of a tile.
-__host__ __device__ ByteCentroid* facts_of_tile(unsigned char* tiles, int tile, int steps) {
-  return reinterpret_cast<ByteCentroid*>(tiles + (tile + 1) * ByteMainloop::tile_bytes(steps)) - byte_columns;
-}
-__host__ __device__ uint32_t* words_of_tile(unsigned char* tiles, int tile, int steps) {
-  return reinterpret_cast<uint32_t*>(tiles + tile * ByteMainloop::tile_bytes(steps));
-}
-
-/// Where quantize_kernel puts a point.
-struct PutBytePoint {
-  ByteRows to;
-  template <class Value>
-  __device__ void operator()(int64_t row, int count, const Value& value, int d) const {
-    const auto place = [&](int word) -> uint32_t& {
-      return reinterpret_cast<uint32_t*>(to.x)[a_fragment_offset(row, word, to.steps)];
-    };
-    const ByteSize size = byte_size(d, value);
-    const float inverse_scale = byte_inverse_scale(size.largest);
-    const ByteError error = write_bytes(place, to.steps * step_words, d, 1 / double(inverse_scale), value);
-    if (threadIdx.x % 32 != 0) return;
-    to.point[row] = byte_point(size, error, inverse_scale);
-    if (row < count) to.square[row] = size.whole;
-  }
-};
-
-/// Where it puts a centroid.
-struct PutByteCentroid {
-  ByteRows to;
-  template <class Value>
-  __device__ void operator()(int64_t row, int count, const Value& value, int d) const {
-    const int tile = int(row / byte_columns), column = int(row % byte_columns);
-    const auto place = [&](int word) -> uint32_t& {
-      return words_of_tile(to.c, tile, to.steps)[b_smem_offset<byte_columns>(column, word)];
-    };
-    const ByteSize size = byte_size(d, value);
-    const bool keeps = keeps_bytes(size);
-    const float scale = byte_scale(keeps ? size.largest : 0);
-    const ByteError error =
-        write_bytes(place, to.steps * step_words, d, scale, [&](int f) { return keeps ? value(f) : 0.0; });
-    if (threadIdx.x % 32 != 0) return;
-    facts_of_tile(to.c, tile, to.steps)[column] = row < count ? byte_centroid(size, error, scale) : padding_bytes();
-  }
-};
-
 #ifdef __CUDACC__
 /// A threshold that no centroid reaches: of rows that pad.
 constexpr float out_of_reach = 0x1p126f;
@@ -176,9 +132,9 @@ void launch_bytes(cudaStream_t stream, const ByteOperands& o) {
            o.rows.threshold, o.lists, ~63u, o.n, o.k, o.rows.steps);
   };
   if (plan.streamed)
-    dispatch<4, 5>(plan.k_block, [&]<int k_block>() { start.template operator()<k_block, true>(); });
+    start.template operator()<4, true>();
   else
-    dispatch<2, 4, 7, 8, 13>(plan.k_block, [&]<int k_block>() { start.template operator()<k_block, false>(); });
+    dispatch<2, 4, 7, 8>(plan.k_block, [&]<int k_block>() { start.template operator()<k_block, false>(); });
 }
 #else
 /// The same of a row by one thread.
@@ -217,19 +173,6 @@ void launch_bytes(cudaStream_t stream, const ByteOperands& o) {
 #endif
 
 }  // namespace
-
-template <class T>
-void write_byte_points(cudaStream_t stream, const T* x, const Frame<T>& frame, const ByteRows& to, int n, int d) {
-  quantize(x, frame, PutBytePoint{to}, nullptr, n, ByteMainloop::padded_rows(n), d, stream);
-}
-template <class T>
-void write_byte_centroids(cudaStream_t stream, const T* c, const Frame<T>& frame, const ByteRows& to, int k, int d) {
-  quantize(c, frame, PutByteCentroid{to}, nullptr, k, ByteMainloop::padded_columns(k), d, stream);
-}
-template void write_byte_points(cudaStream_t, const float*, const Frame<float>&, const ByteRows&, int, int);
-template void write_byte_points(cudaStream_t, const double*, const Frame<double>&, const ByteRows&, int, int);
-template void write_byte_centroids(cudaStream_t, const float*, const Frame<float>&, const ByteRows&, int, int);
-template void write_byte_centroids(cudaStream_t, const double*, const Frame<double>&, const ByteRows&, int, int);
 
 void guess_by_bytes(cudaStream_t stream, const ByteOperands& o) { launch_bytes<true>(stream, o); }
 void filter_by_bytes(cudaStream_t stream, const ByteOperands& o) { launch_bytes<false>(stream, o); }

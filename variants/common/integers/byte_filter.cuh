@@ -20,25 +20,64 @@ struct ByteRows {
 
 using ByteMainloop = MainloopSm90<byte_columns, ByteCentroid, int>;
 
-/// Of points in registers as a whole: only 13 steps of these stages are multiplied, up to 416 features.
-constexpr bool odd_steps(int k_block) { return k_block == 7; }
+/// Of points in registers as a whole: the last step of 7 and of 8 stages is not multiplied.
+constexpr bool odd_steps(int k_block) { return k_block >= 7; }
 
 /// The shape of the mainloop for rows of d bytes, in stages of 64 of them: in registers as a whole, or streamed in
-/// k-blocks where these pad less.
+/// k-blocks of 4 stages where these pad less.
 constexpr MainloopPlan plan_bytes(int d) {
-  const int steps = (d + byte_step_depth - 1) / byte_step_depth, stages = (steps + stage_steps - 1) / stage_steps;
-  MainloopPlan plan{.columns = byte_columns, .k_block = 0, .streamed = false, .steps = 0};
-  int least = std::numeric_limits<int>::max();
-  const auto take = [&](int k_block, int padded, bool streamed) {
-    if (padded < least) plan.k_block = k_block, plan.streamed = streamed, least = padded;
-  };
-  for (const int k_block : {2, 4, 7, 8, 13}) {
-    if (steps <= k_block * stage_steps - odd_steps(k_block)) take(k_block, k_block, false);
+  const int steps = (d + byte_step_depth - 1) / byte_step_depth;
+  for (const int k_block : {2, 4, 7, 8}) {
+    if (steps <= k_block * stage_steps - odd_steps(k_block))
+      return {byte_columns, k_block, false, k_block * stage_steps};
   }
-  for (const int k_block : {5, 4}) take(k_block, (stages + k_block - 1) / k_block * k_block, true);
-  plan.steps = least * stage_steps;
-  return plan;
+  constexpr int k_block = 4, whole = k_block * stage_steps;
+  return {byte_columns, k_block, true, (steps + whole - 1) / whole * whole};
 }
+
+/// The ByteCentroids of a tile.
+__host__ __device__ inline ByteCentroid* facts_of_tile(unsigned char* tiles, int tile, int steps) {
+  return reinterpret_cast<ByteCentroid*>(tiles + (tile + 1) * ByteMainloop::tile_bytes(steps)) - byte_columns;
+}
+__host__ __device__ inline uint32_t* words_of_tile(unsigned char* tiles, int tile, int steps) {
+  return reinterpret_cast<uint32_t*>(tiles + tile * ByteMainloop::tile_bytes(steps));
+}
+
+/// Where quantize() puts a point.
+struct PutBytePoint {
+  ByteRows to;
+  template <class Value>
+  __device__ void operator()(int64_t row, int count, const Value& value, int d) const {
+    const auto place = [&](int word) -> uint32_t& {
+      return reinterpret_cast<uint32_t*>(to.x)[a_fragment_offset(row, word, to.steps)];
+    };
+    const ByteSize size = byte_size(d, value);
+    const float inverse_scale = byte_inverse_scale(size.largest);
+    const ByteError error = write_bytes(place, to.steps * step_words, d, 1 / double(inverse_scale), value);
+    if (threadIdx.x % 32 != 0) return;
+    to.point[row] = byte_point(size, error, inverse_scale);
+    if (row < count) to.square[row] = size.whole;
+  }
+};
+
+/// Where it puts a centroid.
+struct PutByteCentroid {
+  ByteRows to;
+  template <class Value>
+  __device__ void operator()(int64_t row, int count, const Value& value, int d) const {
+    const int tile = int(row / byte_columns), column = int(row % byte_columns);
+    const auto place = [&](int word) -> uint32_t& {
+      return words_of_tile(to.c, tile, to.steps)[b_smem_offset<byte_columns>(column, word)];
+    };
+    const ByteSize size = byte_size(d, value);
+    const bool keeps = keeps_bytes(size);
+    const float scale = byte_scale(keeps ? size.largest : 0);
+    const ByteError error =
+        write_bytes(place, to.steps * step_words, d, scale, [&](int f) { return keeps ? value(f) : 0.0; });
+    if (threadIdx.x % 32 != 0) return;
+    facts_of_tile(to.c, tile, to.steps)[column] = row < count ? byte_centroid(size, error, scale) : padding_bytes();
+  }
+};
 
 /// What the kernels read and write.
 struct ByteOperands {
@@ -49,11 +88,6 @@ struct ByteOperands {
 
 // ---- launchers (byte_filter.cu)
 
-/// Bytes of the points, from row-major ones on the device; of the centroids.
-template <class T>
-void write_byte_points(cudaStream_t stream, const T* x, const Frame<T>& frame, const ByteRows& to, int n, int d);
-template <class T>
-void write_byte_centroids(cudaStream_t stream, const T* c, const Frame<T>& frame, const ByteRows& to, int k, int d);
 /// The centroid with the largest bound of each row, or nearly: lists.candidates.guess.
 void guess_by_bytes(cudaStream_t stream, const ByteOperands& o);
 /// Labels of rows without candidates, lists of candidates and of overflow rows.
@@ -96,7 +130,8 @@ void count_by_bytes(Run<T, W>& s) {
 /// Bytes of the points, which are on the device with their frame.
 template <class T, class W>
 void write_byte_points(Run<T, W>& s) {
-  write_byte_points<T>(s.stream, s.ws.rows.points, frame_of(s), s.ws.bytes, s.n, s.d);
+  quantize(s.ws.rows.points, frame_of(s), PutBytePoint{s.ws.bytes}, nullptr, s.n, ByteMainloop::padded_rows(s.n), s.d,
+           s.stream);
 }
 
 /// Labels of all rows. keep(row, label, squared distance) is called for rows that are compared.
@@ -105,7 +140,8 @@ void assign_by_bytes(Run<T, W>& s, const Keep& keep) {
   RefineCounters* const refine_counters = next_refine_counters(s);
   FilterCounters* const counters = filter_counters(s);
   const ByteOperands o{s.ws.bytes, filter_lists(s, counters), s.n, s.k, s.d, s.device_info.multiprocessors};
-  write_byte_centroids<T>(s.stream, s.c, frame_of(s), s.ws.bytes, s.k, s.d);
+  quantize(s.c, frame_of(s), PutByteCentroid{s.ws.bytes}, nullptr, s.k, ByteMainloop::padded_columns(s.k), s.d,
+           s.stream);
   if (s.ws.sums.done == 0) guess_by_bytes(s.stream, o);  // later the guesses are the previous labels
   launch(set_byte_threshold_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, s.ws.rows.points, s.c,
          frame_of(s), s.ws.bytes, o.lists.candidates.guess, counters, s.n, s.d);
