@@ -128,18 +128,21 @@ TEST(Bytes, TheBoundHoldsWhereItIsAnEquality) {
   }
 }
 
-/// The largest products, which a float does not hold exactly: rows of which nothing is lost.
-TEST(Bytes, ProductsBeyondAFloatAreCovered) {
-  for (const int d : {1041, 4097, most_features - 1, most_features}) {
-    const int product = most_byte * most_byte * d;
-    const double length = std::sqrt(double(product));
-    const BytePoint y = byte_point({double(product), most_byte}, {double(product), 0}, 1);
-    const ByteCentroid z = byte_centroid({double(product), most_byte}, {double(product), 0}, 1);
-    EXPECT_FALSE(std::signbit(byte_excess(product, y, byte_threshold(product, 0, 1), z))) << d;
-    ByteCentroid without_slack = z;
-    without_slack.slack = float(z.slack - usual_byte_loss * length);  // what only roundings need
-    EXPECT_FALSE(std::signbit(byte_excess(product, y, byte_threshold(product, 0, 1), without_slack))) << d;
-    EXPECT_FALSE(std::signbit(byte_excess(product - 1, y, byte_threshold(product - 1, 1, 1), without_slack))) << d;
+/// Parallel rows of which nothing is lost, with products that a float does not hold exactly: all that a slack needs
+/// beside the usual loss is for roundings.
+TEST(Bytes, RoundingsAreCovered) {
+  std::mt19937 random(6);
+  const auto between = [&](double low, double high) { return std::uniform_real_distribution<>(low, high)(random); };
+  for (int trial = 0; trial < 3000; ++trial) {
+    const int d = trial == 0 ? most_features : int(between(1041, most_features)), byte = int(between(100, 127.99));
+    const float inverse_scale = float(between(1, 2)), scale = float(std::exp2(between(-12, 0)));
+    const int product = most_byte * byte * d;
+    const double y = most_byte * std::sqrt(double(d)) / inverse_scale, z = byte * std::sqrt(double(d)) * scale;
+    const BytePoint point = byte_point({y * y, most_byte / inverse_scale}, {y * y, 0}, inverse_scale);
+    ByteCentroid centroid = byte_centroid({z * z, double(byte) * scale}, {z * z, 0}, scale);
+    centroid.slack = float(centroid.slack - usual_byte_loss * z);
+    const float threshold = byte_threshold(y * y, (y - z) * (y - z), inverse_scale);
+    ASSERT_FALSE(std::signbit(byte_excess(product, point, threshold, centroid))) << trial;
   }
 }
 
