@@ -50,7 +50,7 @@ LADDER_VARIANT(
             "product, none of which waits, 670 cycles a tile against 2,180 of products. Tensor cores busy nine tenths "
             "of the time: 1.6 ms in all iterations at kmcuda; over many iterations less is gained, because power "
             "becomes the limit. At 128 features both parts take as long, and below that little is gained. Rows shorter "
-            "than the longest by 2^20 and more go to the exact kernels. A new algorithm: another certificate, which is "
-            "part of the product and needs all rows in one unit",
+            "than nearly all others by 2^20 and more, and the few that are longer by much, go to the exact kernels. A "
+            "new algorithm: another certificate, which is part of the product and needs all rows in one unit",
         .shows = "assign", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
         .devices = {DeviceKind::cuda}, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
