@@ -147,6 +147,17 @@ TEST_F(Arrival, MultipliesBytesThatWereWrittenAhead) {
   EXPECT_EQ(counted["points prepared twice"][0], n);
 }
 
+TEST_F(Arrival, KeepsItsSumsWhereOneRowIs4096TimesAsLong) {
+  auto points = near_directions<float>(beyond_sample, d, 7);
+  Both<float> both(0, points, 30);
+  for (int f = 0; f < d; ++f) points[size_t(beyond_sample - 1) * d + f] *= 4096;
+  both.upload(points);
+  both.restart();
+  const Counters counted = both.expect_same(beyond_sample);
+  EXPECT_LT(counted.at(chose)[0], beyond_sample);
+  EXPECT_EQ(counted.at("points prepared twice")[0], 0);
+}
+
 TEST_F(Arrival, RefusesPointsThatAreNotFiniteAndGoesOnWithOthers) {
   const auto points = near_directions<float>(many, d, 9);
   Both<float> both(32, points, 30);
