@@ -74,6 +74,15 @@ TEST(Chunks, AreThoseOfAllPoints) {
   expect_equal(far, 9, 5, {33}, steps);
 }
 
+TEST(Chunks, WithAnOutlierRowInTheLastOne) {
+  if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
+  auto points = groups<float>(131, 9, 5, 8);
+  for (const float far : {0x1p20f, 0x1p90f}) {
+    for (int f = 0; f < 5; ++f) points[130 * 5 + f] = far;
+    expect_equal(points, 9, 5, {33, 96}, {.rule = Stop::Rule::fixed, .iterations = 2});
+  }
+}
+
 TEST(Chunks, StayWithinTheBudget) {
   if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
   constexpr int n = on_gpu ? 60001 : 301, k = 100, d = 256, mib = on_gpu ? 64 : 1;  // most of 1 MiB for the sums
