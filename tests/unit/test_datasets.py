@@ -82,7 +82,7 @@ def test_every_family_has_a_tiny_one() -> None:
     same |= {"points2d_n": "points2d", "points2d_k": "points2d", "grid_flat": "tiles", "grid_decaying": "kmcuda"}
     same |= {"kmcuda_300": "kmcuda", "kmcuda_large_15": "kmcuda", "kmcuda_large_isotropic_15": "tiles"}
     same |= {"mnist_k1000_10": "mnist", "powerlaw": "kmcuda", "zeros": "blobs30", "halves30": "halves"}
-    same |= {"chunks": "kmcuda"}
+    same |= {"chunks": "kmcuda", "kmcuda_outlier": "outlier"}
     for beginning in ("map", "hold"):
         same |= {f"{beginning}_flat": "tiles", f"{beginning}_decaying": "kmcuda", f"{beginning}_double": "kmcuda"}
         same |= {f"{beginning}_sparse": "blobs30"}
