@@ -44,7 +44,8 @@ void iterate(Run<T, Workspace<T>>& s) {
 }
 
 std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
-  return refuse_chunks(p, device, axes, buffers);
+  const std::string why = refuse_page_locking(p);
+  return why.empty() ? refuse_chunks(p, device, axes, buffers) : why;
 }
 
 template <class T>

@@ -130,6 +130,7 @@ void download(Run<T, Workspace<T>>& s) {
 
 std::string refuse(const Shape& p, const Device& device, const Axes& axes) {
   if (const std::string why = refuse_devices(p, device); !why.empty()) return why;
+  if (const std::string why = refuse_page_locking(p); !why.empty()) return why;
   if (const std::string why = refuse_full_dimension(p, device); !why.empty()) return why;
   Shape share = p;
   share.n = blocks(p.n, device.devices());

@@ -2,6 +2,8 @@
 // operands of one chunk and some buffers for its rows, and what the harness and the driver take beside them.
 // v32a_chunks introduces it.
 #pragma once
+#include <unistd.h>
+
 #include <bit>
 
 #include "../pruning/full_dimension.cuh"
@@ -72,6 +74,15 @@ inline std::string refuse_plan(const ChunkPlan& plan, const Device& device, int 
 inline std::string refuse_chunks(const Shape& p, const Device& device, const Axes& axes, int buffers) {
   const std::string why = refuse_full_dimension(p, device);
   return why.empty() ? refuse_plan(plan_chunks(p, device, axes, buffers), device, buffers) : why;
+}
+
+/// Why this host cannot page-lock a copy of all points; empty if it can.
+inline std::string refuse_page_locking(const Shape& p) {
+  const size_t gib = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE)) >> 30;
+  const size_t needed = (size_t(p.n) * row_bytes(p) >> 30) + 1;
+  if (needed <= gib) return "";
+  return "its page-locked copy of the points takes " + std::to_string(needed) + " GiB, and this host has " +
+         std::to_string(gib) + " GiB of memory: v32c_mapped_file leaves points in their file";
 }
 
 /// The two axes of a variant with chunks. A chunk has at most `chunk_rows` rows; 0: usual_chunk_bytes.
