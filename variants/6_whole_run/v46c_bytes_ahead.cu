@@ -1,7 +1,7 @@
 // v46c: nothing of the bytes is left behind the upload. In the base a run without a filter begins when the last point
 // has arrived: it writes the bytes, multiplies them twice, as there are no labels to guess from, and sums. Here all of
 // that is done chunk by chunk while later chunks are copied: the first assignment in halves, its sums and small last
-// chunks are those of v47 to v51, side branches too; and each chunk is written as bytes (arrival/bytes_ahead.cuh),
+// chunks are those of v47 to v52, side branches too; and each chunk is written as bytes (arrival/bytes_ahead.cuh),
 // which the second iteration is the first to multiply.
 //
 // for cuda: 90a
@@ -31,6 +31,7 @@ void prepare(Run<T, Workspace<T>>& s) {
   prepare_bytes_ahead(s);
   s.ws.branch = std::make_shared<SideBranch>();
   s.ws.chunks.taper = s.axis("upload_taper");
+  s.ws.chunks.survey = std::make_shared<Copies>();
 }
 
 template <class T>
@@ -93,8 +94,8 @@ LADDER_VARIANT(
             "bytes go under the copy, of whose 8.9 ms the device has work for 4.7; of the base's whole run, 27.1 "
             "less 8 times what an iteration gains, that is 2.5 ms, as its first one multiplies twice. With its "
             "card's 1.40 ms for an iteration: 9.9 ms of upload and last chunk, 8 iterations, 0.2 of download, "
-            "21.3 ms; with 1.30, 20.5. kmcuda has a filter: as v51. Not measured yet. A combination: bytes of "
-            "v46b, arrival of v47 to v51",
+            "21.3 ms; with 1.30, 20.5. kmcuda has a filter: as v52. Not measured yet. A combination: bytes of "
+            "v46b, arrival of v47 to v52",
         .shows = "end_to_end", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"short_row_width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
                  {"slack_permille", {0, 3, 10, 30, 60}, 30},

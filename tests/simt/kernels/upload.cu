@@ -93,12 +93,9 @@ struct Projected {
   void upload_by(int count) {
     const auto& view = certified_rows().frame;
     upload_chunks(
-        *state, view, count, [&](const float* sample, int rows) { find_projection(*state, sample, rows); },
-        [&](const RowRange& range) {
-          quantize_full_dimension(*state, range);
-          project_rows(*state, range);
-        },
-        [] {});
+        *state, view, count, [&](const RowRange& range) { quantize_full_dimension(*state, range); },
+        [&](const float* sample, int rows) { find_projection(*state, sample, rows); },
+        [&](const RowRange& range) { project_rows(*state, range); }, [] {});
   }
   void restart() {
     send_initial(*state, stream);

@@ -40,6 +40,9 @@ struct ChunkedUpload {
   bool again = false;                   // its points were prepared twice
   int alignment = RowRange::alignment;  // of the first row of a chunk
   int taper = 1;                        // how many chunks at the end become smaller step by step, as chunk_range() says
+  std::shared_ptr<Copies> survey;       // a stream for what needs the frame alone; null: the session's
+  Event framed;
+  std::array<Event, max_chunks> surveyed;
 };
 
 /// `directed`: the sample is for directions, too.
@@ -79,11 +82,12 @@ __global__ void add_headroom_kernel(Frame<T> frame, int exponents) {
 constexpr int chunks_before_centroids = 3;
 
 /// Uploads the points to s.x in `chunks` chunks. When the sample is on the device and the frame is fitted, calls
-/// prepare(rows, count), which may wait for the device; then work(range) for each chunk. send() is called behind the
-/// first chunks and may copy by the copy engine's stream.
-template <class T, class Prepare, class Work, class Send, class W>
-void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Prepare& prepare, const Work& work,
-                   const Send& send) {
+/// prepare(rows, count), which may wait for the device; then survey(range) and work(range) for each chunk. survey()
+/// needs nothing of prepare(): in a stream of its own it does not wait for it. send() is called behind the first chunks
+/// and may copy by the copy engine's stream.
+template <class T, class Survey, class Prepare, class Work, class Send, class W>
+void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Survey& survey, const Prepare& prepare,
+                   const Work& work, const Send& send) {
   auto& upload = s.ws.chunks;
   const size_t row = s.d * sizeof(T), apart = s.n / upload.sampled_rows * row;
   upload.begun.record(s.stream);
@@ -108,11 +112,10 @@ void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Prepar
   upload.sample_copied.await(s.stream);
   fit_common_frame(s, upload.sample, frame, upload.exponent_counts, upload.sampled_rows, s.d);
   launch(add_headroom_kernel<T>, 1, 1, 0, s.stream, frame, headroom_exponents);
-  prepare(upload.sample, upload.sampled_rows);
-  for (int p = 0; p < chunks; ++p) {
+  const auto survey_chunk = [&](int p) {
     const RowRange range = range_of(p);
     upload.copied[p].await(s.stream);
-    if (range.count == 0) continue;
+    if (range.count == 0) return;
     count_beyond(s, s.x + size_t(range.first) * s.d, frame, upload.beyond, range.count, s.d);
     widen_range(s, s.x, range);
     if (p == chunks - 1) {  // reaches the host while the device prepares the last chunk
@@ -122,7 +125,22 @@ void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Prepar
       fetch_range(s, &upload.arrived->range);
       upload.fetched.record(s.stream);
     }
-    work(range);
+    survey(range);
+    if (upload.survey) upload.surveyed[p].record(s.stream);
+  };
+  if (upload.survey) {
+    upload.framed.record(s.stream);
+    const cudaStream_t session = std::exchange(s.stream, upload.survey->stream);
+    upload.framed.await(s.stream);
+    for (int p = 0; p < chunks; ++p) survey_chunk(p);
+    s.stream = session;
+  }
+  prepare(upload.sample, upload.sampled_rows);
+  for (int p = 0; p < chunks; ++p) {
+    if (!upload.survey) survey_chunk(p);
+    if (range_of(p).count == 0) continue;
+    if (upload.survey) upload.surveyed[p].await(s.stream);
+    work(range_of(p));
   }
   upload.pending = true;
 }

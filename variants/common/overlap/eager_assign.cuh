@@ -110,9 +110,8 @@ void upload_overlapped(Run<T, W>& s, const Find& find, const Ahead& ahead) {
   // With fewer rows than two warpgroups' per multiprocessor a chunk would take as long as with them.
   const int chunks = std::clamp(s.n / (2 * 64 * s.device_info.multiprocessors), 1, s.axis("upload_chunks"));
   upload_chunks(
-      s, frame_of(s), chunks, find,
+      s, frame_of(s), chunks, [&](const RowRange& range) { quantize_full_dimension(s, range); }, find,
       [&](const RowRange& range) {
-        quantize_full_dimension(s, range);
         project_rows(s, range);
         if (range.first == 0) await_centroids(s);
         ahead(range);
