@@ -54,6 +54,7 @@ NAMES = (
     "goals.json",
     "shapes_sustained.json",
     "outliers.json",
+    "large.json",
 )  # beside the committed records
 PLANS = ("goals.toml", "large.toml")  # there, too; the first: of what no other plan has
 VALUES = ("median_ms", "per_iteration_ms")

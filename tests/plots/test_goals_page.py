@@ -67,7 +67,7 @@ def test_the_page_says_what_the_committed_records_say(capsys: pytest.CaptureFixt
     (picture,) = re.findall(r"\]\(([^)]+\.png)\)", text)
     assert (PAGE.parent / picture).stat().st_size > 10_000
     kept = goals_page.load_goals(goals_page.GOALS)
-    assert len(kept) == 23 and all(f"\n| {entry.goal} | {entry.asked}" in text for entry in kept)
+    assert len(kept) == 24 and all(f"\n| {entry.goal} | {entry.asked}" in text for entry in kept)
 
 
 def test_a_number_changed_by_hand_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,9 +80,9 @@ def test_a_number_changed_by_hand_is_found(tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().err == f"{path}: is not what the records say; run `{command}`.\n"
 
 
-def test_what_no_record_has_is_in_the_plan_of_the_goals() -> None:
-    parts = tomllib.loads((ROOT / "results" / "nvidia-h200" / goals_page.PLANS[0]).read_text())["part"]
-    planned = {name for part in parts for name in part["workloads"].split(",")}
+def test_what_no_record_has_is_in_a_plan() -> None:
+    plans = [tomllib.loads((ROOT / "results" / "nvidia-h200" / name).read_text())["part"] for name in goals_page.PLANS]
+    planned, others = ({name for part in parts for name in part["workloads"].split(",")} for parts in plans)
     asked = {entry.workload for entry in goals_page.load_goals(goals_page.GOALS)}
     known = {
         workload["name"]
@@ -90,7 +90,7 @@ def test_what_no_record_has_is_in_the_plan_of_the_goals() -> None:
         if path.name != "goals.json"
         for workload in json.loads(path.read_text())["workloads"]
     }
-    assert asked - {""} - known <= planned <= asked
+    assert planned <= asked and asked - {""} - known <= planned | others
 
 
 # ---------------------------------------------------------------------------------------------------- made-up records
