@@ -109,9 +109,12 @@ std::vector<DeviceKind> find_kinds(MeasureWords& words) {
   // Asked only where it matters: to find a GPU takes the driver a while.
   if (words.device != "simt" && words.device != "cpu") {
     const json devices = find_devices();
-    for (int gpu = 0; gpu < o.gpus * o.ranks; ++gpu) {
-      const json chosen = choose_gpu(devices, o.ordinal + gpu);
-      if (gpu == 0) o.gpu = chosen;
+    o.gpu = choose_gpu(devices, o.ordinal);
+    try {
+      for (int gpu = 1; gpu < o.gpus * o.ranks; ++gpu) choose_gpu(devices, o.ordinal + gpu);
+    } catch (const Error& error) {
+      throw Error(fmt::format("--gpus {} for each of {} rank{}, from GPU {} on, takes {} GPUs; {}", o.gpus, o.ranks,
+                              o.ranks == 1 ? "" : "s", o.ordinal, o.gpus * o.ranks, error.what()));
     }
   }
   o.every_device = words.device == "all";

@@ -27,6 +27,8 @@ class Communicator {
   /// Milliseconds that GPU 0's streams spent in sum() since the last call, waits for other devices included. For the
   /// harness; the device is idle.
   virtual double take_ms() = 0;
+  /// For the harness, where a phase has failed: work that waits for other devices ends, and no sum can be made anymore.
+  virtual void abort() = 0;
 };
 
 }  // namespace ladder

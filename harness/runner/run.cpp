@@ -166,7 +166,7 @@ class Growing {
 }  // namespace
 
 Setting setting_of(const Variant& v, DeviceKind kind, const RunOptions& o) {
-  const bool usable = kind != DeviceKind::cpu && v.card.value("gpus", 1) >= o.gpus * o.ranks;
+  const bool usable = kind != DeviceKind::cpu && v.card.value("gpus", 1) > 1;
   return {.device = kind,
           .gpus = usable ? o.gpus : 1,
           .ranks = usable ? o.ranks : 1,

@@ -66,7 +66,7 @@ std::string telling_line(const std::string& words) {
     const size_t to = std::min(words.find('\n', from), words.size());
     const std::string line = words.substr(from, to - from);
     if (line.find("ERROR: ") != std::string::npos || line.find("runtime error: ") != std::string::npos) return line;
-    if (line.find_first_not_of(" \t=") != std::string::npos) last = line;
+    if (line.find_first_not_of(" \t=-") != std::string::npos) last = line;
     from = to + 1;
   }
   return last;
@@ -138,6 +138,10 @@ std::pair<std::string, std::string> status_beforehand(const Session& session, co
   if (o.cold && kind != DeviceKind::cuda) return {"refused", "cold caches are made on a GPU only"};
   if (o.cold && v.modules.at(kind).extension() == ".py")
     return {"refused", "a library keeps its data where it likes: no cache is made cold for it"};
+  const int most = v.card.value("gpus", 1), wanted = session.setting.gpus * session.setting.ranks;
+  if (wanted > most)
+    return {"refused", fmt::format("can use {} GPUs at most, and --gpus {} with --ranks {} gives it {}", most,
+                                   session.setting.gpus, session.setting.ranks, wanted)};
   for (const json& axis : v.card.value("axes", json::array())) {
     const std::string name = axis.at("name");
     const auto values = axis.at("values").get<std::vector<int>>();
@@ -224,8 +228,8 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
   Heard heard;
   const std::string label = fmt::format("{} {} on {}", v.id, w.name, to_string(session.setting.device));
   fs::path program = session.worker.empty() ? worker(session.setting.device) : session.worker;
-  if (const std::string launcher = request.ranks > 1 ? mpi_launcher(o.launcher) : ""; !launcher.empty())
-    program = under_mpi(launcher, program, request.ranks, scratch);
+  const std::string launcher = request.ranks > 1 ? mpi_launcher(o.launcher) : "";
+  if (!launcher.empty()) program = under_mpi(launcher, program, request.ranks, scratch);
   const End end = run_child(
       program, request_file, request.time_limit,
       [&](const json& event) {
@@ -238,8 +242,12 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
   if (!heard.refused.empty()) return all("refused", heard.refused);
   const bool stopped = end.timed_out || end.interrupted;  // by us: what it had said until then was checked, and holds
   const std::string unfinished =
-      end.interrupted ? "interrupted (Ctrl-C) " + (heard.doing.empty() ? "at its start" : "in " + heard.doing)
-                      : how_it_ended(end, heard, request);
+      end.interrupted
+          ? "interrupted (Ctrl-C) " + (heard.doing.empty() ? "at its start" : "in " + heard.doing)
+          : how_it_ended(end, heard, request) +
+                (launcher.empty() || !heard.doing.empty()
+                     ? ""
+                     : fmt::format("; {} was to start the ranks: --launcher own does without it", launcher));
   if (!heard.ended && !stopped) return all("failed", unfinished);
 
   for (json& row : rows) {

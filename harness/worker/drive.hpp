@@ -312,7 +312,15 @@ class Driver {
 
  private:
   void do_phase(const Phase<T>& phase) {
-    if (phase) phase(*s_);
+    if (!phase) return;
+    try {
+      phase(*s_);
+      // Late work of the CPU device talks to the other ranks when something waits for it: no later than they expect.
+      if (device_.ranks > 1 && device_.kind == DeviceKind::simt) synchronize();
+    } catch (...) {  // else memory would be freed behind work that waits for devices that have failed
+      if (device_.communicator) device_.communicator->abort();
+      throw;
+    }
   }
   /// All phases, in an order that is the same in every rank.
   std::array<const Phase<T>*, 9> list() const {

@@ -297,7 +297,9 @@ void Ranks::tell(const void* head, size_t head_bytes, const void* rest, size_t r
   for (const Peer& peer : peers_) send_all(peer, 't', head, head_bytes, rest, rest_bytes);
 }
 
-std::vector<char> Ranks::listen() {
+std::vector<char> Ranks::listen(double seconds) {
+  pollfd told_by{peers_[0].data, POLLIN, 0};
+  if (seconds > 0 && poll(&told_by, 1, int(seconds * 1000)) == 0) return {};
   std::vector<char> told(receive_header(peers_[0], 't'));
   receive_bytes(peers_[0], told.data(), told.size());
   return told;

@@ -42,8 +42,8 @@ class Ranks {
 
   /// Rank 0 to all others: two pieces, which arrive as one.
   void tell(const void* head, size_t head_bytes, const void* rest = nullptr, size_t rest_bytes = 0);
-  /// The other ranks: the next thing told. Waits.
-  std::vector<char> listen();
+  /// The other ranks: the next thing told. Waits; at most so many seconds, where that is above 0. Empty: nothing came.
+  std::vector<char> listen(double seconds = 0);
   /// Every rank gives `bytes` bytes, and `all` gets those of rank 0, 1, ...
   void gather(const void* mine, size_t bytes, void* all);
   /// words[0 .. count) become the sums over all ranks, modulo 2^64.

@@ -257,24 +257,30 @@ class Session {
   const double begin_seconds_ = now_seconds();
 };
 
+constexpr double refusal_seconds = 5;  // within which all ranks refuse the same points
+
 template <class T>
 void follow(const Request& request, const Device& device, const Card& card, Ranks& ranks) {
   const MappedProblem<T> mapped(request);
   const Axes axes = axes_of(card, request);
   std::optional<Driver<T>> driver;
+  std::string refusal;  // of the run that began last
   for (;;) {
-    const std::vector<char> told = ranks.listen();
+    const std::vector<char> told = ranks.listen(refusal.empty() ? 0 : refusal_seconds);
+    if (told.empty()) throw Error("refuses the points, and rank 0 does not: " + refusal);
     Step step;
     std::memcpy(&step, told.data(), sizeof step);
     if (step.what == Step::What::end) return;
     if (step.what == Step::What::end_run) driver.reset();
     if (step.what == Step::What::begin) {
+      refusal.clear();
       Problem<T> problem = mapped.problem;
       problem.n = step.points;
       problem.stop = step.stop;
       try {
         driver.emplace(problem, device, card, axes);
-      } catch (const Refusal&) {  // rank 0 says so
+      } catch (const Refusal& why) {  // rank 0 says so, and takes no further step
+        refusal = why.what();
       }
     }
     if (step.what == Step::What::phase && driver) {

@@ -33,7 +33,7 @@ def words(points: Path, gpus: int, ranks: int, launcher: str = "own", variants: 
 
 
 def results(ladder: Ladder, points: Path, *of: int | str) -> dict[str, bytes]:
-    """Labels and centroids of each rung."""
+    """All that each rung leaves: labels (the first and the last) and centroids (initial and last)."""
     dump = ladder.folder / "-".join(map(str, of))
     rows = ladder.run(*words(points, *of), "--check", "--dump", dump)["rows"]
     assert {row["status"] for row in rows} <= {"checked", "refused"}
@@ -44,7 +44,7 @@ def results(ladder: Ladder, points: Path, *of: int | str) -> dict[str, bytes]:
 
 def test_ranks_give_the_bits_of_one_process(ladder: Ladder, points: Path) -> None:
     of_one = results(ladder, points, 1, 1)
-    assert len(of_one) == 3 * len(RUNGS.split(","))
+    assert len(of_one) == 4 * len(RUNGS.split(","))
     for gpus, ranks in ((4, 2), (2, 3), (1, 4)):
         assert results(ladder, points, gpus, ranks) == of_one, f"{gpus} devices in each of {ranks} ranks"
 

@@ -16,11 +16,12 @@ using namespace ladder::test;
 constexpr int n = 70, d = 5, k = 6;
 const std::vector<int> numbers = {1, 3};
 #else
-constexpr int n = 150, d = 5, k = 8;
+constexpr int n = 100, d = 5, k = 6;
 const std::vector<int> numbers = {1, 2, 3, 4};
 #endif
 
-/// Loose groups, of which each device gets an uneven part, in order of the groups.
+/// Loose groups, of which each device gets an uneven part, in order of the groups. The last device has one row that is
+/// much longer than all others and one value that is much smaller: the range of its values is not that of the others.
 template <class T>
 std::vector<T> points() {
   std::vector<T> values;
@@ -29,6 +30,8 @@ std::vector<T> points() {
     state = state * 6364136223846793005u + 1442695040888963407u;
     values.push_back(T(3 * (e / d * 7 / n) * (e % 3) + double(state >> 11) * 0x1p-52));
   }
+  for (int f = 0; f < d; ++f) values[size_t(n - 2) * d + f] *= 4096;
+  values[size_t(n - 1) * d] = T(0x1p-40);
   return values;
 }
 
@@ -72,7 +75,7 @@ class SeveralDevices : public testing::TestWithParam<std::string> {
   std::string results() const { return read_whole(folder_ / "labels.npy") + read_whole(folder_ / "centroids.npy"); }
 
   template <class T>
-  void same_bits() {
+  void same_bits(const std::vector<int>& numbers) {
     const std::vector<T> rows = points<T>();
     std::string of_one;
     nlohmann::json reassigned;
@@ -98,16 +101,15 @@ class SeveralDevices : public testing::TestWithParam<std::string> {
   std::filesystem::path folder_;
 };
 
-TEST_P(SeveralDevices, GiveTheBitsOfOneInFloat) { same_bits<float>(); }
+TEST_P(SeveralDevices, GiveTheBitsOfOneInFloat) { same_bits<float>(numbers); }
 TEST_P(SeveralDevices, GiveTheBitsOfOneInDouble) {
   if (GetParam() == "v32e_chunks_on_several")
     GTEST_SKIP() << "what differs in double is tried by Chunks in large_data.cpp";
-  same_bits<double>();
+  same_bits<double>({1, 3});
 }
 
 TEST_P(SeveralDevices, AreTimedWithTheirCommunication) {
-  if (GetParam() == "v33a_split_rows" || GetParam() == "v32e_chunks_on_several")
-    GTEST_SKIP() << "v33b_overlapped_sum does all that it does";
+  if (GetParam() != "v33b_overlapped_sum") GTEST_SKIP() << "v33b_overlapped_sum has all kinds of sums";
   const Outcome outcome = on<float>(2, points<float>(), {"solve", "download"});
   if (!outcome.refused.empty()) GTEST_SKIP() << outcome.refused;
   ASSERT_EQ(outcome.fault, "");
