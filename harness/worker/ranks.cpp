@@ -341,7 +341,7 @@ void Ranks::finish() {
 }
 
 void Ranks::give_up(const std::string& reason) {
-  sleep(2);  // rank 0 mostly has the same reason, and says it better
+  sleep(1);  // rank 0 mostly has the same reason, and says it better
   const std::string text = "e" + reason.substr(0, 4000);
   send_bytes(peers_[0].alive, text.data(), text.size());
   sleep(5);  // rank 0 ends the run

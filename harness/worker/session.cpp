@@ -257,7 +257,7 @@ class Session {
   const double begin_seconds_ = now_seconds();
 };
 
-constexpr double refusal_seconds = 5;  // within which all ranks refuse the same points
+constexpr double refusal_seconds = 3;  // within which all ranks refuse the same points
 
 template <class T>
 void follow(const Request& request, const Device& device, const Card& card, Ranks& ranks) {
