@@ -191,7 +191,7 @@ std::unique_ptr<Ranks> Ranks::follow(const fs::path& request, int rank, int coun
     if (!send_bytes(made, &greeting, sizeof greeting)) throw Error(fmt::format("rank {} lost rank 0", rank));
   }
   ranks->peers_.push_back(leader);
-  ranks->watch([](const std::string&) { _exit(1); });
+  ranks->watch([](const std::string&) { _exit(0); });  // a launcher is to report the status of rank 0
   return ranks;
 }
 

@@ -18,7 +18,7 @@ using namespace ladder::test;
 constexpr int n = 70, d = 5, k = 6;
 const std::vector<int> numbers = {1, 3};
 #else
-constexpr int n = 100, d = 5, k = 6;
+constexpr int n = 64, d = 5, k = 5;
 const std::vector<int> numbers = {1, 2, 3, 4};
 #endif
 
