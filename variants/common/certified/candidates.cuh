@@ -71,14 +71,9 @@ __global__ void __launch_bounds__(256)
     // A difference above the rounding errors is a proof; the others are compared exactly.
     unsigned open = __ballot_sync(all, lane < number && distance * (1 - (d + 8) * 0x1p-51) <= lowest);
     int nearest = __shfl_sync(all, candidate, __ffs(open) - 1);
-    if (__popc(open) > 1) {
-      Exact best;
-      for (; open != 0; open &= open - 1) {
-        const int j = __shfl_sync(all, candidate, __ffs(open) - 1);
-        const Exact exact{exact_warp_sum(exact_distance(point, c + int64_t(j) * d, d, lane, 32)), j};
-        if (nearer<32>(exact, best, point, c, d)) best = exact;
-      }
-      nearest = best.centroid;
+    while ((open &= open - 1) != 0) {
+      const int j = __shfl_sync(all, candidate, __ffs(open) - 1);
+      if (nearer<32>(j, nearest, point, c, d)) nearest = j;
     }
     if (lane == 0) keep(row, nearest, lowest);
   }

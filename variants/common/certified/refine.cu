@@ -36,18 +36,12 @@ struct Nearest {
       distance = __shfl_sync(all, current, lane), centroid = __shfl_sync(all, j, lane);
       return;
     }
-    const auto exact = [&](int index) {
-      return Exact{exact_warp_sum(exact_distance(row, c + int64_t(index) * d, d, threadIdx.x % 32, 32)), index};
-    };
-    Exact best;
-    if (kept) best = exact(centroid);
+    if (!kept) centroid = none;
     for (; open != 0; open &= open - 1) {
-      const int lane = __ffs(open) - 1;
-      const Exact candidate = exact(__shfl_sync(all, j, lane));
+      const int lane = __ffs(open) - 1, candidate = __shfl_sync(all, j, lane);
       const double rounded = __shfl_sync(all, current, lane);
-      if (nearer<32>(candidate, best, row, c, d)) best = candidate, distance = rounded;
+      if (centroid == none || nearer<32>(candidate, centroid, row, c, d)) centroid = candidate, distance = rounded;
     }
-    centroid = best.centroid;
   }
 };
 
@@ -172,10 +166,7 @@ __global__ void __launch_bounds__(brute_force_block, refine_blocks_per_sm)
   const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
   for (int index = blockIdx.x * warps + threadIdx.x / 32; index < refine_counters->pairs; index += gridDim.x * warps) {
     const UndecidedPair pair = undecided_pairs[index];
-    const auto exact = [&](int j) {
-      return Exact{exact_warp_sum(exact_distance(x + size_t(pair.row) * d, c + size_t(j) * d, d, lane, 32)), j};
-    };
-    const bool is_first = nearer<32>(exact(pair.first), exact(pair.second), x + size_t(pair.row) * d, c, d);
+    const bool is_first = nearer<32>(pair.first, pair.second, x + size_t(pair.row) * d, c, d);
     if (lane == 0) label[pair.row] = is_first ? pair.first : pair.second;
   }
   const auto row_at = [&](int index) { return undecided_pairs[n - 1 - index].row; };

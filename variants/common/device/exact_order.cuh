@@ -125,4 +125,15 @@ __device__ bool nearer(const Exact& a, const Exact& b, const T* x, const T* c, i
                 [&](int i, int j) { return exact_order<lanes>(x, c + int64_t(i) * d, c + int64_t(j) * d, d); });
 }
 
+/// Whether of the centroids c (k x d, row-major) the one with index i is nearer to x than j, or as near and i < j;
+/// `lanes` as for exact_order(). Not inlined either: the caller keeps indices, and no distances.
+template <int lanes, class T>
+__attribute__((noinline)) __device__ bool nearer(int i, int j, const T* x, const T* c, int d) {
+  const auto exact = [&](int index) {
+    const DoubleDouble sum = exact_distance(x, c + int64_t(index) * d, d, int(threadIdx.x % lanes), lanes);
+    return Exact{lanes == 1 ? sum : exact_warp_sum(sum), index};
+  };
+  return nearer<lanes>(exact(i), exact(j), x, c, d);
+}
+
 }  // namespace ladder
