@@ -44,7 +44,7 @@ TEST_P(ByteProducts, GuessesAndCandidatesAreThoseOfTheHost) {
   const OnDevice<double> square(n);
   const OnDevice<float> on_threshold(n);
   const OnDevice<unsigned char> on_tiles(columns / byte_columns * ByteMainloop::tile_bytes(steps));
-  ByteOperands o{{steps, words, point, square, on_threshold, on_tiles}, {}, n, k, d, multiprocessors};
+  ByteOperands o{{steps, 0, words, point, square, on_threshold, on_tiles}, {}, n, k, d, multiprocessors};
   const Frame<float> frame{centre, exponent};
   quantize<float>(x, frame, PutBytePoint{o.rows}, nullptr, n, padded, d, nullptr);
   quantize<float>(c, frame, PutByteCentroid{o.rows}, nullptr, k, columns, d, nullptr);

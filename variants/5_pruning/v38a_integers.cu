@@ -23,7 +23,7 @@ void prepare(Run<T, Workspace<T>>& s) {
   prepare_order(s, 0);
   prepare_filter_lists(s);
   prepare_bytes(s);
-  count_by_bytes(s);
+  s.ws.filter.width = s.ws.bytes.width;
 }
 
 template <class T>

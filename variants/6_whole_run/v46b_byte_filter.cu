@@ -13,13 +13,11 @@
 namespace {
 using namespace ladder;
 
-enum class ByteState { undecided, off, on };  // of an upload
-
 template <class T>
 struct Workspace : OverlappedState<T> {
   GraphLoop loop;
   ByteRows bytes;
-  ByteState byte_state = ByteState::undecided;
+  bool takes_bytes = false, has_bytes = false;  // of an upload
 };
 
 template <class T>
@@ -29,33 +27,38 @@ void prepare(Run<T, Workspace<T>>& s) {
   if (wants_filter(s)) prepare_bytes(s);
 }
 
-template <class T>
-void upload(Run<T, Workspace<T>>& s) {
-  upload_overlapped(s);
-  s.ws.byte_state = ByteState::undecided;
-}
-
 constexpr int where_useless = -1;  // axis "bytes": where the pilot finds no width; 0: never, 1: always
 
-/// The points are complete now, their frame and the filter's width final: whether this upload is assigned by bytes.
+/// Directions and width from a sample, or bytes in the place of short rows.
+template <class T>
+void find_filter(Run<T, Workspace<T>>& s, const T* sample, int count) {
+  find_projection(s, sample, count);
+  const bool takes = wants_filter(s) && s.axis("bytes") != 0 && (s.axis("bytes") == 1 || s.ws.filter.width == 0);
+  s.ws.takes_bytes = takes, s.ws.has_bytes = false;
+  if (takes) s.ws.filter.width = 0;
+  s.ws.order.sort.resort_share = takes ? 0 : s.axis("resort_share");
+}
+
+template <class T>
+void upload(Run<T, Workspace<T>>& s) {
+  upload_overlapped(
+      s, [&](const T* sample, int count) { find_filter(s, sample, count); },
+      [&](const RowRange& range) { assign_eager(s, range); });
+}
+
 template <class T>
 void restart(Run<T, Workspace<T>>& s) {
   restart_overlapped(s);
-  if (s.ws.byte_state == ByteState::undecided) {
-    const int wanted = s.axis("bytes");
-    const bool takes = wants_filter(s) && (wanted == 1 || (wanted == where_useless && s.ws.filter.width == 0));
-    s.ws.byte_state = takes ? ByteState::on : ByteState::off;
-    if (takes) write_byte_points(s);
-    s.ws.order.sort.resort_share = takes ? 0 : s.axis("resort_share");
-  }
-  if (s.ws.byte_state == ByteState::off) return;
-  count_by_bytes(s);
+  if (!s.ws.takes_bytes) return;
+  if (!std::exchange(s.ws.has_bytes, true))
+    write_byte_points(s);  // the points are complete now, and the frame is final
+  s.ws.filter.width = s.ws.bytes.width;
   reset_filter(s);  // with the counters of a filter that is on
 }
 
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
-  if (s.ws.byte_state == ByteState::off || s.ws.eager.reuse) return assign_or_reuse(s);
+  if (!s.ws.takes_bytes) return assign_or_reuse(s);
   if (s.ws.sums.done > 0) return assign_by_bytes(s, StoreLabel{s.label});
   assign_full_dimension(s);
   count_all_overflow(s);

@@ -11,6 +11,7 @@ namespace ladder {
 
 struct ByteRows {
   int steps = 0;               // of 32 features, padded to whole k-blocks
+  int width = 0;               // of a row, in halves: what the filter's counters tell
   uint4* x = nullptr;          // a_fragment_offset(); n, padded
   BytePoint* point = nullptr;  // n, padded
   double* square = nullptr;    // n: squared lengths in the frame
@@ -112,19 +113,13 @@ __global__ void set_byte_threshold_kernel(const T* __restrict__ x, const T* __re
 template <class T, class W>
 void prepare_bytes(Run<T, W>& s) {
   auto& b = s.ws.bytes;
-  b.steps = plan_bytes(s.d).steps;
+  b.steps = plan_bytes(s.d).steps, b.width = b.steps * mma_depth;
   const size_t points = ByteMainloop::padded_rows(s.n);
   b.x = s.template device<uint4>(points * b.steps * step_words / 4);
   b.point = s.template device<BytePoint>(points);
   b.square = s.template device<double>(s.n);
   b.threshold = s.template device<float>(s.n);
   b.c = s.template device<unsigned char>(blocks(s.k, byte_columns) * ByteMainloop::tile_bytes(b.steps));
-}
-
-/// The filter is on, and counts: two bytes take the place of a half of a short row.
-template <class T, class W>
-void count_by_bytes(Run<T, W>& s) {
-  s.ws.filter.width = s.ws.bytes.steps * mma_depth;
 }
 
 /// Bytes of the points, which are on the device with their frame.
