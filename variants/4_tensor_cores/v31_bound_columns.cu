@@ -28,7 +28,7 @@ void prepare(Run<T, Workspace<T>>& s) {
 template <class T>
 void upload(Run<T, Workspace<T>>& s) {
   upload_features(s);
-  quantize_points_sm90<EpilogueBoundColumns>(s);
+  quantize_in_common_unit(s);
 }
 
 std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90<128, 168>(p, device); }

@@ -176,10 +176,10 @@ template <class Spoil>
 int missed(const Case& given, const Spoil& spoil) {
   OnDevice<float> x(given.points), c(given.centroids), centre(std::vector<float>(d, given.middle));
   OnDevice<int> top(std::vector<int>{-2000});
-  const Frame<float> view{centre, top};
+  OnDevice<int> counts(exponent_count);
+  const Frame<float> view{centre, top, counts};
   if (given.quantile) {
-    OnDevice<int> counts(exponent_count);
-    launch(count_exponents_kernel<32, float>, 4, 256, 0, nullptr, x, view, counts, n, d);
+    launch(count_exponents_kernel<32, float>, 4, 256, 0, nullptr, x, view, n, d);
     launch(choose_exponent_kernel, 1, warp_lanes, 0, nullptr, counts, top, n);
   } else {
     launch(max_exponent_kernel<float>, 4, 256, 0, nullptr, x, view, int64_t(n) * d, d);
@@ -419,8 +419,8 @@ TEST(Projected, EachTermOfTheBoundIsNeeded) {
 int chosen_exponent(const std::vector<double>& points) {
   OnDevice<double> x(points), centre(1);
   OnDevice<int> top(1), counts(exponent_count);
-  const Frame<double> view{centre, top};
-  launch(count_exponents_kernel<4, double>, 2, 256, 0, nullptr, x, view, counts, int64_t(points.size()), 1);
+  const Frame<double> view{centre, top, counts};
+  launch(count_exponents_kernel<4, double>, 2, 256, 0, nullptr, x, view, int64_t(points.size()), 1);
   launch(choose_exponent_kernel, 1, warp_lanes, 0, nullptr, counts, top, int(points.size()));
   return top.values()[0];
 }

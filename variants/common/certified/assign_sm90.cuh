@@ -41,7 +41,6 @@ template <class T>
 struct WarpgroupOperands {
   WarpgroupData rows;
   Frame<T> frame;
-  int* exponent_counts = nullptr;  // where all rows have one unit (common_unit.cuh)
 };
 
 /// The bytes of a tile of centroids, whose bounds begin at bounds_offset().
@@ -94,10 +93,6 @@ struct SeparateBounds {
   static constexpr bool separate = true;
   template <class T, class W>
   static void prepare(Run<T, W>&) {}
-  template <class T, class W>
-  static void fit(Run<T, W>& s, const Frame<T>& frame) {
-    fit_frame(s, static_cast<const T*>(s.ws.rows.points), frame, s.n, s.d);
-  }
   /// Tiles of 128 centroids; whole stages.
   static OperandShape shape(int, int d) { return {128, blocks(d, stage_depth) * stage_steps}; }
   static size_t tile_bytes(const OperandShape& shape) { return centroid_tile_bytes<128>(shape.steps); }
@@ -276,6 +271,7 @@ ProbeRatios probe_accumulator_sm90(int probes_per_kind) {
 template <class T, class By = SeparateBounds, class W>
 void prepare_sm90(Run<T, W>& s) {
   prepare_refinement(s);
+  s.ws.warpgroup.frame = {s.template device<T>(s.d), s.template device<int>(1)};
   By::prepare(s);
   auto& rows = s.ws.warpgroup.rows;
   rows.shape = By::shape(s.k, s.d);
@@ -283,7 +279,6 @@ void prepare_sm90(Run<T, W>& s) {
   rows.x = s.template device<uint4>(size_t(points) * rows.shape.steps * mma_depth / 8);
   rows.c = s.template device<unsigned char>(blocks(s.k, rows.shape.columns) * By::tile_bytes(rows.shape));
   if (By::separate) rows.point = s.template device<PointBound>(points);
-  s.ws.warpgroup.frame = {s.template device<T>(s.d), s.template device<int>(1)};
 }
 
 /// Requires these of the points, Rows::points, on the device, and the frame.
@@ -296,10 +291,10 @@ void quantize_rows_sm90(Run<T, W>& s, const RowRange& range) {
 }
 
 /// Requires the points, Rows::points, on the device.
-template <class By = SeparateBounds, class T, class W>
+template <class T, class W>
 void quantize_points_sm90(Run<T, W>& s) {
-  By::fit(s, s.ws.warpgroup.frame);
-  quantize_rows_sm90<By>(s, all_rows(s));
+  fit_frame(s, s.ws.rows.points, s.ws.warpgroup.frame, s.n, s.d);
+  quantize_rows_sm90(s, all_rows(s));
 }
 
 /// `length`: of the list of rows that need them; null: all rows do.

@@ -88,15 +88,11 @@ struct EpilogueBoundColumns {
   template <class T, class W>
   static void prepare(Run<T, W>& s) {
     prepare_candidate_rows(s);
-    s.ws.warpgroup.exponent_counts = allocate_exponent_counts(s);
+    s.ws.warpgroup.frame.exponent_counts = allocate_exponent_counts(s);
   }
   static OperandShape shape(int k, int d) {
     const MainloopPlan plan = plan_mainloop(k, d + wide_columns);
     return {plan.columns, plan.steps};
-  }
-  template <class T, class W>
-  static void fit(Run<T, W>& s, const Frame<T>& frame) {
-    fit_common_frame(s, static_cast<const T*>(s.ws.rows.points), frame, s.ws.warpgroup.exponent_counts, s.n, s.d);
   }
   static size_t tile_bytes(const OperandShape& shape) {
     return size_t(shape.steps) * (shape.columns == 128 ? step_bytes<128> : step_bytes<168>);
@@ -109,6 +105,13 @@ struct EpilogueBoundColumns {
   static void quantize_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length, int k,
                                  int d, cudaStream_t stream);
 };
+
+/// Requires the points, Rows::points, on the device.
+template <class T, class W>
+void quantize_in_common_unit(Run<T, W>& s) {
+  fit_common_frame<T>(s, s.ws.rows.points, s.ws.warpgroup.frame, s.n, s.d);
+  quantize_rows_sm90<EpilogueBoundColumns>(s, all_rows(s));
+}
 
 /// Labels of the rows in the list, whose operands are `rows`, and of those that refine_counters counts already.
 template <class T, class W>

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "../lloyd/frame.cuh"
+#include "error_bound.cuh"
 
 namespace ladder {
 
@@ -27,6 +28,15 @@ __host__ __device__ inline int short_exponent(int d) {
 /// Whether a point is an outlier row, by its squared length in the common unit, known to a relative 2^-39. All other
 /// points are no longer than 4096.
 __host__ __device__ inline bool is_outlier(double square) { return !(square <= 0x1p24 * (1 - 0x1p-38)); }
+
+/// What the nominal sizes of all factors may hide of a product of two rows of `width` halves and no more than 128, of a
+/// point with its threshold and a centroid, and more than the roundings of the threshold (docs/certificate.md, Lemma 7,
+/// "The constant").
+__host__ __device__ inline double threshold_constant(int width) { return 1.02 * 0x1p11 * accumulation(width) + 0x1p-9; }
+/// By how much the threshold of a score exceeds minus that score.
+__host__ __device__ inline double threshold_excess(double score, int width) {
+  return 2 * accumulation(width) * fabs(score) + threshold_constant(width);
+}
 
 /// The smallest half that is not below `value`.
 __host__ __device__ inline __half half_up(double value) {
@@ -67,16 +77,16 @@ __device__ void visit_exponents(const T* rows, const Frame<T>& frame, int64_t n,
   }
 }
 
-/// counts[e]: rows whose exponent is lowest_exponent + e.
+/// Adds rows to frame.exponent_counts: to entry e those whose exponent is lowest_exponent + e.
 template <int lanes, class T>
-__global__ void count_exponents_kernel(const T* rows, Frame<T> frame, int* counts, int64_t n, int d) {
+__global__ void count_exponents_kernel(const T* rows, Frame<T> frame, int64_t n, int d) {
   __shared__ int own[exponent_count];
   for (int e = threadIdx.x; e < exponent_count; e += blockDim.x) own[e] = 0;
   __syncthreads();
   visit_exponents<lanes>(rows, frame, n, d, [&](int exponent) { atomicAdd(&own[exponent - lowest_exponent], 1); });
   __syncthreads();
   for (int e = threadIdx.x; e < exponent_count; e += blockDim.x) {
-    if (own[e] > 0) atomicAdd(&counts[e], own[e]);
+    if (own[e] > 0) atomicAdd(&frame.exponent_counts[e], own[e]);
   }
 }
 
@@ -109,7 +119,7 @@ __global__ void count_beyond_kernel(const T* rows, Frame<T> frame, int* beyond, 
   });
 }
 
-/// Calls launch.template operator()<lanes>(blocks) for n rows of d features.
+/// Calls body.template operator()<lanes>(blocks) for n rows of d features.
 template <class F>
 void for_row_lanes(const Resources& s, int n, int d, const F& body) {
   const int wanted = d <= 4 ? 4 : d <= 16 ? 16 : 32;
@@ -119,34 +129,36 @@ void for_row_lanes(const Resources& s, int n, int d, const F& body) {
   });
 }
 
-/// Memory for the counts of fit_common_frame().
+/// Memory for Frame::exponent_counts.
 inline int* allocate_exponent_counts(Resources& s) { return s.device<int>(exponent_count); }
-inline void clear_exponent_counts(Resources& s, int* counts) {
-  check(cudaMemsetAsync(counts, 0, exponent_count * sizeof(int), s.stream), "clearing the counts of exponents");
+template <class T>
+void clear_exponent_counts(Resources& s, const Frame<T>& frame) {
+  check(cudaMemsetAsync(frame.exponent_counts, 0, exponent_count * sizeof(int), s.stream),
+        "clearing the counts of exponents");
 }
 
 /// Adds n points, row-major on the device, to the counts. Requires the frame's centre.
 template <class T>
-void count_exponents(Resources& s, const T* rows, const Frame<T>& frame, int* counts, int n, int d) {
+void count_exponents(Resources& s, const T* rows, const Frame<T>& frame, int n, int d) {
   for_row_lanes(s, n, d, [&]<int lanes>(int blocks) {
-    launch(count_exponents_kernel<lanes, T>, blocks, 256, 0, s.stream, rows, frame, counts, n, d);
+    launch(count_exponents_kernel<lanes, T>, blocks, 256, 0, s.stream, rows, frame, n, d);
   });
 }
 
 /// The scale, from the counts of n points: it brings all coordinates below 1, apart from those of at most
 /// most_outliers(n) rows.
 template <class T>
-void choose_exponent(Resources& s, const Frame<T>& frame, const int* counts, int n) {
-  launch(choose_exponent_kernel, 1, warp_lanes, 0, s.stream, counts, frame.max_exponent, n);
+void choose_exponent(Resources& s, const Frame<T>& frame, int n) {
+  launch(choose_exponent_kernel, 1, warp_lanes, 0, s.stream, frame.exponent_counts, frame.max_exponent, n);
 }
 
 /// Computes centre and scale of n points, row-major on the device.
 template <class T>
-void fit_common_frame(Resources& s, const T* rows, const Frame<T>& frame, int* counts, int n, int d) {
+void fit_common_frame(Resources& s, const T* rows, const Frame<T>& frame, int n, int d) {
   fit_centre(s, rows, frame, n, d);
-  clear_exponent_counts(s, counts);
-  count_exponents(s, rows, frame, counts, n, d);
-  choose_exponent(s, frame, counts, n);
+  clear_exponent_counts(s, frame);
+  count_exponents(s, rows, frame, n, d);
+  choose_exponent(s, frame, n);
 }
 
 /// Adds the number of these n rows that the frame's scale leaves out to *beyond.

@@ -102,7 +102,7 @@ void copy_chunk(Run<T, W>& s, T* to, const T* rows, const Chunk& chunk, cudaStre
 template <class T, class W>
 void begin_range_and_frame(Run<T, W>& s) {
   clear_range(s);
-  clear_exponent_counts(s, exponent_counts_of(*s.ws.chunks.run));
+  clear_exponent_counts(s, frame_of(*s.ws.chunks.run));
   s.ws.chunks.centred = false;
 }
 template <class T, class W>
@@ -113,13 +113,11 @@ void add_to_range_and_frame(Run<T, W>& s, const Chunk& chunk, const T* rows) {
   find_range(s.stream, rows - begin, begin, begin + values, s.ws.sums.extremes, s.device_info.multiprocessors);
   if (!chunks.centred) fit_centre(s, rows, frame, chunk.count, s.d);
   chunks.centred = true;
-  count_exponents(s, rows + int64_t(chunk.shared) * s.d, frame, exponent_counts_of(*chunks.run),
-                  chunk.count - chunk.shared, s.d);
+  count_exponents(s, rows + int64_t(chunk.shared) * s.d, frame, chunk.count - chunk.shared, s.d);
 }
 template <class T, class W>
 void end_frame(Run<T, W>& s) {
-  ChunkRun<T>& run = *s.ws.chunks.run;
-  choose_exponent(s, frame_of(run), exponent_counts_of(run), s.n);
+  choose_exponent(s, frame_of(*s.ws.chunks.run), s.n);
 }
 
 template <class T, class W, class Sweep>

@@ -85,14 +85,6 @@ __device__ void write_centroid_columns(const Half& half, int width, double squar
 /// With this threshold (a half, times 4096) every product is at least 0.
 constexpr double all_reach = 0x1.cp15;
 
-/// What the nominal sizes of all factors may hide of a product of short rows, and more than the roundings of
-/// threshold(): they are below 2^11, whatever the rows (docs/certificate.md, "The constant").
-__host__ __device__ inline double threshold_constant(int width) { return 1.02 * 0x1p11 * accumulation(width) + 0x1p-9; }
-/// By how much the threshold of a score exceeds minus that score.
-__host__ __device__ inline double threshold_excess(double score, int width) {
-  return 2 * accumulation(width) * fabs(score) + threshold_constant(width);
-}
-
 /// T, as the last word of a row: with it, the product of a point with any centroid whose squared distance is at most
 /// `distance` is not negative. `square`: the point's squared length. Both in units of the short row, with a relative
 /// error below 2^-39. Every centroid reaches the threshold of an outlier row.

@@ -11,8 +11,9 @@ namespace ladder {
 /// (certified/common_unit.cuh).
 template <class T>
 struct Frame {
-  T* centre = nullptr;          // d
-  int* max_exponent = nullptr;  // the exponent of the largest of these coordinates, relative to the centre
+  T* centre = nullptr;             // d
+  int* max_exponent = nullptr;     // the exponent of the largest of these coordinates, relative to the centre
+  int* exponent_counts = nullptr;  // where few rows may be left out: what they are found by
 
   /// The exponent of the scale. Points that all equal the centre have an exponent far below -1000.
   __device__ int exponent() const { return -1 - max(*max_exponent, -1000); }

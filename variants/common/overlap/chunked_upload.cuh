@@ -33,7 +33,6 @@ struct ChunkedUpload {
   T* sample = nullptr;  // sampled rows x d
   int sampled_rows = 0;
   int* beyond = nullptr;                // 1, on the device
-  int* exponent_counts = nullptr;       // for the frame of the sample
   UploadResult* arrived = nullptr;      // 1, page-locked
   T* initial = nullptr;                 // k x d, page-locked
   bool pending = false;                 // `arrived` of the last upload has not been checked
@@ -52,7 +51,6 @@ void prepare_chunks(Run<T, W>& s, bool directed) {
   upload.sampled_rows = std::min(s.n, directed ? sample_rows : frame_points);
   upload.sample = s.template device<T>(size_t(upload.sampled_rows) * s.d);
   upload.beyond = s.template device<int>(1);
-  upload.exponent_counts = allocate_exponent_counts(s);
   upload.arrived = s.template pinned<UploadResult>(1);
   upload.initial = s.template pinned<T>(size_t(s.k) * s.d);
 }
@@ -110,7 +108,7 @@ void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Survey
   check(cudaMemsetAsync(upload.beyond, 0, sizeof *upload.beyond, s.stream), "clearing the count of rows");
   clear_range(s);
   upload.sample_copied.await(s.stream);
-  fit_common_frame(s, upload.sample, frame, upload.exponent_counts, upload.sampled_rows, s.d);
+  fit_common_frame<T>(s, upload.sample, frame, upload.sampled_rows, s.d);
   launch(add_headroom_kernel<T>, 1, 1, 0, s.stream, frame, headroom_exponents);
   const auto survey_chunk = [&](int p) {
     const RowRange range = range_of(p);

@@ -31,10 +31,6 @@ template <class T, class W>
 const Frame<T>& frame_of(Run<T, W>& s) {
   return s.ws.warpgroup.frame;
 }
-template <class T, class W>
-int* exponent_counts_of(Run<T, W>& s) {
-  return s.ws.warpgroup.exponent_counts;
-}
 /// Operands and scratch memory alone.
 template <class T, class W>
 void prepare_operands(Run<T, W>& s) {
@@ -50,7 +46,7 @@ inline size_t operand_bytes(const Shape& p, const Device& device) {
 /// fp16 operands of the points, which are on the device.
 template <class T, class W>
 void quantize_full_dimension(Run<T, W>& s) {
-  quantize_points_sm90<EpilogueBoundColumns>(s);
+  quantize_in_common_unit(s);
 }
 /// The same in a frame that is there.
 template <class T, class W>
@@ -72,7 +68,6 @@ struct FullDimension {
   Rows<T> rows;
   Refinement refinement;
   certified::Certified<T> certified;
-  int* exponent_counts = nullptr;
 };
 
 template <class T, class W>
@@ -80,13 +75,9 @@ const Frame<T>& frame_of(Run<T, W>& s) {
   return s.ws.certified.frame;
 }
 template <class T, class W>
-int* exponent_counts_of(Run<T, W>& s) {
-  return s.ws.exponent_counts;
-}
-template <class T, class W>
 void prepare_operands(Run<T, W>& s) {
   prepare_certified(s);
-  s.ws.exponent_counts = allocate_exponent_counts(s);
+  s.ws.certified.frame.exponent_counts = allocate_exponent_counts(s);
 }
 inline size_t operand_bytes(const Shape& p, const Device& device) {
   using namespace certified;
@@ -96,7 +87,7 @@ inline size_t operand_bytes(const Shape& p, const Device& device) {
 }
 template <class T, class W>
 void quantize_full_dimension(Run<T, W>& s) {
-  fit_common_frame(s, s.ws.rows.points, frame_of(s), s.ws.exponent_counts, s.n, s.d);
+  fit_common_frame<T>(s, s.ws.rows.points, frame_of(s), s.n, s.d);
   quantize_rows(s, all_rows(s));
 }
 template <class T, class W>
