@@ -282,6 +282,21 @@ def outlier(exponent: int) -> Callable[..., Data]:
     return one_outlier
 
 
+def many_outliers(rows: int = 300, seed: int = 37) -> Data:
+    """One row in a hundred is 2^12 times as long as the others, the last one, too."""
+    points = spectrum(np.random.default_rng(seed), rows, 24, 1)
+    points[rows - 1 :: -100] *= 2.0**12
+    return points, np.concatenate([points[20:60], points[rows - 1 :]])
+
+
+def all_but_one_equal(rows: int = 300, seed: int = 38) -> Data:
+    """All rows but the last one are the same, to the last bit."""
+    rng = np.random.default_rng(seed)
+    points = np.repeat(rng.standard_normal((1, 24)), rows, axis=0)
+    points[-1] *= 2.0**60
+    return points, np.concatenate([points[-2:], points[:1] + rng.standard_normal((30, 24)) * 2.0**-20])
+
+
 def border(count: int, features: int) -> Callable[..., Data]:
     """So many centroids and features: at, below and above what a tile, a warp or a step holds. The last centroids and
     the last feature decide, and every fourth centroid is there twice."""
@@ -463,6 +478,8 @@ MORE: list[Callable[..., Data]] = [
     creeping,
     creeping_in_the_last,
     *(outlier(exponent) for exponent in (4, 8, 12, 20, 60)),
+    many_outliers,
+    all_but_one_equal,
     *(border(*shape) for shape in ((1, 1), (2, 3), (8, 15), (9, 16), (31, 17), (33, 31), (64, 33), (65, 63))),
     *(border(*shape) for shape in ((127, 64), (129, 65), (167, 41), (169, 42), (257, 128), (300, 129))),
     signed_zeros,
