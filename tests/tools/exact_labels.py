@@ -6,12 +6,13 @@ on the adversarial sets of tests/tools/adversarial.py and on random shapes. The 
 
 On a GPU the certificate's probe of the tensor cores (tests/tools/probe_tensor_cores.cu) is built and run beside them.
 
-First all sets, then the trials, then, as long as --seconds are left, all sets with other seeds. A rung with axes goes
-through each set once more with drawn values, and so through every other trial: its standard ones may let it go an easy
-way. What a number or a seed stands for is the same in every run. Every label is validated (harness/validation): those
-of each iteration for the centroids that it began with, and those of the last centroids. Those of the
-first and the last are judged once more here, in whole numbers (tests/tools/whole_numbers.py), without any code of the
-harness or the rungs; on equal distances the lowest index wins. A rung may refuse a set, in a sentence.
+First all sets, then the trials, then, as long as --seconds are left, all sets with other seeds. A rung that refuses a
+set is tried on its first 3 features. A rung with axes goes through each set once more with drawn values, and so through
+every other trial: its standard ones may let it go an easy way. What a number or a seed stands for is the same in every
+run. Every label is validated (harness/validation): those of each iteration for the centroids that it began with, and
+those of the last centroids. Those of the first and the last are judged once more here, in whole numbers
+(tests/tools/whole_numbers.py), without any code of the harness or the rungs; on equal distances the lowest index wins.
+A rung may refuse a set, in a sentence.
 Exit status: 0 none is wrong, 1 some are, or a rung failed, 2 nothing was compared.
 """
 
@@ -42,6 +43,7 @@ from adversarial import EVERY, Data, spectrum, typed
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("normal", "blobs", "spectrum", "near ties", "far from zero", "whole numbers", "nearly all zeros", "any scale")
 MOST_FEATURES, MOST_CLUSTERS = 2048, 5000
+FEW_FEATURES = 3
 # Of a device: rows of a set, and of a trial at most; multiply-adds of a trial's assignment at most; runs side by side.
 SIZES = {"simt": (600, 3000, 3e7, 1), "cuda": (1_000_000, 200_000, 5e9, 6)}
 
@@ -184,14 +186,32 @@ def attempt(case: Case, options: argparse.Namespace, ladder: Path) -> tuple[str,
     else:
         make = next(make for make in EVERY if make.__name__ == case.name)
         (points, centroids), kind, stop = typed(make, options.points or set_rows, case.seed), "", "fixed:2"
-    shape = f"{points.shape[0]:,} x {points.shape[1]} {points.dtype}, K = {len(centroids):,}"
-    what = f"{case}: {shape}, {stop}{', ' if kind else ''}{kind}"
+    what = f"{case}: {shape_of(points, centroids)}, {stop}{', ' if kind else ''}{kind}"
+    tally, declined = compared(case, case.variants, points, centroids, stop, what, options, ladder)
+    tally.trials = int(case.name == "trial")
+    if case.name != "trial" and declined and points.shape[1] > FEW_FEATURES:
+        # Some rungs take few features alone: the same rows, as far as these go.
+        few = [np.ascontiguousarray(part[:, :FEW_FEATURES]) for part in (points, centroids)]
+        narrow, _ = compared(case, ",".join(declined), *few, stop, f"{what}, of which {FEW_FEATURES}", options, ladder)
+        tally.add(narrow)
+    return what, tally
+
+
+def shape_of(points: np.ndarray, centroids: np.ndarray) -> str:
+    return f"{points.shape[0]:,} x {points.shape[1]} {points.dtype}, K = {len(centroids):,}"
+
+
+def compared(
+    case: Case, variants: str, points: np.ndarray, centroids: np.ndarray, stop: str, what: str,
+    options: argparse.Namespace, ladder: Path,
+) -> tuple[Tally, list[str]]:  # fmt: skip
+    """What comes of these rungs on these points, and who of them refused them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.save(folder / "points.npy", points)
         np.save(folder / "centroids.npy", centroids)
         command = [ladder, "run", "--check", "--validation-budget", "1e18", "--time-limit", "300"]
-        command += ["--device", options.device, "--gpu", options.gpu, "--variants", case.variants]
+        command += ["--device", options.device, "--gpu", options.gpu, "--variants", variants]
         command += [word for axis in case.axes for word in ("--axis", axis)]
         command += modules(options)
         command += ["--data", folder / "points.npy", "--init", folder / "centroids.npy", "--k", len(centroids)]
@@ -201,10 +221,11 @@ def attempt(case: Case, options: argparse.Namespace, ladder: Path) -> tuple[str,
             rows = json.loads((folder / "record.json").read_text())["rows"]
             tally = tally_of(rows, what)
             judge(tally, rows, folder, points, centroids, what)
-            tally.trials, tally.shapes = int(case.name == "trial"), {shape}
-            return what, tally
+            tally.shapes = {shape_of(points, centroids)}
+            return tally, sorted(tally.refused)
     said = done.stderr.strip().splitlines()
-    return what, Tally(faults=[f"{what}: `ladder run` ended with status {done.returncode}: {said[-1] if said else ''}"])
+    why = f"{what}: `ladder run` ended with status {done.returncode}: {said[-1] if said else ''}"
+    return Tally(faults=[why]), []
 
 
 def probe() -> tuple[list[str], bool]:
