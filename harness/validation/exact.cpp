@@ -74,24 +74,45 @@ int compare_exactly(const T* x, const T* a, const T* b, int d, Metric metric) {
 template int compare_exactly(const float*, const float*, const float*, int, Metric);
 template int compare_exactly(const double*, const double*, const double*, int, Metric);
 
-template <class T>
-std::string beyond_exact_labels(const Problem<T>& problem) {
-  if constexpr (sizeof(T) == sizeof(float)) return "";
+namespace {
+
+/// The first value of points and initial centroids that `allowed` does not allow, and `why`. Empty where it allows all.
+template <class T, class Allowed>
+std::string first_beyond(const Problem<T>& problem, const Allowed& allowed, const std::string& why) {
   const auto fault = [&](const T* values, int rows, const char* row) -> std::string {
-    for (size_t at = 0; values && at < size_t(rows) * problem.d; ++at) {
-      const double size = std::fabs(double(values[at]));
-      if (size == 0 || (size >= 0x1p-400 && size <= 0x1p500)) continue;
-      return row + std::to_string(at / problem.d) + ", column " + std::to_string(at % problem.d) + " holds " +
-             number(double(values[at])) +
-             ": exact labels of doubles need values of magnitude 2^-400 (3.9e-121) to 2^500 (3.3e150), or 0, as "
-             "squares of others under- or overflow; multiply points and centroids by a power of two";
-    }
+    for (size_t at = 0; values && at < size_t(rows) * problem.d; ++at)
+      if (!allowed(std::fabs(double(values[at]))))
+        return row + std::to_string(at / problem.d) + ", column " + std::to_string(at % problem.d) + " holds " +
+               number(double(values[at])) + ": " + why + "; multiply points and centroids by a power of two";
     return "";
   };
   const std::string of_points = fault(problem.points, problem.n, "row ");
   return of_points.empty() ? fault(problem.centroids, problem.k, "centroid ") : of_points;
 }
+
+}  // namespace
+
+template <class T>
+std::string beyond_exact_labels(const Problem<T>& problem) {
+  if constexpr (sizeof(T) == sizeof(float)) return "";
+  return first_beyond(
+      problem, [](double size) { return size == 0 || (size >= 0x1p-400 && size <= 0x1p500); },
+      "exact labels of doubles need values of magnitude 2^-400 (3.9e-121) to 2^500 (3.3e150), or 0, as squares of "
+      "others under- or overflow");
+}
 template std::string beyond_exact_labels(const Problem<float>&);
 template std::string beyond_exact_labels(const Problem<double>&);
+
+template <class T>
+std::string beyond_validation(const Problem<T>& problem) {
+  if constexpr (sizeof(T) == sizeof(float)) return "";
+  const double largest = std::sqrt(std::numeric_limits<double>::max() / problem.d) / 4;
+  return first_beyond(
+      problem, [=](double size) { return !(size > largest); },  // what is not finite is found elsewhere
+      "squared distances over " + std::to_string(problem.d) +
+          " features, which the validation needs, overflow beyond " + number(largest));
+}
+template std::string beyond_validation(const Problem<float>&);
+template std::string beyond_validation(const Problem<double>&);
 
 }  // namespace ladder

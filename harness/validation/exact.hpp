@@ -18,4 +18,8 @@ int compare_exactly(const T* x, const T* a, const T* b, int d, Metric metric);
 template <class T>
 std::string beyond_exact_labels(const Problem<T>& problem);
 
+/// Likewise the reason why validation has no squared distances of these points: doubles so large that they overflow.
+template <class T>
+std::string beyond_validation(const Problem<T>& problem);
+
 }  // namespace ladder
