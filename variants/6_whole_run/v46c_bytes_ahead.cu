@@ -1,8 +1,8 @@
 // v46c: nothing of the bytes is left behind the upload. In the base a run without a filter begins when the last point
-// has arrived: it writes the bytes, multiplies them twice, as there are no labels to guess from, and sums. Here all of
-// that is done chunk by chunk while later chunks are copied: the first assignment in halves, its sums and small last
-// chunks are those of v47 to v52, side branches too; and each chunk is written as bytes (arrival/bytes_ahead.cuh),
-// which the second iteration is the first to multiply.
+// has arrived: it writes the bytes, multiplies halves for the first labels, and sums. Here all of that is done chunk by
+// chunk while later chunks are copied: the first assignment, its sums and small last chunks are those of v47 to v52,
+// side branches too; and each chunk is written as bytes (arrival/bytes_ahead.cuh), which the second iteration is the
+// first to multiply.
 //
 // for cuda: 90a
 #include "../common/arrival/bytes_ahead.cuh"
@@ -92,10 +92,9 @@ LADDER_VARIANT(
         .expect =
             "kmcuda_isotropic on an H200: the first iteration, 1.95 + 0.27 ms in halves, and 0.2 ms to write the "
             "bytes go under the copy, of whose 8.9 ms the device has work for 4.7; of the base's whole run, 27.1 "
-            "less 8 times what an iteration gains, that is 2.5 ms, as its first one multiplies twice. With its "
-            "card's 1.40 ms for an iteration: 9.9 ms of upload and last chunk, 8 iterations, 0.2 of download, "
-            "21.3 ms; with 1.30, 20.5. kmcuda has a filter: as v52. Not measured yet. A combination: bytes of "
-            "v46b, arrival of v47 to v52",
+            "less 8 times what an iteration gains, that is 2.4 ms. With its card's 1.40 ms for an iteration: 9.9 ms "
+            "of upload and last chunk, 8 iterations, 0.2 of download, 21.3 ms; with 1.30, 20.5. kmcuda has a filter: "
+            "as v52. Not measured yet. A combination: bytes of v46b, arrival of v47 to v52",
         .shows = "end_to_end", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
         .axes = {{"short_row_width", {by_pilot, 0, 32, 48, 64, 96, 128}, by_pilot},
                  {"slack_permille", {0, 3, 10, 30, 60}, 30},
