@@ -334,9 +334,9 @@ class Driver {
     const auto phases = list();
     Step step{.what = Step::What::phase, .offset = -1, .seed = problem_.seed, .stop = problem_.stop};
     step.phase = int(std::find(phases.begin(), phases.end(), &phase) - phases.begin());
-    const bool own = problem_.centroids == own_initial_.data();
-    if (!own) step.offset = offset();
-    tell(step, own ? own_initial_ : std::vector<T>());
+    const bool chosen = problem_.centroids == own_initial_.data();
+    if (!chosen) step.offset = offset();
+    tell(step, chosen ? own_initial_ : std::vector<T>());
   }
 
   Problem<T> problem_;

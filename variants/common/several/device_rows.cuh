@@ -100,8 +100,8 @@ void gather_labels(Run<T, Outer>& s, const DevicesOf<T, W>& devices, const RowRa
   const size_t most = size_t(all.count / ranks + 1);
   const auto share = [&](int rank) { return share_of(all, rank, ranks); };
   std::vector<int32_t> mine(most), everyone(most * size_t(ranks));
-  const RowRange own = share(s.device_info.rank);
-  std::copy_n(s.result.label + own.first, own.count, mine.begin());
+  const RowRange rows = share(s.device_info.rank);
+  std::copy_n(s.result.label + rows.first, rows.count, mine.begin());
   s.device_info.communicator->gather(mine.data(), most * sizeof(int32_t), everyone.data());
   for (int rank = 0; rank < ranks; ++rank)
     std::copy_n(everyone.begin() + std::ptrdiff_t(most * size_t(rank)), share(rank).count,

@@ -8,8 +8,8 @@ __global__ void pack_labels_kernel(const int32_t* label, RowRange share, unsigne
   const int word = blockIdx.x * blockDim.x + threadIdx.x;
   if (word >= (n + 1) / 2) return;
   const auto label_of = [&](int row) {
-    const int own = row - share.first;
-    return own >= 0 && own < share.count ? static_cast<unsigned long long>(label[own]) : 0ull;
+    const int at = row - share.first;
+    return at >= 0 && at < share.count ? static_cast<unsigned long long>(label[at]) : 0ull;
   };
   words[word] = label_of(2 * word) | label_of(2 * word + 1) << 32;
 }
