@@ -151,14 +151,12 @@ struct TwoNearest {
   __device__ bool certain() const { return second > upper_half(least) + 1; }
 };
 
-/// Whether centroid i is nearer to x than j, or as near and i < j; j = k stands for no centroid. At once in whole
-/// numbers: features are few, and most pairs that double leaves open are as near.
+/// Whether centroid i is nearer to x (d values in memory) than j, or as near and i < j; j = k stands for no centroid.
+/// At once in whole numbers: features are few, and most pairs that double leaves open are as near.
 template <class T, int d>
 __device__ bool nearer_to_point(const T (&x)[d], const T* c, int k, int i, int j) {
   if (j >= k) return true;
-  T copy[d];  // x is in registers: only a copy has an address
-  for (int f = 0; f < d; ++f) copy[f] = x[f];
-  const int sign = exact_order<1>(copy, c + i * d, c + j * d, d);
+  const int sign = exact_order<1>(x, c + i * d, c + j * d, d);
   return sign < 0 || (sign == 0 && i < j);
 }
 
@@ -167,9 +165,11 @@ __device__ bool nearer_to_point(const T (&x)[d], const T* c, int k, int i, int j
 template <class T, int d>
 __device__ int exact_nearest(const T (&x)[d], const T* c, int k, int found) {
   const double limit = squared_distance<T, d>(x, c + found * d) * (1 + 0x1p-48) + 0x1p-1070;
+  T copy[d];  // x is in registers: only a copy has an address
+  for (int f = 0; f < d; ++f) copy[f] = x[f];
   int best = k;
   for (int j = 0; j < k; ++j)
-    if (squared_distance<T, d>(x, c + j * d) <= limit && nearer_to_point(x, c, k, j, best)) best = j;
+    if (squared_distance<T, d>(copy, c + j * d) <= limit && nearer_to_point(copy, c, k, j, best)) best = j;
   return min(best, k - 1);
 }
 
