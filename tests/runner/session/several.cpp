@@ -14,11 +14,10 @@ namespace {
 using namespace ladder;
 using namespace ladder::test;
 
+constexpr int n = 44, d = 5, k = 5;
 #ifdef __SANITIZE_ADDRESS__
-constexpr int n = 70, d = 5, k = 6;
 const std::vector<int> numbers = {1, 3};
 #else
-constexpr int n = 64, d = 5, k = 5;
 const std::vector<int> numbers = {1, 2, 3, 4};
 #endif
 
