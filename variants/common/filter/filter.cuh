@@ -4,7 +4,6 @@
 // full-dimension assignment. v35_short_rows introduces it.
 #pragma once
 #include "../certified/candidates.cuh"
-#include "../device/warp_compact.cuh"
 #include "../pruning/listed_rows.cuh"
 #include "../update/cluster_order.cuh"
 #include "short_rows.cuh"
@@ -61,22 +60,6 @@ struct FilterLists {
       atomicAdd(&counters->candidates, count);
     } else {
       overflow[atomicAdd(&counters->overflow, 1)] = i;
-    }
-  }
-  /// The same by a whole warp, for the row i of each active lane, with an atomic for all of them.
-  __device__ void finish_rows(bool active, int i, int guess, int count) const {
-    const bool has_candidates = active && count > 0 && count <= most_candidates;
-    const bool overflows = active && count > most_candidates;
-    if (active && count == 0) label[i] = guess;
-    if (__any_sync(all_lanes, has_candidates)) {
-      const int place = warp_compact(&counters->candidate_rows, has_candidates);
-      const int all = __reduce_add_sync(all_lanes, has_candidates ? count : 0);
-      if (threadIdx.x % warp_lanes == 0) atomicAdd(&counters->candidates, all);
-      if (has_candidates) candidate_rows[place] = i, candidates.found[i] = count;
-    }
-    if (__any_sync(all_lanes, overflows)) {
-      const int place = warp_compact(&counters->overflow, overflows);
-      if (overflows) overflow[place] = i;
     }
   }
 };

@@ -4,6 +4,7 @@
 #include "../device/warp_argmin.cuh"
 #include "../gemm/narrow_mainloop_sm90.cuh"
 #include "filter_sm90.cuh"
+#include "finish_rows.cuh"
 
 namespace ladder {
 #ifdef __CUDACC__
@@ -125,8 +126,8 @@ __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(NarrowMai
     const int64_t i = first + thread / 32 * 16 + lane;
     const bool active = lane < warpgroup_rows / 4 && i < n;
     const int row_number = active ? order[i] : 0;
-    FilterLists{candidates, candidate_rows, overflow, counters, label}.finish_rows(
-        active, row_number, active ? candidates.guess[row_number] : 0, active ? found[lane] : 0);
+    finish_rows({candidates, candidate_rows, overflow, counters, label}, active, row_number,
+                active ? candidates.guess[row_number] : 0, active ? found[lane] : 0);
     __syncwarp();  // the counts are read: those of the next rows may be cleared
   };
   Tile::multiply(

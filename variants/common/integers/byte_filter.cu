@@ -2,6 +2,7 @@
 //
 // for cuda: 90a
 #include "../device/warp_argmin.cuh"
+#include "../filter/finish_rows.cuh"
 #include "byte_filter.cuh"
 
 namespace ladder {
@@ -115,7 +116,7 @@ __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(ByteMainl
     } else {
       const int64_t i = row_of_lane(first);
       const bool active = lane < 16 && i < n;
-      lists.finish_rows(active, int(i), active ? known[lane].guess : 0, active ? found[lane] : 0);
+      finish_rows(lists, active, int(i), active ? known[lane].guess : 0, active ? found[lane] : 0);
       __syncwarp();  // the counts are read: those of the next rows may be cleared
     }
   };
