@@ -312,10 +312,8 @@ std::string refuse_sm90(const Shape& p, const Device& device) {
            std::to_string(p.d);
   std::string why = refuse_warpgroups(device);
 #ifdef __CUDACC__
-  const auto probe = [&why](const auto& ratios) {
-    if (why.empty()) why = refuse_ratios(ratios(40));  // more sums than 1000 probes by mma
-  };
-  (probe(probe_accumulator_sm90<columns>), ...);
+  // 40 probes of a kind are more sums than 1000 by mma
+  ((why = why.empty() ? refuse_ratios(probe_accumulator_sm90<columns>(40)) : why), ...);
 #endif
   return why;
 }
