@@ -110,13 +110,15 @@ libfmt-dev fmt/core.h fmt
 libbenchmark-dev benchmark/benchmark.h benchmark
 libgtest-dev gtest/gtest.h gtest
 libboost-context-dev boost/context/fiber.hpp boost_context
+libboost-dev boost/multiprecision/cpp_int.hpp
 libopenblas-dev cblas.h openblas
 END
   if [[ -z $(find_python 'import venv, ensurepip') ]]; then
     printf '%s\n' python3 python3-venv
   fi
-  if [[ " ${steps[*]} " == *" test "* ]] && ! command -v ccache >/dev/null; then
-    echo ccache
+  if [[ " ${steps[*]} " == *" test "* ]]; then
+    command -v ccache >/dev/null || echo ccache
+    { command -v mpirun || command -v mpiexec; } >/dev/null || echo openmpi-bin  # starts the ranks of some tests
   fi
 }
 
@@ -145,8 +147,9 @@ setup_packages() {
     logged build/log/apt-install.log "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
       apt-get install -y --no-install-recommends "${missing[@]}" || true
     mapfile -t missing < <(missing_packages)
-    # Python without venv is enough where it has the packages itself: setup_python sees to that. ccache only saves time.
-    mapfile -t missing < <(printf '%s\n' "${missing[@]}" | grep -vE '^(python3|python3-venv|ccache)?$' || true)
+    # Python without venv is enough where it has the packages itself: setup_python sees to that. ccache only saves time,
+    # and tests of ranks under MPI's launcher are skipped where there is none.
+    mapfile -t missing < <(printf '%s\n' "${missing[@]}" | grep -vE '^(python3|python3-venv|ccache|openmpi-bin)?$' || true)
     if ((${#missing[@]})); then
       stop "still missing: ${missing[*]}. With network: apt-get install ${missing[*]}; then start again."
     fi

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from matplotlib.patches import Patch
 
-from plots.figures import counters, shape_map
+from plots.figures import counters, roofline, shape_map
 from plots.figures.shape_map import Place
 from plots.lib import schema
 from plots.lib.claims import named
@@ -52,8 +53,10 @@ NAMES = (
     "sustained.json",
     "goals.json",
     "shapes_sustained.json",
+    "outliers.json",
+    "large.json",
 )  # beside the committed records
-PLAN = "goals.toml"  # there, too: of what no other plan has
+PLANS = ("goals.toml", "large.toml")  # there, too; the first: of what no other plan has
 VALUES = ("median_ms", "per_iteration_ms")
 HEAD = (
     "goal", "asked", "measured", "by", "labels checked, wrong", "clock, MHz", "drawn, W", "verdict", "commit",
@@ -66,13 +69,15 @@ COUNTED = {  # what the table of kernels has of each
     "instructions per cycle": "instructions_per_cycle",
     "occupancy": "occupancy_achieved_percent",
 }
+STREAMED = "bytes streamed"  # the counter of a rung that copies points in each iteration
 REACHED, MISSED = COLOURS[0], COLOURS[1]
 
 
 @dataclass(frozen=True)
 class Goal:
     """At `most` so many ms, or so many times the time of the workload `beside`; or at `least` so many times as fast as
-    `over`, or as the best library, on all of `map`."""
+    `over`, or as the best library, on all of `map`; or at `least` so many percent of the slower of link and kernels,
+    where a rung copies its points in each iteration and `in_memory` is the one that has them on the device."""
 
     goal: str
     scope: str
@@ -86,12 +91,15 @@ class Goal:
     beside: str = ""
     over: str = ""
     map: str = ""
+    in_memory: str = ""
     kernels_of: dict[str, str] = field(default_factory=dict)  # workload, scope; note: what must be said of them
 
     @property
     def asked(self) -> str:
         if self.beside:
             return f"at most {self.most:g}{TIMES} the time of `{self.beside}`"
+        if self.in_memory:
+            return f"at least {percent(self.least or 0)} of the slower of link and kernels"
         return f"at most {self.most:g} ms" if self.most else f"at least {self.least:g}{TIMES}"
 
     def workloads(self, known: Sequence[str]) -> list[str]:
@@ -137,6 +145,8 @@ def goal_of(entry: dict[str, Any], known: Sequence[str], path: Path) -> Goal:
         raise RecordError(f"{name} is a time: over and map are of ratios.")
     if goal.beside and goal.most is None:
         raise RecordError(f"{name} has beside, which is of goals with most.")
+    if goal.in_memory and (goal.least is None or goal.map or goal.over or goal.scope != "iteration"):
+        raise RecordError(f"{name} has in_memory, which is of an iteration on one workload, with least, without over.")
     if goal.scope not in SCOPE_TITLES or goal.value not in VALUES:
         raise RecordError(f"{name} asks for {goal.value} of {goal.scope}: there is no such time.")
     if goal.kernels_of and not {"workload", "scope"} <= set(goal.kernels_of) <= {"workload", "scope", "note"}:
@@ -185,13 +195,13 @@ def commit(record: Record) -> str:
 
 
 def command(goal: Goal, names: Sequence[str], variants: Sequence[str], folder: Path) -> str:
-    """What measures it: the plan of the goals, where it has all of these workloads."""
-    plan = folder / PLAN
-    parts = tomllib.loads(plan.read_text(encoding="utf-8"))["part"] if plan.is_file() else []
-    planned = [glob for part in parts for glob in part["workloads"].split(",")]
-    if all(any(fnmatchcase(name, glob) for glob in planned) for name in names):
-        shown = plan.resolve().relative_to(ROOT) if plan.resolve().is_relative_to(ROOT) else plan
-        return f".venv/bin/python results/make_record.py {shown} --out {shown.with_suffix('.json')}"
+    """What measures it: a plan that has all of these workloads, if there is one."""
+    for plan in (folder / name for name in PLANS):
+        parts = tomllib.loads(plan.read_text(encoding="utf-8"))["part"] if plan.is_file() else []
+        planned = [glob for part in parts for glob in part["workloads"].split(",")]
+        if all(any(fnmatchcase(name, glob) for glob in planned) for name in names):
+            shown = plan.resolve().relative_to(ROOT) if plan.resolve().is_relative_to(ROOT) else plan
+            return f".venv/bin/python results/make_record.py {shown} --out {shown.with_suffix('.json')}"
     words = ["build/ladder run", *([f"--variants {quoted(list(variants))}"] if variants else [])]
     words += [f"--workloads {quoted(list(names))} --scopes {goal.scope}"]
     return " ".join([*words, "--sustained 1"] if goal.sustained else words)
@@ -268,7 +278,37 @@ def ratio_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
     )
 
 
+def streamed_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
+    """Of a goal in percent of the slower of link and kernels: the best rung of all records. The link's time is that of
+    the bytes which an iteration copied, at the link's ceiling; the kernels' that of an iteration without copies."""
+    found: list[tuple[float, str, Row, Record]] = []
+    gap = Gap("not run", "no rung has run there.")
+    for record in (counting(r, goal) for r in records if goal.workload in r.workloads):
+        rows = [r for r in record.rows if (r.workload, r.scope, r.gpus) == (goal.workload, goal.scope, 1)]
+        rate = roofline.ceilings_of(record, DEVICE).get("pinned_h2d_gbs")
+        whole = [r.median_ms for r in rows if r.variant == goal.in_memory and r.timed and r.median_ms]
+        for row in rows:
+            if not (copied := row.counters.get(STREAMED)):
+                continue
+            if not row.timed or not row.median_ms:
+                gap = Gap(row.status, f"{row.variant} is {row.status}: {row.reason}")
+            elif not rate or not whole:
+                lacking = f"`{goal.in_memory}`" if rate else "the ceiling of the link"
+                gap = Gap("not run", f"the record lacks {lacking}.")
+            else:
+                link, kernels = median(copied) / rate / 1e6, min(whole)
+                slower = f"the {'link' if link > kernels else 'kernels'}, {number(max(link, kernels))} ms"
+                found.append((100 * max(link, kernels) / row.median_ms, slower, row, record))
+    if not found:
+        return Result(goal, lacks=(lacks_text(goal, [goal.workload], gap, (), folder),), lacking=1)
+    share, slower, row, record = max(found, key=lambda entry: entry[0])
+    assert goal.least
+    return Result(goal, goal.least / share, f"{percent(share)} of {slower}", row, (commit(record),))
+
+
 def result_of(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
+    if goal.in_memory:
+        return streamed_result(records, goal, folder)
     return (timed_result if goal.most else ratio_result)(records, goal, folder)
 
 

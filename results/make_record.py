@@ -12,7 +12,8 @@ A plan is a list of parts, and options of `ladder run` for all of them:
     run = "--min-time 0.1"
     [[part]]
     workloads = "wine_k900,wine*"   # globs
-    variants = "*"                  # globs; what an earlier part has on a workload is not measured again
+    variants = "*"                  # globs; what an earlier part has on a workload is not measured again, unless on
+                                    # another number of GPUs (--gpus or --ranks in the options)
     options = "--time-limit 60"     # of `ladder run`, for this part alone, in place of the same one above
     least = {nd = 1e6}              # of the workloads those alone whose N x D is no smaller; likewise n, d, k, nk, kd,
     most = {k = 64, nkd = 1e9}      # nkd, and those that are no larger
@@ -59,8 +60,15 @@ class Job:
     seconds: float = 0  # about; 0: not estimated
 
     @property
+    def several(self) -> str:
+        """The options that say on how many GPUs it runs."""
+        pairs = zip(self.options, self.options[1:], strict=False)
+        return " ".join(f"{option} {value}" for option, value in pairs if option in ("--gpus", "--ranks"))
+
+    @property
     def name(self) -> str:
-        kept = (c if c.isalnum() or c in "._-" else "_" for c in f"{self.workload}--{self.device}--{self.variants}")
+        what = f"{self.workload}--{self.device}--{self.variants}{self.several}"
+        kept = (c if c.isalnum() or c in "._-" else "_" for c in what)
         whole = "".join(kept).replace("_", "-")
         return whole if len(whole) <= 150 else f"{whole[:140]}-{zlib.crc32(whole.encode()):08x}"
 
@@ -107,7 +115,7 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
     workloads = {w["name"]: w for w in listed["workloads"]}
     found: list[Job] = []
     left_out: dict[str, None] = {}
-    planned: set[tuple[str, str]] = set()
+    planned: set[tuple[str, str, str]] = set()
     for part in plan["part"]:
         if unknown := set(part) - PART:
             sys.exit(f"a part of the plan has '{min(unknown)}', which means nothing: see --help")
@@ -118,6 +126,7 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
             for glob in part[key].split(","):
                 if not matching(names, glob):
                     left_out[f"'{glob}' of the plan fits no {key[:-1]} here: `ladder list` shows what there is"] = None
+        several = Job("", "", device, words).several
         batch = part.get("batch", 1)
         alike: dict[tuple[tuple[str, ...], str], list[str]] = {}  # workloads by the variants that they get
         for name in matching(list(workloads), part["workloads"]):
@@ -126,8 +135,8 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
             if not workloads[name]["available"]:
                 left_out[f"{name} is left out: {workloads[name]['reason']}"] = None
                 continue
-            chosen = tuple(v for v in matching(here, part["variants"]) if (name, v) not in planned)
-            planned |= {(name, v) for v in chosen}
+            chosen = tuple(v for v in matching(here, part["variants"]) if (name, v, several) not in planned)
+            planned |= {(name, v, several) for v in chosen}
             alike.setdefault((chosen, "" if batch > 1 else name), []).append(name)
         for (chosen, _), names in alike.items():
             for some_names in in_turns(names, batch):

@@ -78,8 +78,11 @@ Variant variant_of(const std::string& id, const Built& built) {
 /// A program that runs the worker under a tool of compute-sanitizer.
 fs::path under_sanitizer(const std::string& tool, const fs::path& worker, const fs::path& scratch) {
   const fs::path script = scratch / tool;
-  std::ofstream(script) << fmt::format("#!/bin/sh\nexec compute-sanitizer --tool {} --target-processes all {} \"$@\"\n",
-                                       tool, quoted(worker));
+  // Kernels of many blocks with barriers in shared memory have more of them than synccheck watches by itself.
+  const char* options = tool == "synccheck" ? " --num-cuda-barriers 16384" : "";
+  std::ofstream(script) << fmt::format(
+      "#!/bin/sh\nexec compute-sanitizer --tool {}{} --target-processes all {} \"$@\"\n", tool, options,
+      quoted(worker));
   fs::permissions(script, fs::perms::owner_all);
   return script;
 }

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "commands/commands.hpp"
 #include "runner/devices.hpp"
+#include "runner/launcher.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -59,8 +60,20 @@ void add_measure_options(CLI::App& command, MeasureWords& words) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command.add_option("--gpu", o.ordinal, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command.add_option("--gpus", o.gpus, "Number of GPUs for variants that can use several; --gpu is the first")
-      ->check(CLI::PositiveNumber)
+  command
+      .add_option("--gpus", o.gpus,
+                  "Number of GPUs for variants that can use several, of each rank; --gpu is the first. On simt: of CPU "
+                  "devices")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command.add_option("--ranks", o.ranks, "Processes that such a variant runs in, each with GPUs of its own")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command
+      .add_option("--launcher", o.launcher,
+                  "What starts them: mpi (mpirun or mpiexec), own, or auto: "
+                  "mpi where it is here")
+      ->check(CLI::IsMember({"auto", "mpi", "own"}))
       ->capture_default_str();
   command.add_flag("--show-output", o.show_output, "Show the whole output of sessions, not only its end");
   command.add_flag("!--no-keep", o.keep_generated, "Delete generated points from the cache after use");
@@ -96,12 +109,16 @@ std::vector<DeviceKind> find_kinds(MeasureWords& words) {
   // Asked only where it matters: to find a GPU takes the driver a while.
   if (words.device != "simt" && words.device != "cpu") {
     const json devices = find_devices();
-    for (int gpu = 0; gpu < o.gpus; ++gpu) {
-      const json chosen = choose_gpu(devices, o.ordinal + gpu);
-      if (gpu == 0) o.gpu = chosen;
+    o.gpu = choose_gpu(devices, o.ordinal);
+    try {
+      for (int gpu = 1; gpu < o.gpus * o.ranks; ++gpu) choose_gpu(devices, o.ordinal + gpu);
+    } catch (const Error& error) {
+      throw Error(fmt::format("--gpus {} for each of {} rank{}, from GPU {} on, takes {} GPUs; {}", o.gpus, o.ranks,
+                              o.ranks == 1 ? "" : "s", o.ordinal, o.gpus * o.ranks, error.what()));
     }
   }
   o.every_device = words.device == "all";
+  if (o.ranks > 1) mpi_launcher(o.launcher);  // what cannot be found is said before anything runs
   return device_kinds(words.device, !o.gpu.is_null());
 }
 

@@ -18,6 +18,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "communicator.hpp"
 #include "problem.hpp"
 
 namespace ladder {
@@ -36,14 +37,19 @@ struct Device {
   DeviceKind kind = DeviceKind::cpu;
   bool host_memory = false;  ///< labels and centroids live in host memory: native CPU code, and peers in Python
   std::string name;
-  std::vector<int> ordinals;   ///< GPUs of this run; [0] is current. More than one only if Card::gpus is above 1
-  int compute_capability = 0;  ///< 90 for 9.0; 0 on a CPU
-  int multiprocessors = 1;     ///< streaming multiprocessors, or CPU cores
+  std::vector<int> ordinals;  ///< GPUs of this process; [0] is current. More than one only if Card::gpus is above 1
+  int ranks = 1, rank = 0;    ///< processes of this run, each with as many GPUs, and the number of this one
+  Communicator* communicator = nullptr;  ///< of all GPUs of all ranks; null: there is one GPU, or else
+  std::string no_communicator = "";      ///< why several GPUs have none, as a sentence for `refuse`
+  int compute_capability = 0;            ///< 90 for 9.0; 0 on a CPU
+  int multiprocessors = 1;               ///< streaming multiprocessors, or CPU cores
   size_t memory_bytes = 0;
   size_t constant_bytes = 64 << 10;
   size_t shared_bytes = 48 << 10;        ///< per block, by default
   size_t shared_bytes_optin = 48 << 10;  ///< per block, after cudaFuncSetAttribute
   bool poisons = false;  ///< poison new device memory: another variant may have left correct results there
+  /// GPUs of this run, in all its processes.
+  int devices() const { return ranks * std::max(1, int(ordinals.size())); }
 };
 
 /// The values of the card's tuning axes in this run.
@@ -315,7 +321,7 @@ struct Card {
   bool implicit = false;      ///< kernel k-means: solves problems with a kernel; has labels and no centroids
   bool moves_empty = false;   ///< a peer moves centroids without points by a rule of its own; ours: they stay
   bool labels_last = false;   ///< `solve` ends with an assignment: its labels belong to its final centroids
-  int gpus = 1;               ///< the most GPUs it can use (State::gpus)
+  int gpus = 1;               ///< the most GPUs it can use, those of all ranks together (State::gpus)
   Draws draws = Draws::nothing;
   /// Returns a full sentence on why this variant cannot take this problem on this device with these axes; empty if it
   /// can. Called with the device current. Its answer for an element type without phases is reported, too.

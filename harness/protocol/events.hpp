@@ -40,10 +40,11 @@ struct Timed {
   int retries = 0;                          ///< samples thrown away for a low clock
   std::vector<int> iterations;              ///< of scopes with a whole solve, one per sample
   int64_t labels_differ = 0;                ///< after the last sample: labels that differ from the validated solve's
+  std::optional<double> communication_ms;   ///< of several GPUs: in sums over them, the median over the samples
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Timed, scope, status, reason, samples_ms, median_ms, q1_ms, q3_ms, per_iteration_ms,
                                    verdict, warm_up_seconds, sm_mhz, settled_mhz, watts, watt_limit, retries,
-                                   iterations, labels_differ)
+                                   iterations, labels_differ, communication_ms)
 
 /// What validation found.
 struct Validation {

@@ -12,7 +12,8 @@ struct Request {
   std::string variant, workload;
   std::string module;  ///< the variant's file: a .so, or a .py of a peer
   DeviceKind device = DeviceKind::cpu;
-  std::vector<int> ordinals;      ///< which GPUs; the first is current
+  std::vector<int> ordinals;      ///< which GPUs, those of each rank one after another; its first is current
+  int ranks = 1;                  ///< processes that share the work; rank 0 reports
   std::string points, centroids;  ///< .npy files, n x d and k x d, of the element type
   std::string csr;                ///< stem of .row_begin.npy, .column.npy and .value.npy; empty: dense only
   std::string type;               ///< f32 or f64
@@ -34,8 +35,8 @@ struct Request {
   std::string dump;                ///< folder for labels.npy and its companions; empty: none
   std::vector<std::string> benchmark_flags;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, variant, workload, module, device, ordinals, points, centroids, csr, type,
-                                   stop, metric, kernel, seed, scopes, axes, time_limit, warm_up_seconds,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, variant, workload, module, device, ordinals, ranks, points, centroids, csr,
+                                   type, stop, metric, kernel, seed, scopes, axes, time_limit, warm_up_seconds,
                                    sustained_seconds, min_seconds, max_seconds, validation_budget, cold, check_only,
                                    profile, dump, benchmark_flags)
 

@@ -35,7 +35,8 @@ std::string setting_of(const json& row, const std::map<std::string, json>& workl
       of += " " + field(known->second, name, "");
   }
   for (const char* name : {"device", "scope", "cache"}) of += " " + field(row, name, "");
-  return of + " x" + field(row, "gpus", "1") + " " + field(row, "sustained_seconds", "0.0");
+  return of + " x" + field(row, "gpus", "1") + " ranks " + field(row, "ranks", "1") + " " +
+         field(row, "sustained_seconds", "0.0");
 }
 
 struct Side {

@@ -66,6 +66,7 @@ void put_rows_of_commit(json& rows, std::vector<json> more) {
     for (const char* key : {"variant", "workload", "device", "scope", "gpus", "axes", "cache", "sustained_seconds"})
       what.push_back(row.at(key));
     what.push_back(row.value("session", json()));
+    what.push_back(row.value("ranks", 1));
     return what;
   };
   std::set<json> anew;
@@ -119,6 +120,7 @@ json joined(const std::vector<InputRecord>& pieces, const std::vector<std::strin
                  {"context", context_of(pieces, argv, [&](const std::string& name) { return places.count(name) > 0; })},
                  {"workloads", std::move(workloads)},
                  {"rows", std::move(ordered)}};
+  put_efficiency(record["rows"]);
   for (const InputRecord& piece : pieces) {
     for (const json& tuned : piece.record.value("tuning", json::array())) put_tuning(record, tuned);
   }

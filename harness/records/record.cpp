@@ -161,6 +161,28 @@ size_t put_rows(json& rows, std::vector<json> more) {
   return of_another_build;
 }
 
+void put_efficiency(json& rows) {
+  const auto gpus = [](const json& row) { return row.value("gpus", 1) * row.value("ranks", 1); };
+  const auto measurement = [](const json& row) {
+    json what = json::array();
+    for (const char* key :
+         {"variant", "module_hash", "workload", "device", "scope", "axes", "cache", "sustained_seconds"})
+      what.push_back(row.at(key));
+    what.push_back(row.value("session", json()));
+    return what;
+  };
+  std::map<json, double> on_one;  // ms
+  for (const json& row : rows) {
+    if (gpus(row) == 1 && row.at("median_ms").is_number()) on_one[measurement(row)] = row["median_ms"];
+  }
+  for (json& row : rows) {
+    if (!row.contains("ranks")) continue;  // of an earlier version
+    const auto one = on_one.find(measurement(row));
+    const bool known = gpus(row) > 1 && row.at("median_ms").is_number() && one != on_one.end();
+    row["parallel_efficiency"] = known ? json(one->second / (gpus(row) * row["median_ms"].get<double>())) : json();
+  }
+}
+
 void put_tuning(json& record, json tuning) {
   const auto same = [&](const json& known) {
     const char* const place[] = {"variant", "workload", "device", "gpus", "scope"};

@@ -35,6 +35,10 @@ std::string other_problem(const nlohmann::json& was, const nlohmann::json& is);
 /// variant made on the same workload and device go: a record holds one build of each. Returns how many of these.
 size_t put_rows(nlohmann::json& rows, std::vector<nlohmann::json> more);
 
+/// Gives each row of several GPUs its `parallel_efficiency`: the time of the same measurement on one GPU by GPUs x time.
+/// Null where the record has no such row.
+void put_efficiency(nlohmann::json& rows);
+
 /// Puts what came of tuning a variant on a workload into a record, in the place of what it said of them before.
 void put_tuning(nlohmann::json& record, nlohmann::json tuning);
 

@@ -23,6 +23,7 @@ std::string row_key(const Variant& v, const Workload& w, const std::string& scop
                                 w.name, w.data_hash, w.k, w.type, to_string(w.metric), to_string(w.stop),
                                 w.init_hash.empty() ? std::to_string(w.seed) : w.init_hash, to_string(s.device), s.gpus,
                                 scope, cache_name(s.cold));
+  if (s.ranks > 1) key += fmt::format(" ranks={}", s.ranks);
   if (w.kernel) key += " kernel=" + to_string(w.kernel);
   for (const auto& [name, value] : s.axes) key += fmt::format(" {}={}", name, value);
   if (s.sustained_seconds > 0) key += fmt::format(" sustained={:g}", s.sustained_seconds);
@@ -52,6 +53,7 @@ json new_row(const Variant& v, const Workload& w, const std::string& scope, cons
               {"metric", w.metric},
               {"device", s.device},
               {"gpus", s.gpus},
+              {"ranks", s.ranks},
               {"cache", cache_name(s.cold)},
               {"sustained_seconds", s.sustained_seconds},
               {"dump", nullptr}};
@@ -73,6 +75,8 @@ void put(json& row, const Timed& timed) {
   said["solve_iterations"] = std::move(said["iterations"]);
   said.erase("iterations");
   row.update(said);
+  row["communication_share"] =
+      timed.communication_ms && timed.median_ms ? json(*timed.communication_ms / *timed.median_ms) : json();
   row["median_mhz"] = timed.sm_mhz.empty() ? json() : json(quantile(timed.sm_mhz, 0.5));
 }
 

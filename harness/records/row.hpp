@@ -14,7 +14,8 @@ namespace ladder {
 /// How a row is measured, beside variant, workload and scope.
 struct Setting {
   DeviceKind device = DeviceKind::cpu;
-  int gpus = 1;
+  int gpus = 1;   ///< of each rank
+  int ranks = 1;  ///< processes
   std::map<std::string, int> axes;
   bool cold = false;                ///< L2 evicted before each sample
   double sustained_seconds = 0;     ///< of load right before each batch of samples

@@ -26,6 +26,7 @@ struct Line {
 std::string setting_of(const json& row) {
   std::string text;
   if (row.value("gpus", 1) > 1) text += fmt::format(" x{}", row["gpus"].get<int>());
+  if (row.value("ranks", 1) > 1) text += fmt::format(" ranks {}", row["ranks"].get<int>());
   if (row.value("cache", "warm") == "cold") text += " cold";
   if (row.value("sustained_seconds", 0.0) > 0)
     text += fmt::format(" sustained {:g} s", row["sustained_seconds"].get<double>());

@@ -90,7 +90,7 @@ int run_interleaved(const RunOptions& o, const std::vector<DeviceKind>& kinds, c
         }
         Setting setting = setting_of(v, kind, o);
         setting.session = int(position);
-        limits[kind].gpus = setting.gpus;
+        limits[kind].gpus = setting.gpus * setting.ranks;
         std::vector<json> rows = rows_of_session({.variant = &v, .setting = setting, .scopes = scopes_of(v, o)}, w, o,
                                                  limits[kind], scratch.path, "", progress);
         progress.session_done(fmt::format("{:<20} {:<14} {}", v.id, w.name, to_string(kind)) + summary(rows));

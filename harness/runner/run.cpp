@@ -142,7 +142,9 @@ class Growing {
   /// Puts a session's rows in; returns how many rows of a former build of the variant went.
   size_t put(std::vector<json> rows) {
     for (const json& row : rows) measured_.insert(row.at("key"));
-    return put_rows(record_["rows"], std::move(rows));
+    const size_t gone = put_rows(record_["rows"], std::move(rows));
+    put_efficiency(record_["rows"]);
+    return gone;
   }
 
   void write() const { write_record(record_, out_); }
@@ -164,9 +166,10 @@ class Growing {
 }  // namespace
 
 Setting setting_of(const Variant& v, DeviceKind kind, const RunOptions& o) {
-  const int usable = v.card.value("gpus", 1);
+  const bool usable = kind != DeviceKind::cpu && v.card.value("gpus", 1) > 1;
   return {.device = kind,
-          .gpus = kind == DeviceKind::cuda && usable >= o.gpus ? o.gpus : 1,
+          .gpus = usable ? o.gpus : 1,
+          .ranks = usable ? o.ranks : 1,
           .axes = axes_of(v, o.axes),
           .cold = o.cold,
           .sustained_seconds = o.sustained_seconds};
@@ -204,8 +207,8 @@ Steps RunOnce::steps(const Subject& subject) const {
   const bool by_hand =
       std::any_of(o_.axes.begin(), o_.axes.end(), [&](const auto& wish) { return setting.axes.count(wish.first) > 0; });
   if (tuned_.is_null() || setting.axes.empty() || by_hand) return steps;
-  const json entry =
-      tuned_entry(tuned_, tuned_place(v, subject.workload, subject.device, setting.gpus, subject.record.at("context")));
+  const json entry = tuned_entry(tuned_, tuned_place(v, subject.workload, subject.device, setting.gpus * setting.ranks,
+                                                     subject.record.at("context")));
   if (entry.is_null()) return steps;
   if (const std::string why = why_stale(entry, v); !why.empty()) {
     steps.remarks.push_back(fmt::format(
@@ -343,7 +346,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
           for (const auto& [setting, scopes] : open) {
             if (interrupted()) break;
             Limits& l = limits[pair.device];
-            l.gpus = setting.gpus;
+            l.gpus = setting.gpus * setting.ranks;
             std::vector<json> rows =
                 rows_of_session({&v, setting, scopes}, w, o, l, scratch.path, dump, progress, &waiting[pair.device]);
             --pair.counted;

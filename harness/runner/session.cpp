@@ -16,6 +16,7 @@
 #include "protocol/request.hpp"
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
+#include "runner/launcher.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -65,7 +66,7 @@ std::string telling_line(const std::string& words) {
     const size_t to = std::min(words.find('\n', from), words.size());
     const std::string line = words.substr(from, to - from);
     if (line.find("ERROR: ") != std::string::npos || line.find("runtime error: ") != std::string::npos) return line;
-    if (line.find_first_not_of(" \t=") != std::string::npos) last = line;
+    if (line.find_first_not_of(" \t=-") != std::string::npos) last = line;
     from = to + 1;
   }
   return last;
@@ -83,7 +84,8 @@ std::string how_it_ended(const End& end, const Heard& heard, const Request& requ
   }
   if (WIFSIGNALED(end.status)) {
     const int signal = WTERMSIG(end.status);
-    const std::string ended = fmt::format("signal {} ({}) {}", signal, strsignal(signal), where);
+    const std::string ended = fmt::format("signal {} ({}) {}{}", signal, strsignal(signal), where,
+                                          request.ranks > 1 ? ", as rank 0 or its launcher was" : "");
     const bool address = signal == SIGSEGV || signal == SIGBUS;
     const std::string remedy =
         address ? fmt::format(": a wrong address; run `ladder check {}` to see the line", request.variant) : "";
@@ -101,7 +103,8 @@ Request request_of(const Session& session, const Workload& w, const RunOptions& 
   request.workload = w.name;
   request.module = v.modules.at(kind).string();
   request.device = kind;
-  for (int gpu = 0; gpu < session.setting.gpus; ++gpu)
+  request.ranks = session.setting.ranks;
+  for (int gpu = 0; gpu < session.setting.gpus * session.setting.ranks; ++gpu)
     request.ordinals.push_back(kind == DeviceKind::cuda ? o.ordinal + gpu : gpu);
   request.points = w.points.string();
   request.centroids = w.centroids.string();
@@ -135,6 +138,10 @@ std::pair<std::string, std::string> status_beforehand(const Session& session, co
   if (o.cold && kind != DeviceKind::cuda) return {"refused", "cold caches are made on a GPU only"};
   if (o.cold && v.modules.at(kind).extension() == ".py")
     return {"refused", "a library keeps its data where it likes: no cache is made cold for it"};
+  const int most = v.card.value("gpus", 1), wanted = session.setting.gpus * session.setting.ranks;
+  if (wanted > most)
+    return {"refused", fmt::format("can use {} GPUs at most, and --gpus {} with --ranks {} gives it {}", most,
+                                   session.setting.gpus, session.setting.ranks, wanted)};
   for (const json& axis : v.card.value("axes", json::array())) {
     const std::string name = axis.at("name");
     const auto values = axis.at("values").get<std::vector<int>>();
@@ -151,7 +158,8 @@ std::pair<std::string, std::string> status_beforehand(const Session& session, co
 bool may_share(const Session& session, const RunOptions& o) {
   const Setting& setting = session.setting;
   const bool python = session.variant->modules.at(setting.device).extension() == ".py";
-  return (o.share || (o.check_only && !python)) && setting.device != DeviceKind::cpu && setting.gpus == 1;
+  return (o.share || (o.check_only && !python)) && setting.device != DeviceKind::cpu &&
+         setting.gpus * setting.ranks == 1;
 }
 
 /// Adds the roofline fields to a row that has all others.
@@ -219,7 +227,9 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
   write_whole(request_file, json(request).dump(1));
   Heard heard;
   const std::string label = fmt::format("{} {} on {}", v.id, w.name, to_string(session.setting.device));
-  const fs::path program = session.worker.empty() ? worker(session.setting.device) : session.worker;
+  fs::path program = session.worker.empty() ? worker(session.setting.device) : session.worker;
+  const std::string launcher = request.ranks > 1 ? mpi_launcher(o.launcher) : "";
+  if (!launcher.empty()) program = under_mpi(launcher, program, request.ranks, scratch);
   const End end = run_child(
       program, request_file, request.time_limit,
       [&](const json& event) {
@@ -232,8 +242,12 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
   if (!heard.refused.empty()) return all("refused", heard.refused);
   const bool stopped = end.timed_out || end.interrupted;  // by us: what it had said until then was checked, and holds
   const std::string unfinished =
-      end.interrupted ? "interrupted (Ctrl-C) " + (heard.doing.empty() ? "at its start" : "in " + heard.doing)
-                      : how_it_ended(end, heard, request);
+      end.interrupted
+          ? "interrupted (Ctrl-C) " + (heard.doing.empty() ? "at its start" : "in " + heard.doing)
+          : how_it_ended(end, heard, request) +
+                (launcher.empty() || !heard.doing.empty()
+                     ? ""
+                     : fmt::format("; {} was to start the ranks: --launcher own does without it", launcher));
   if (!heard.ended && !stopped) return all("failed", unfinished);
 
   for (json& row : rows) {

@@ -31,13 +31,15 @@ struct RunOptions {
   bool profile = false;     ///< one sample per scope, while a profiler looks
   bool share = false;       ///< timed sessions of a device take turns in one process, as those of a check do
   bool resume = false;
-  bool insist = false;          ///< a workload that cannot run is an Error, instead of being left out
-  bool show_output = false;     ///< all that sessions write, not only its end
-  bool keep_generated = true;   ///< leave generated points in the cache
-  bool renew_ceilings = false;  ///< measure anew what the devices can do
-  int ordinal = 0;              ///< which GPU is the first
-  int gpus = 1;                 ///< how many a variant gets that can use so many
-  nlohmann::json gpu;           ///< what it is, for the record; null where none is used
+  bool insist = false;            ///< a workload that cannot run is an Error, instead of being left out
+  bool show_output = false;       ///< all that sessions write, not only its end
+  bool keep_generated = true;     ///< leave generated points in the cache
+  bool renew_ceilings = false;    ///< measure anew what the devices can do
+  int ordinal = 0;                ///< which GPU is the first
+  int gpus = 1;                   ///< how many each rank of a variant gets that can use so many
+  int ranks = 1;                  ///< processes that such a variant runs in
+  std::string launcher = "auto";  ///< what starts them: mpi, own, or auto: mpi where it is
+  nlohmann::json gpu;             ///< what it is, for the record; null where none is used
   std::filesystem::path out, dump;
   std::vector<std::string> benchmark_flags;
 };

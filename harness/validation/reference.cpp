@@ -190,14 +190,18 @@ void CentroidPanels::products(const double* points, int count, int panel, double
 }
 
 void CentroidPanels::nearest(const double* points, int count, Nearest* out) const {
-  std::fill(out, out + count, Nearest{0, infinity});
+  std::fill(out, out + count, Nearest{0, infinity, infinity});
   std::vector<double> distance(size_t(count) * width);
   for (int panel = 0; panel < panels_; ++panel) {
     distances(points, count, panel, distance.data());
     for (int i = 0; i < count; ++i)
-      for (int j = 0; j < width; ++j)
-        if (distance[size_t(i) * width + j] < out[i].distance)
-          out[i] = {panel * width + j, distance[size_t(i) * width + j]};
+      for (int j = 0; j < width; ++j) {
+        const double current = distance[size_t(i) * width + j];
+        if (current < out[i].distance)
+          out[i] = {panel * width + j, current, out[i].distance};
+        else if (current < out[i].second)
+          out[i].second = current;
+      }
   }
 }
 

@@ -32,10 +32,10 @@ class CentroidPanels {
   template <class C>
   CentroidPanels(const C* centroids, int k, int d, Metric metric = Metric::euclidean);
 
-  /// A candidate: its index and its squared distance.
+  /// A candidate: its index and its squared distance, and the least squared distance of any other.
   struct Nearest {
     int32_t label;
-    double distance;
+    double distance, second;
   };
   /// The nearest centroid of each of `count` points (count x d, doubles, as the metric sees them).
   void nearest(const double* points, int count, Nearest* out) const;

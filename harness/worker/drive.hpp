@@ -1,6 +1,7 @@
 // Drives the phases of a variant: the one place that calls them, in the order of the contract.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "protocol/request.hpp"
 #include "worker/device_helpers.hpp"
 #include "worker/memory_watch.hpp"
+#include "worker/ranks.hpp"
 
 namespace ladder {
 
@@ -44,6 +46,17 @@ struct MappedProblem {
   }
 };
 
+/// What rank 0 tells the other ranks of a run: each step that it takes, before it takes it. With the initial centroids
+/// (k x d) behind it where `offset` is -1.
+struct Step {
+  enum class What { begin, phase, end_run, end } what = What::end;
+  int phase = 0;   ///< its place in Driver's list
+  int points = 0;  ///< of a run that begins: the first so many of the problem
+  int offset = 0;  ///< of the initial centroids
+  uint64_t seed = 1;
+  Stop stop = {};
+};
+
 /// One run of a variant on a problem. All memory goes with it.
 ///
 /// A variant never meets the same initial centroids twice in a timed sample: they are kept twice, one copy behind the
@@ -52,8 +65,9 @@ struct MappedProblem {
 template <class T>
 class Driver {
  public:
-  Driver(const Problem<T>& problem, const Device& device, const Card& card, const Axes& axes)
-      : problem_(problem), device_(device), card_(card), phases_(card.phases<T>()) {
+  /// `ranks`: of rank 0 of a run with several, which tells the others each step; null elsewhere.
+  Driver(const Problem<T>& problem, const Device& device, const Card& card, const Axes& axes, Ranks* ranks = nullptr)
+      : problem_(problem), device_(device), card_(card), phases_(card.phases<T>()), ranks_(ranks) {
     const size_t size = size_t(problem.k) * problem.d;
     centroids_twice_.reserve(2 * size);
     for (int copy = 0; copy < 2; ++copy)
@@ -76,15 +90,22 @@ class Driver {
     s_->stream = stream_;
     s_->axes = axes;
     s_->result = {label_.data(), centroids_.data()};
+    if (ranks_) tell({.what = Step::What::begin, .points = problem_.n, .stop = problem_.stop});
     const double begin = now_seconds();
-    call(phases_.prepare);
+    do_phase(phases_.prepare);
     synchronize();
     prepare_seconds_ = now_seconds() - begin;
-    call(phases_.upload);
+    do_phase(phases_.upload);
     synchronize();
     look_at_memory();
   }
 
+  ~Driver() {
+    try {
+      if (ranks_) tell({.what = Step::What::end_run});
+    } catch (const std::exception&) {  // another rank is gone: the session ends anyway
+    }
+  }
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
@@ -116,8 +137,26 @@ class Driver {
 
   // ------------------------------------------------------------------------------------------------------- one phase
 
+  /// `phase`: one of phases().
   void call(const Phase<T>& phase) {
-    if (phase) phase(*s_);
+    if (!phase) return;
+    if (ranks_) tell_phase(phase);
+    do_phase(phase);
+  }
+  /// Another rank: what rank 0 calls. `initial`: the step's own centroids, where it has some.
+  void repeat(const Step& step, const T* initial) {
+    problem_.stop = step.stop;
+    problem_.seed = step.seed;
+    if (initial)
+      choose_initial({initial, initial + size_t(problem_.k) * problem_.d});
+    else
+      choose_offset(step.offset);
+    const Phase<T>& phase = *list()[size_t(step.phase)];
+    if (&phase == &phases_.restart) {
+      s_->reassigned.clear();
+      s_->counters.clear();
+    }
+    do_phase(phase);
   }
   void synchronize() {
     if (host_memory()) return;
@@ -272,10 +311,39 @@ class Driver {
   void choose_stop(const Stop& stop) { problem_.stop = stop; }
 
  private:
+  void do_phase(const Phase<T>& phase) {
+    if (!phase) return;
+    try {
+      phase(*s_);
+      // Late work of the CPU device talks to the other ranks when something waits for it: no later than they expect.
+      if (device_.ranks > 1 && device_.kind == DeviceKind::simt) synchronize();
+    } catch (...) {  // else memory would be freed behind work that waits for devices that have failed
+      if (device_.communicator) device_.communicator->abort();
+      throw;
+    }
+  }
+  /// All phases, in an order that is the same in every rank.
+  std::array<const Phase<T>*, 9> list() const {
+    const PhaseTable<T>& p = phases_;
+    return {&p.prepare, &p.upload, &p.restart, &p.initialise, &p.assign, &p.update, &p.iterate, &p.solve, &p.download};
+  }
+  void tell(const Step& step, const std::vector<T>& centroids = {}) {
+    ranks_->tell(&step, sizeof step, centroids.data(), centroids.size() * sizeof(T));
+  }
+  void tell_phase(const Phase<T>& phase) {
+    const auto phases = list();
+    Step step{.what = Step::What::phase, .offset = -1, .seed = problem_.seed, .stop = problem_.stop};
+    step.phase = int(std::find(phases.begin(), phases.end(), &phase) - phases.begin());
+    const bool chosen = problem_.centroids == own_initial_.data();
+    if (!chosen) step.offset = offset();
+    tell(step, chosen ? own_initial_ : std::vector<T>());
+  }
+
   Problem<T> problem_;
   const Device& device_;
   const Card& card_;
   const PhaseTable<T>& phases_;
+  Ranks* const ranks_;
   std::vector<T> centroids_twice_;              // 2 K x D
   std::vector<T> own_initial_;                  // K x D, where the caller chose them
   std::vector<int32_t> label_, previous_host_;  // what result points at, where the variant does not say otherwise

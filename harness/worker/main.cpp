@@ -3,12 +3,15 @@
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <mutex>
 #include <regex>
 #include <thread>
 
@@ -16,6 +19,7 @@
 #include "worker/device_helpers.hpp"
 #include "worker/module.hpp"
 #include "worker/peer.hpp"
+#include "worker/ranks.hpp"
 #include "worker/sampler.hpp"
 #include "worker/session.hpp"
 
@@ -139,28 +143,105 @@ int events_of(const std::string& word) {
   return opened;
 }
 
-/// Runs the session of a request. `shared`: the process is to take another one after it. Returns whether it can:
-/// nothing went wrong, and nothing of this session is left that could go wrong later.
-bool run_one(const fs::path& request_file, bool shared, const Report& report) {
+/// The device of a request, for this rank: its share of the request's GPUs, the first of them current. Sets `missing`
+/// to the reason where this machine has fewer.
+Device device_of(const Request& request, int rank, std::string& missing) {
+  const size_t each = std::max<size_t>(1, request.ordinals.size() / size_t(request.ranks));
+  std::vector<int> ordinals = {0};
+  if (home == DeviceKind::simt) {  // each process has CPU devices of its own
+    for (int device = 1; device < int(each); ++device) ordinals.push_back(device);
+#ifndef LADDER_WORKER_CUDA
+    simt_set_devices(int(each));
+#endif
+  } else if (!request.ordinals.empty()) {
+    const auto first = request.ordinals.begin() + std::ptrdiff_t(each) * rank;
+    ordinals.assign(first, first + std::ptrdiff_t(each));
+  }
+  if (request.device != DeviceKind::cpu) {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
+    const int highest = home == DeviceKind::simt || request.ordinals.empty()
+                            ? ordinals.back()
+                            : *std::max_element(request.ordinals.begin(), request.ordinals.end());
+    if (highest >= count && each * size_t(request.ranks) > 1) {
+      missing = fmt::format("needs {} GPUs up to number {}, and this machine has {}", request.ordinals.size(), highest,
+                            count);
+      return {};
+    }
+  }
+  Device device = describe(request.device, ordinals[0]);
+  device.host_memory = device.host_memory || is_peer(request.module);
+  if (request.device == DeviceKind::cpu) return device;
+  device.ordinals = ordinals;
+  check(cudaSetDevice(ordinals[0]), fmt::format("choosing {} device {}", to_string(request.device), ordinals[0]));
+  return device;
+}
+
+/// Runs the session of a request. `shared`: the process is to take another one after it. `launched`: by MPI's launcher,
+/// as were the other ranks. Returns whether it can take another: nothing went wrong, and nothing of this session is
+/// left that could go wrong later.
+bool run_one(const fs::path& request_file, bool shared, bool launched, const Report& report) {
   report({{"event", "begin"}});
   const Request request = json::parse(std::ifstream(request_file));
   start_benchmark(request.benchmark_flags);
-  Device device = describe(request.device, request.ordinals.empty() ? 0 : request.ordinals[0]);
-  device.host_memory = device.host_memory || is_peer(request.module);
-  device.poisons = shared && request.device == DeviceKind::cuda;  // the CPU device does so by itself
-  if (request.device != DeviceKind::cpu) {
-    check(cudaSetDevice(device.ordinals[0]),
-          fmt::format("choosing {} device {}", to_string(request.device), device.ordinals[0]));
+  std::string missing;
+  Device device = device_of(request, 0, missing);
+  if (!missing.empty()) {
+    report({{"event", "refused"}, {"reason", missing}});
+    report({{"event", "end"}});
+    return false;
   }
-  const bool right = run_session(request, device, report);
+  device.poisons = shared && request.device == DeviceKind::cuda;  // the CPU device does so by itself
+  std::unique_ptr<Ranks> ranks;
+  if (request.ranks > 1) {
+    ranks = Ranks::lead(request_file, request.ranks, launched, [&](const std::string& reason) {
+      report({{"event", "error"}, {"reason", reason}});
+      _exit(1);
+    });
+  }
+  const bool right = run_session(request, device, report, ranks.get());
+  if (ranks) ranks->finish();
   report({{"event", "end"}});
   return shared && right && cudaDeviceSynchronize() == cudaSuccess && cudaGetLastError() == cudaSuccess;
 }
 
+/// Another rank than 0 of the session of a request.
+int follow(const fs::path& request_file, int rank) {
+  const Request request = json::parse(std::ifstream(request_file));
+  std::string missing;
+  const Device device = device_of(request, rank, missing);
+  if (!missing.empty()) return 0;  // rank 0 says so
+  const auto ranks = Ranks::follow(request_file, rank, request.ranks);
+  try {
+    follow_session(request, device, *ranks);
+    ranks->finish();
+    return 0;
+  } catch (const std::exception& error) {
+    ranks->give_up(error.what());
+  }
+}
+
+int run(const fs::path& request_file, int events, const std::string& more, bool launched);
+
+/// A rank that MPI's launcher started: its number is in the environment.
+int run_launched(const fs::path& request_file, const std::string& events) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a launcher that is killed takes it along
+  const Request request = json::parse(std::ifstream(request_file));
+  const LaunchedRank launched = rank_from_launcher();
+  if (launched.rank < 0)
+    throw Error("the launcher of MPI tells its processes no rank in a way known here: use --launcher own");
+  if (launched.count > 0 && launched.count != request.ranks)
+    throw Error(fmt::format("the launcher of MPI started {} processes, not {}", launched.count, request.ranks));
+  if (launched.rank > 0) return follow(request_file, launched.rank);
+  return run(request_file, events_of(events), "", true);
+}
+
 /// `more`: the number of an open file with the names of further requests, a line each, or empty. A session that went
 /// wrong is the last.
-int run(const fs::path& request_file, int events, const std::string& more) {
+int run(const fs::path& request_file, int events, const std::string& more, bool launched) {
+  std::mutex whole_lines;  // a thread that watches other ranks reports, too
   const Report report = [&](const json& event) {
+    const std::lock_guard lock(whole_lines);
     const std::string line = event.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
     for (size_t sent = 0; sent < line.size();) {
       const ssize_t count = write(events, line.data() + sent, line.size() - sent);
@@ -171,7 +252,7 @@ int run(const fs::path& request_file, int events, const std::string& more) {
   try {
     std::ifstream requests("/dev/fd/" + more);
     std::string next = request_file;
-    while (run_one(next, !more.empty(), report)) {
+    while (run_one(next, !more.empty(), launched, report)) {
       std::fflush(nullptr);  // what was written belongs to the session that wrote it
       report({{"event", "next"}});
       if (!std::getline(requests, next)) break;
@@ -202,14 +283,17 @@ int main(int argc, char** argv) {
     }
     if (words.size() == 4 && words[0] == "card") return write_card(words[1], device_kind(words[2]), words[3]);
     if ((words.size() == 3 || words.size() == 4) && words[0] == "run")
-      return run(words[1], events_of(words[2]), words.size() == 4 ? words[3] : "");
+      return run(words[1], events_of(words[2]), words.size() == 4 ? words[3] : "", false);
+    if (words.size() == 3 && words[0] == "launched") return run_launched(words[1], words[2]);
+    if (words.size() == 3 && words[0] == "follow") return follow(words[1], std::stoi(words[2]));
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;
   }
   fmt::print(stderr,
              "usage: {} devices | ceilings ORDINAL|cpu | card MODULE HOME OUT.json | "
-             "run REQUEST.json EVENTS [REQUESTS] | probe ORDINAL\n",
+             "run REQUEST.json EVENTS [REQUESTS] | launched REQUEST.json EVENTS | follow REQUEST.json RANK | "
+             "probe ORDINAL\n",
              argv[0]);
   return 2;
 }

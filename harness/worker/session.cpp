@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -11,7 +12,9 @@
 #include "base/npy.hpp"
 #include "protocol/scopes.hpp"
 #include "validation/csr.hpp"
+#include "validation/exact.hpp"
 #include "validation/reference.hpp"
+#include "worker/communicator.hpp"
 #include "worker/drive.hpp"
 #include "worker/module.hpp"
 #include "worker/time.hpp"
@@ -30,16 +33,26 @@ json event(const char* name, const Event& body) {
   return j;
 }
 
+Axes axes_of(const Card& card, const Request& request) {
+  Axes axes;
+  for (const Axis& axis : card.axes) axes.value[axis.name] = axis.standard;
+  for (const auto& [name, value] : request.axes) {
+    if (axes.value.count(name)) axes.value[name] = value;
+  }
+  return axes;
+}
+
 template <class T>
 class Session {
  public:
-  Session(const Request& request, const Device& device, const Card& card, const Report& report)
-      : request_(request), device_(device), card_(card), report_(report), mapped_(request) {
-    for (const Axis& axis : card_.axes) axes_.value[axis.name] = axis.standard;
-    for (const auto& [name, value] : request_.axes) {
-      if (axes_.value.count(name)) axes_.value[name] = value;
-    }
-  }
+  Session(const Request& request, const Device& device, const Card& card, const Report& report, Ranks* ranks)
+      : request_(request),
+        device_(device),
+        card_(card),
+        report_(report),
+        ranks_(ranks),
+        mapped_(request),
+        axes_(axes_of(card, request)) {}
 
   /// False where a result is wrong.
   bool run() {
@@ -60,7 +73,7 @@ class Session {
     }
     if (const std::string why = refusal(); !why.empty()) throw Refusal(why);
     doing("prepare and upload");
-    Driver<T> driver(problem(), device_, card_, axes_);
+    Driver<T> driver(problem(), device_, card_, axes_, ranks_);
     SolveValidator<T> validator(driver, request_, begin_seconds_);
     doing("validation");
     driver.watch_memory([&] { validator.validate(whole()); });
@@ -148,6 +161,9 @@ class Session {
     if (card_.refuse) {
       if (const std::string why = card_.refuse(p, device_, axes_); !why.empty()) return why;
     }
+    const bool exact = card_.arithmetic.form == Arithmetic::Form::exact;
+    if (const std::string why = exact ? beyond_exact_labels(p) : beyond_validation(p); !p.kernel && !why.empty())
+      return why;
     return too_slow();
   }
 
@@ -166,7 +182,7 @@ class Session {
   double try_on(int points) {
     Problem<T> part = problem();
     part.n = points;
-    Driver<T> driver(part, device_, card_, axes_);
+    Driver<T> driver(part, device_, card_, axes_, ranks_);
     driver.restart(0);
     driver.assign_or_iterate();
     driver.download();
@@ -217,6 +233,8 @@ class Session {
     const Problem<T>& p = problem();
     dump_initial(p.centroids);
     write_npy((dir / "labels.npy").string(), validator.final_labels().data(), {size_t(p.n)});
+    if (const auto& first = validator.first_labels(); !first.empty())
+      write_npy((dir / "first_labels.npy").string(), first.data(), {size_t(p.n)});
     if (!p.kernel)
       write_npy((dir / "centroids.npy").string(), validator.final_centroids().data(), {size_t(p.k), size_t(p.d)});
     SessionResult result;
@@ -233,18 +251,75 @@ class Session {
   const Device& device_;
   const Card& card_;
   const Report& report_;
+  Ranks* const ranks_;
   MappedProblem<T> mapped_;
   Axes axes_;
   const double begin_seconds_ = now_seconds();
 };
 
+constexpr double refusal_seconds = 3;  // within which all ranks refuse the same points
+
+template <class T>
+void follow(const Request& request, const Device& device, const Card& card, Ranks& ranks) {
+  const MappedProblem<T> mapped(request);
+  const Axes axes = axes_of(card, request);
+  std::optional<Driver<T>> driver;
+  std::string refusal;  // of the run that began last
+  for (;;) {
+    const std::vector<char> told = ranks.listen(refusal.empty() ? 0 : refusal_seconds);
+    if (told.empty()) throw Error("refuses the points, and rank 0 does not: " + refusal);
+    Step step;
+    std::memcpy(&step, told.data(), sizeof step);
+    if (step.what == Step::What::end) return;
+    if (step.what == Step::What::end_run) driver.reset();
+    if (step.what == Step::What::begin) {
+      refusal.clear();
+      Problem<T> problem = mapped.problem;
+      problem.n = step.points;
+      problem.stop = step.stop;
+      try {
+        driver.emplace(problem, device, card, axes);
+      } catch (const Refusal& why) {  // rank 0 says so, and takes no further step
+        refusal = why.what();
+      }
+    }
+    if (step.what == Step::What::phase && driver) {
+      std::vector<T> initial((told.size() - sizeof step) / sizeof(T));
+      std::memcpy(initial.data(), told.data() + sizeof step, initial.size() * sizeof(T));
+      driver->repeat(step, initial.empty() ? nullptr : initial.data());
+    }
+  }
+}
+
+/// Calls one of two functions, that for the request's element type.
+template <class F, class D>
+auto of_type(const Request& request, F f32, D f64) {
+  if (request.type == "f32") return f32();
+  if (request.type == "f64") return f64();
+  throw Error("element type '" + request.type + "' is unknown: f32 or f64");
+}
+
 }  // namespace
 
-bool run_session(const Request& request, const Device& device, const Report& report) {
+bool run_session(const Request& request, const Device& given, const Report& report, Ranks* ranks) {
   const Card& card = *load_card(request.module);
-  if (request.type == "f32") return Session<float>(request, device, card, report).run();
-  if (request.type == "f64") return Session<double>(request, device, card, report).run();
-  throw Error("element type '" + request.type + "' is unknown: f32 or f64");
+  Device device = given;
+  const auto communicator = join_devices(device, ranks);
+  const bool right = of_type(
+      request, [&] { return Session<float>(request, device, card, report, ranks).run(); },
+      [&] { return Session<double>(request, device, card, report, ranks).run(); });
+  const Step end;
+  if (ranks) ranks->tell(&end, sizeof end);
+  return right;
+}
+
+void follow_session(const Request& request, const Device& given, Ranks& ranks) {
+  const Card& card = *load_card(request.module);
+  Device device = given;
+  const auto communicator = join_devices(device, &ranks);
+  of_type(
+      request, [&] { follow<float>(request, device, card, ranks); },
+      [&] { follow<double>(request, device, card, ranks); });
 }
 
 }  // namespace ladder

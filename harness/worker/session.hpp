@@ -4,10 +4,15 @@
 #include "contract/contract.hpp"
 #include "protocol/events.hpp"
 #include "protocol/request.hpp"
+#include "worker/ranks.hpp"
 
 namespace ladder {
 
-/// Runs a session on `device`. What goes wrong is thrown as an Error; false: validation found a fault.
-bool run_session(const Request& request, const Device& device, const Report& report);
+/// Runs a session on `device`, and where the run has several processes on those of the other ranks, too: this is rank 0
+/// then. What goes wrong is thrown as an Error; false: validation found a fault.
+bool run_session(const Request& request, const Device& device, const Report& report, Ranks* ranks = nullptr);
+
+/// Another rank of such a session: repeats each step of rank 0, until that one has done.
+void follow_session(const Request& request, const Device& device, Ranks& ranks);
 
 }  // namespace ladder

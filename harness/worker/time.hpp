@@ -68,6 +68,7 @@ class Timer {
     }
     warm_up(scope, row, plan);
     row.iterations.clear();
+    std::vector<double> communication;  // ms, one per sample
     // With --sustained the power limit is part of the measurement: low clocks are expected.
     const double floor = request_.sustained_seconds > 0 ? 0 : row.settled_mhz.value_or(0) * clock_floor;
     bool unstable = false;
@@ -83,6 +84,7 @@ class Timer {
           continue;
         }
         unstable = unstable || mhz < floor;
+        communication.push_back(communication_ms_);
         if (mhz > 0) row.sm_mhz.push_back(std::round(mhz));
         return seconds;
       }
@@ -102,6 +104,7 @@ class Timer {
     row.median_ms = q.median;
     if (samples.ms.size() >= 5) row.q1_ms = q.q1, row.q3_ms = q.q3;
     if (scope.whole) row.per_iteration_ms = per_iteration(row);
+    if (run_.device().communicator) row.communication_ms = std::stod(short_text(summarise(communication).median));
     if (unstable) {
       row.status = "unstable";
       row.reason = "the SM clock stayed below " + std::to_string(int(floor)) + " MHz after " +
@@ -207,6 +210,7 @@ class Timer {
     const PhaseTable<T>& phases = run_.phases();
     const auto is = [&](const char* name) { return scope.name == name; };
     const int offset = validator_.next_offset();
+    Communicator* const communicator = run_.device().communicator;
     if (is("end_to_end")) {
       run_.choose_offset(offset);
       run_.forget();
@@ -221,6 +225,7 @@ class Timer {
       if (phases.iterate) run_.call(phases.restart);  // the centroids of before the pass, to which the labels belong
       run_.poison_result();
     }
+    if (communicator) run_.synchronize(), communicator->take_ms();  // of the sums before the sample
     int iterations = 0;
     const auto work = [&] {
       if (is("upload") || is("end_to_end")) run_.call(phases.upload);
@@ -239,6 +244,7 @@ class Timer {
       run_.synchronize();
     });
     if (scope.whole) row.iterations.push_back(iterations);
+    if (communicator) communication_ms_ = communicator->take_ms();
     return seconds;
   }
 
@@ -323,7 +329,8 @@ class Timer {
   int draws_ = 1;  // validation used the first two
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   double spin_ = 0, submit_seconds_ = 0;
-  bool watched_ = false;  // a profiler measures this sample
+  double communication_ms_ = 0;  // of the last sample
+  bool watched_ = false;         // a profiler measures this sample
 };
 
 }  // namespace ladder

@@ -50,6 +50,8 @@ class SolveValidator {
   double solve_seconds() const { return solve_seconds_; }
   const std::optional<int>& iterations() const { return iterations_; }
   const std::vector<int32_t>& final_labels() const { return final_labels_; }
+  /// Those of the first iteration, for the initial centroids; empty where they could not be seen.
+  const std::vector<int32_t>& first_labels() const { return first_labels_; }
   /// The centroids (k x d) that a variant about initialisation drew by the request's seed; empty for others.
   const std::vector<T>& drawn() const { return drawn_; }
   const std::vector<T>& final_centroids() const { return final_centroids_; }
@@ -292,6 +294,7 @@ class SolveValidator {
         no_solve_ = "not solved after " + std::to_string(done) + " iterations and " + std::to_string(int(spent)) +
                     " s of the session's " + std::to_string(int(request_.time_limit)) + ": raise --time-limit";
       }
+      if (done == 1) first_labels_ = label;
       const bool last = !no_solve_.empty() || stop.reached(done, changed, p.n);
       const Before from{before, done > 1 ? &previous : nullptr};
       check_step(from, label, nullptr, where, done == 1 || last ? thorough_ : quick_);
@@ -434,6 +437,7 @@ class SolveValidator {
         reported = changed;
       }
       if (ok()) inertias.push_back(inertia_of(from, now.label));
+      if (step == 1 && !last) first_labels_ = now.label;
       previous = std::exchange(before, now);
       at = step;
     }
@@ -576,6 +580,7 @@ class SolveValidator {
   std::map<std::string, std::vector<int64_t>> counters_;
   std::vector<int32_t> solved_labels_;  // of the last iteration of the validated solve
   std::vector<int32_t> final_labels_;   // of the centroids after it
+  std::vector<int32_t> first_labels_;   // of the initial centroids
   int64_t alike_ = 0;                   // labels in which a solve may differ from its iterations one by one
   std::vector<T> drawn_;
   std::vector<T> final_centroids_;

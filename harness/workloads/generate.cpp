@@ -78,7 +78,7 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
   } else {
     throw Error("there is no generator '" + name + "': give blobs, embedding or classes");
   }
-  known.insert("halves");
+  known.insert({"halves", "outlier"});
   for (const auto& [key, value] : parameters.items()) {
     if (!known.contains(key)) {
       std::string list;
@@ -88,6 +88,12 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
     if (key == "flavour") continue;
     if (key == "halves") {
       spec.halves = member<bool>(parameters, key, where, "true or false", &nlohmann::json::is_boolean);
+      continue;
+    }
+    if (key == "outlier") {
+      const size_t exponent = natural(parameters, key, where);
+      if (exponent > 100) throw Error(where + " has outlier " + std::to_string(exponent) + ": give 0 to 100");
+      spec.outlier = int(exponent);
       continue;
     }
     if (key == "clusters" || key == "rank" || key == "classes") {
@@ -116,6 +122,7 @@ std::string to_string(const GeneratorSpec& spec) {
   if (spec.kind == Kind::lowrank) text.update({{"rank", spec.rank}, {"noise", spec.noise}});
   if (spec.kind == Kind::lowrank && spec.decay != 0) text.update({{"decay", spec.decay}});
   if (spec.kind == Kind::classes) text.update({{"classes", spec.classes}});
+  if (spec.outlier > 0) text.update({{"outlier", spec.outlier}});
   if (spec.halves) text.update({{"halves", true}});
   return text.dump();
 }
@@ -218,6 +225,9 @@ void PointGenerator::rows(size_t begin, size_t end, float* out) const {
         normals(spec_.seed, Stream::noise, row, spec_.d, sum.data());
         for (size_t f = 0; f < spec_.d; ++f) out[f] = float(sum[f]);
         break;
+    }
+    if (spec_.outlier > 0 && row == spec_.n / 2) {
+      for (size_t f = 0; f < spec_.d; ++f) out[f] = std::ldexp(out[f], spec_.outlier);
     }
     if (spec_.halves) std::transform(out, out + spec_.d, out, nearest_half);
   }

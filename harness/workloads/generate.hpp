@@ -21,7 +21,8 @@ namespace ladder {
 ///   Kind::isotropic  standard normal in all directions: the hardest case for every bound on distances
 ///   Kind::classes    a random class for each point, uniform in that class's unit cube: the cubes are cells of a grid
 ///                    (the smallest that holds them all), each a unit away from the next
-/// With `halves` every value is rounded to the nearest number that fp16 holds, ties to even.
+/// With `outlier` = s > 0 the row in the middle, n / 2, is multiplied by 2^s: one row that is that much longer. With
+/// `halves` every value is rounded to the nearest number that fp16 holds, ties to even.
 struct GeneratorSpec {
   enum class Kind { blobs, lowrank, isotropic, classes } kind = Kind::blobs;
   size_t n = 0, d = 0;
@@ -33,6 +34,7 @@ struct GeneratorSpec {
   double noise = 0.1;  ///< lowrank
   double decay = 0;    ///< lowrank
   int classes = 5;     ///< classes
+  int outlier = 0;     ///< 0 to 100
   bool halves = false;
 };
 
@@ -41,8 +43,8 @@ struct GeneratorSpec {
 ///   {"generator": "embedding", ..., "parameters": {"flavour": "lowrank", "rank": 30, "noise": 0.1}}
 ///   {"generator": "classes", ..., "parameters": {"classes": 5}}
 /// Flavours of embedding are lowrank (rank, noise, decay), isotropic (no parameters) and blobs (clusters, spread). All
-/// know "halves": true. Parameters left out have GeneratorSpec's values; one that the generator does not have is an
-/// Error. Other keys of the entry are not looked at.
+/// know "outlier": 12 and "halves": true. Parameters left out have GeneratorSpec's values; one that the generator does
+/// not have is an Error. Other keys of the entry are not looked at.
 GeneratorSpec from_json(const nlohmann::json& entry);
 
 /// The description as text: equal texts, equal points, down to the last bit.

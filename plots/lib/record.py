@@ -178,7 +178,11 @@ class Row:
     cache: str = "warm"
     tuned: bool = False  # the axes are those that `ladder tune` found
     session: int | None = None  # place among several sessions of the same; None where there is one
-    gpus: int | None = None
+    gpus: int | None = None  # of each rank
+    ranks: int | None = None
+    communication_ms: float | None = None
+    communication_share: float | None = None
+    parallel_efficiency: float | None = None
     sustained_seconds: float | None = None
     per_iteration_ms: float | None = None
     verdict: str | None = None

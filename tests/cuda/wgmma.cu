@@ -116,15 +116,19 @@ void multiply_whole_numbers() {
 }
 
 TEST_F(Wgmma, ProductsOfWholeNumbersAreExact) {
+  multiply_whole_numbers<64>();
   multiply_whole_numbers<128>();
   multiply_whole_numbers<168>();
 }
 
 TEST_F(Wgmma, TheProbeFindsWhatTheCertificateAllows) {
-  const ProbeRatios narrow = probe_accumulator_sm90<128>(40), wide = probe_accumulator_sm90<168>(40);
+  const ProbeRatios narrow = probe_accumulator_sm90<128>(40), wide = probe_accumulator_sm90<168>(40),
+                    part = probe_accumulator_sm90<64>(40);
   for (int kind = 0; kind < kinds_of_probes; ++kind)
-    std::printf("of what the certificate allows, a warpgroup's sums use up %.4f (128 columns), %.4f (168): %s\n",
-                double(narrow[kind]), double(wide[kind]), probe_kinds[kind]);
+    std::printf(
+        "of what the certificate allows, a warpgroup's sums use up %.4f (64 columns), %.4f (128), %.4f (168): %s\n",
+        double(part[kind]), double(narrow[kind]), double(wide[kind]), probe_kinds[kind]);
+  EXPECT_EQ(refuse_ratios(part), "");
   EXPECT_EQ(refuse_ratios(narrow), "");
   EXPECT_EQ(refuse_ratios(wide), "");
   EXPECT_GT(*std::max_element(narrow.begin(), narrow.end()), 0) << "nothing was cut: the probe tries nothing";

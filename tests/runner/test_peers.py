@@ -78,6 +78,7 @@ class Asked:
             "module": str(module),
             "device": "cpu",
             "ordinals": [],
+            "ranks": 1,
             "points": str(folder / "points.npy"),
             "centroids": str(folder / "centroids.npy"),
             "csr": "",

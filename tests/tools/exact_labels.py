@@ -6,11 +6,13 @@ on the adversarial sets of tests/tools/adversarial.py and on random shapes. The 
 
 On a GPU the certificate's probe of the tensor cores (tests/tools/probe_tensor_cores.cu) is built and run beside them.
 
-First all sets, then the trials, then, as long as --seconds are left, all sets with other seeds. A rung with axes goes
-through each set once more with drawn values, and so through every other trial: its standard ones may let it go an easy
-way. What a number or a seed stands for is the same in every run. Every label is validated (harness/validation): those
-of each iteration for the centroids that it began with, and those of the last centroids. They are compared with
-distances in double, and where these do not decide, with distances to 95 bits; on equal distances the lowest index wins.
+First all sets, then the trials, then, as long as --seconds are left, all sets with other seeds. A rung that refuses a
+set is tried on its first 3 features. A rung with axes goes through each set once more with drawn values, and so through
+every other trial: its standard ones may let it go an easy way. What a number or a seed stands for is the same in every
+run. Every label is validated (harness/validation): those of each iteration for the centroids that it began with, and
+those of the last centroids. Those of the first and the last are judged once more here, in whole numbers
+(tests/tools/whole_numbers.py), without any code of the harness or the rungs; on equal distances the lowest index wins.
+A rung may refuse a set, in a sentence.
 Exit status: 0 none is wrong, 1 some are, or a rung failed, 2 nothing was compared.
 """
 
@@ -21,7 +23,6 @@ import itertools
 import json
 import math
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -36,11 +37,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
-from adversarial import ADVERSARIAL, Data, spectrum
+import whole_numbers
+from adversarial import EVERY, Data, spectrum, typed
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("normal", "blobs", "spectrum", "near ties", "far from zero", "whole numbers", "nearly all zeros", "any scale")
 MOST_FEATURES, MOST_CLUSTERS = 2048, 5000
+FEW_FEATURES = 3
 # Of a device: rows of a set, and of a trial at most; multiply-adds of a trial's assignment at most; runs side by side.
 SIZES = {"simt": (600, 3000, 3e7, 1), "cuda": (1_000_000, 200_000, 5e9, 6)}
 
@@ -59,7 +62,9 @@ class Case:
         return " ".join([self.name, str(self.number or self.seed), *self.axes])
 
 
-def cases(sets: list[str], trials: int, seed: int, cards: list[dict], endless: bool) -> Iterator[Case]:
+def cases(
+    sets: list[str], trials: int, seed: int, cards: list[dict], endless: bool, with_axes: bool = True
+) -> Iterator[Case]:
     every, tuned = ",".join(card["id"] for card in cards), ",".join(card["id"] for card in cards if card["axes"])
     values = {axis["name"]: axis["values"] for card in cards for axis in card["axes"]}
 
@@ -70,7 +75,7 @@ def cases(sets: list[str], trials: int, seed: int, cards: list[dict], endless: b
     def all_sets(seed: int) -> Iterator[Case]:
         for at, name in enumerate(sets):
             yield Case(name, seed, every)
-            if values:
+            if values and with_axes:
                 yield Case(name, seed, tuned, axes=drawn(seed, at))
 
     yield from all_sets(seed)
@@ -121,14 +126,15 @@ class Tally:
 
     labels: Counter[str] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
+    judged: Counter[str] = field(default_factory=Counter)  # labels, in whole numbers
     refused: Counter[str] = field(default_factory=Counter)
     trials: int = 0  # of the cases
     shapes: set[str] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)  # a sentence for each rung that was wrong, or failed
 
     def add(self, other: Tally) -> None:
-        for mine, its in ((self.labels, other.labels), (self.wrong, other.wrong), (self.refused, other.refused)):
-            mine.update(its)
+        for name in ("labels", "wrong", "judged", "refused"):
+            getattr(self, name).update(getattr(other, name))
         self.trials += other.trials
         self.shapes |= other.shapes
         self.faults += other.faults
@@ -142,12 +148,30 @@ def tally_of(rows: list[dict], what: str) -> Tally:
         if found:
             tally.labels[variant] += found["rows_checked"]
             tally.wrong[variant] += found["labels_wrong"]
-        # A value that the rung's arithmetic cannot hold is known only once the points are uploaded.
-        if status == "refused" or (status == "failed" and re.search(r"row \d+, column \d+ holds ", row["reason"])):
+        if status == "refused" and row["reason"]:
             tally.refused[variant] += 1
         elif status != "checked":
             tally.faults.append(f"{what}: {variant} is {status}: {row['reason']}")
     return tally
+
+
+def judge(tally: Tally, rows: list[dict], folder: Path, points: np.ndarray, initial: np.ndarray, what: str) -> None:
+    """Adds what whole numbers say of the labels that the rungs left: for the centroids that they began with, and for
+    those that they ended with."""
+    seen: dict[bytes, whole_numbers.Verdict] = {}
+    for variant, dump in {row["variant"]: row.get("dump") for row in rows}.items():
+        for labels, of in (("first_labels", initial), ("labels", None)):
+            if not dump or not (folder / dump / f"{labels}.npy").exists():
+                continue
+            got = np.load(folder / dump / f"{labels}.npy")
+            centroids = np.load(folder / dump / "centroids.npy") if of is None else of
+            key = got.tobytes() + centroids.tobytes()  # most rungs end with the same bits
+            if key not in seen:
+                seen[key] = whole_numbers.judge(points, centroids, got)
+            tally.judged[variant] += seen[key].judged
+            if seen[key].wrong:
+                tally.wrong[variant] += seen[key].wrong
+                tally.faults.append(f"{what}: {variant}, {labels}: {seen[key].first}")
 
 
 def modules(options: argparse.Namespace) -> list[str]:
@@ -160,28 +184,48 @@ def attempt(case: Case, options: argparse.Namespace, ladder: Path) -> tuple[str,
     if case.name == "trial":
         (points, centroids), kind, stop = trial(case.seed, case.number, options.points or most_rows, work)
     else:
-        make = next(make for make in ADVERSARIAL if make.__name__ == case.name)
-        made, kind, stop = make(options.points or set_rows, case.seed), "", "fixed:2"
-        points, centroids = (rows.astype(np.float32) for rows in made)
-    shape = f"{points.shape[0]:,} x {points.shape[1]} {points.dtype}, K = {len(centroids):,}"
-    what = f"{case}: {shape}, {stop}{', ' if kind else ''}{kind}"
+        make = next(make for make in EVERY if make.__name__ == case.name)
+        (points, centroids), kind, stop = typed(make, options.points or set_rows, case.seed), "", "fixed:2"
+    what = f"{case}: {shape_of(points, centroids)}, {stop}{', ' if kind else ''}{kind}"
+    tally, declined = compared(case, case.variants, points, centroids, stop, what, options, ladder)
+    tally.trials = int(case.name == "trial")
+    if case.name != "trial" and declined and points.shape[1] > FEW_FEATURES:
+        # Some rungs take few features alone: the same rows, as far as these go.
+        few = [np.ascontiguousarray(part[:, :FEW_FEATURES]) for part in (points, centroids)]
+        narrow, _ = compared(case, ",".join(declined), *few, stop, f"{what}, of which {FEW_FEATURES}", options, ladder)
+        tally.add(narrow)
+    return what, tally
+
+
+def shape_of(points: np.ndarray, centroids: np.ndarray) -> str:
+    return f"{points.shape[0]:,} x {points.shape[1]} {points.dtype}, K = {len(centroids):,}"
+
+
+def compared(
+    case: Case, variants: str, points: np.ndarray, centroids: np.ndarray, stop: str, what: str,
+    options: argparse.Namespace, ladder: Path,
+) -> tuple[Tally, list[str]]:  # fmt: skip
+    """What comes of these rungs on these points, and who of them refused them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.save(folder / "points.npy", points)
         np.save(folder / "centroids.npy", centroids)
         command = [ladder, "run", "--check", "--validation-budget", "1e18", "--time-limit", "300"]
-        command += ["--device", options.device, "--gpu", options.gpu, "--variants", case.variants]
+        command += ["--device", options.device, "--gpu", options.gpu, "--variants", variants]
         command += [word for axis in case.axes for word in ("--axis", axis)]
         command += modules(options)
         command += ["--data", folder / "points.npy", "--init", folder / "centroids.npy", "--k", len(centroids)]
-        command += ["--stop", stop, "--out", folder / "record.json"]
+        command += ["--stop", stop, "--out", folder / "record.json", "--dump", folder / "dump"]
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=ROOT, check=False)
         if (folder / "record.json").exists():
-            tally = tally_of(json.loads((folder / "record.json").read_text())["rows"], what)
-            tally.trials, tally.shapes = int(case.name == "trial"), {shape}
-            return what, tally
+            rows = json.loads((folder / "record.json").read_text())["rows"]
+            tally = tally_of(rows, what)
+            judge(tally, rows, folder, points, centroids, what)
+            tally.shapes = {shape_of(points, centroids)}
+            return tally, sorted(tally.refused)
     said = done.stderr.strip().splitlines()
-    return what, Tally(faults=[f"{what}: `ladder run` ended with status {done.returncode}: {said[-1] if said else ''}"])
+    why = f"{what}: `ladder run` ended with status {done.returncode}: {said[-1] if said else ''}"
+    return Tally(faults=[why]), []
 
 
 def probe() -> tuple[list[str], bool]:
@@ -191,7 +235,12 @@ def probe() -> tuple[list[str], bool]:
         return ["the probe of the tensor cores was not run by itself, for want of nvcc: each rung has its own"], True
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "probe"
-        command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-arch=native", "-o", str(program)]
+        smi = shutil.which("nvidia-smi")
+        asked = [smi, "--query-gpu=compute_cap", "--format=csv,noheader"]
+        capability = subprocess.run(asked, capture_output=True, text=True, check=False).stdout if smi else ""
+        hopper = capability.startswith("9.0")  # it has wgmma
+        device = ["-gencode", "arch=compute_90a,code=sm_90a", "-DLADDER_PROBE_WGMMA"] if hopper else ["-arch=native"]
+        command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", *device, "-o", str(program)]
         for words in ([*command, "tests/tools/probe_tensor_cores.cu"], [str(program)]):
             done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
             if done.returncode:
@@ -207,8 +256,9 @@ def go_through(options: argparse.Namespace, cards: list[dict], ladder: Path) -> 
     """All cases, a line each; the sum, and how many they were."""
     begin = time.monotonic()
     chosen = options.sets, options.trials, options.seed, cards
-    whole, done, planned = Tally(), 0, sum(1 for _ in cases(*chosen, endless=False))
-    waiting = cases(*chosen, endless=options.seconds > 0)
+    with_axes = not options.no_axes
+    whole, done, planned = Tally(), 0, sum(1 for _ in cases(*chosen, endless=False, with_axes=with_axes))
+    waiting = cases(*chosen, endless=options.seconds > 0, with_axes=with_axes)
     taking = threading.Lock()
 
     def to_go(spent: float) -> float:
@@ -256,7 +306,7 @@ def device_here(listed: dict) -> str:
 
 
 def main(words: list[str] | None = None) -> int:
-    names = [make.__name__ for make in ADVERSARIAL]
+    names = [make.__name__ for make in EVERY]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=300, help="random shapes (300)")
     parser.add_argument("--seconds", type=float, default=0, help="begin nothing after, and go on until then")
@@ -267,6 +317,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--gpu", type=int, default=0, help="which GPU")
     parser.add_argument("--jobs", type=int, help="runs side by side (by the device)")
     parser.add_argument("--variants", default="", help="globs (all whose labels are those of the exact minimum)")
+    parser.add_argument("--no-axes", action="store_true", help="sets with the standard values of axes alone")
     parser.add_argument("--modules", nargs="*", default=[], help="more folders with built variants")
     options = parser.parse_args(words)
     options.sets = [name for name in options.sets.split(",") if name and options.sets != "none"]
@@ -293,7 +344,8 @@ def main(words: list[str] | None = None) -> int:
     whole, done = go_through(options, cards, ladder)
     for variant, labels in sorted(whole.labels.items()):
         refused = f", {whole.refused[variant]} cases refused" if whole.refused[variant] else ""
-        print(f"{variant}: {labels:,} labels, {whole.wrong[variant]:,} wrong{refused}")
+        judged = f"{whole.judged[variant]:,} of them in whole numbers too"
+        print(f"{variant}: {labels:,} labels, {judged}, {whole.wrong[variant]:,} wrong{refused}")
     labels, wrong = whole.labels.total(), whole.wrong.total()
     if whole.faults:
         print(f"{wrong:,} of {labels:,} labels are wrong; {len(whole.faults)} faults, the first: {whole.faults[0]}")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
-from adversarial import ADVERSARIAL
+from adversarial import EVERY, beyond_95_bits, one_ulp, typed
 from conftest import BUILD, BUILT_FIXTURES
 from exact_labels import cases, main, probe, tally_of, trial
+from whole_numbers import judge
 
 Main = Callable[..., tuple[int, list[str]]]
 CARDS = [{"id": "a", "axes": []}, {"id": "b", "axes": [{"name": "width", "values": [1, 2]}]}]
@@ -104,8 +106,34 @@ def test_trials_are_the_same_in_every_run_and_as_large_as_allowed() -> None:
     assert len(kinds) == 8
 
 
-@pytest.mark.parametrize("make", ADVERSARIAL, ids=lambda make: make.__name__)
-def test_sets_have_as_many_rows_as_asked_for_and_are_floats(make: Callable) -> None:
-    points, centroids = make(1000, 3)
+@pytest.mark.parametrize("make", EVERY, ids=lambda make: make.__name__)
+def test_sets_have_as_many_rows_as_asked_for_and_are_finite(make: Callable) -> None:
+    points, centroids = typed(make, 1000, 3)
     assert len(points) == 1000 and points.shape[1] == centroids.shape[1]
-    assert all(np.isfinite(rows.astype(np.float32)).all() for rows in (points, centroids))
+    assert points.dtype == centroids.dtype and np.isfinite(points).all() and np.isfinite(centroids).all()
+
+
+def test_there_are_many_kinds() -> None:
+    assert len({make.__name__ for make in EVERY}) == len(EVERY) >= 57
+
+
+@pytest.mark.parametrize("make", [one_ulp, beyond_95_bits], ids=lambda make: make.__name__)
+def test_the_judge_agrees_with_fractions(make: Callable) -> None:
+    points, centroids = typed(make, 40, 1)
+
+    def distance(i: int, j: int) -> Fraction:
+        pairs = zip(points[i], centroids[j], strict=True)
+        return sum(((Fraction(float(x)) - Fraction(float(c))) ** 2 for x, c in pairs), Fraction(0))
+
+    right = np.array([min(range(len(centroids)), key=lambda j: (distance(i, j), j)) for i in range(len(points))])
+    verdict = judge(points, centroids, right)
+    assert (verdict.judged, verdict.wrong, verdict.first) == (40, 0, "")
+    right[5] = (right[5] + 1) % len(centroids)
+    verdict = judge(points, centroids, right)
+    assert verdict.wrong == 1 and verdict.first.startswith("row 5 has label ")
+
+
+def test_of_equal_centroids_the_judge_wants_the_first() -> None:
+    points, centroids = np.zeros((3, 2), np.float32), np.array([[1, 0], [0, 0.5], [-0.0, 0.5], [0, -0.5]], np.float32)
+    assert judge(points, centroids, np.array([1, 1, 1])).wrong == 0
+    assert judge(points, centroids, np.array([1, 2, 3])).wrong == 2

@@ -81,6 +81,8 @@ TEST(FromJson, RefusesInSentences) {
       {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"clusters": 0}})", "clusters 0"},
       {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"zeros": "all"}})", "'zeros' \"all\""},
       {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"halves": 1}})", "'halves' 1"},
+      {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"outlier": 101}})", "outlier 101"},
+      {R"({"generator": "blobs", "n": 1, "d": 1, "seed": 0, "parameters": {"outlier": -1}})", "'outlier' -1"},
       {R"({"generator": "classes", "n": 1, "d": 1, "seed": 0, "parameters": {"clusters": 3}})",
        "no parameter 'clusters'"},
       {R"({"generator": "embedding", "n": 1, "d": 1, "seed": 0})", "lacks 'flavour'"},
@@ -102,6 +104,15 @@ TEST(PointGenerator, RefusesWhatMakesNoSense) {
   EXPECT_THROW(PointGenerator({.kind = Kind::lowrank, .n = 1, .d = 1, .rank = 0}), Error);
   EXPECT_THROW(PointGenerator({.kind = Kind::lowrank, .n = 1, .d = 1, .noise = NAN}), Error);
   EXPECT_THROW(PointGenerator({.kind = Kind::lowrank, .n = 1, .d = 1, .decay = -1}), Error);
+}
+
+TEST(PointGenerator, MultipliesOneRowByAPowerOfTwo) {
+  GeneratorSpec spec{.kind = Kind::lowrank, .n = 9, .d = 5, .seed = 3, .rank = 2};
+  const auto plain = points_of(spec);
+  spec.outlier = 12;
+  const auto points = points_of(spec);
+  for (size_t e = 0; e < points.size(); ++e) EXPECT_EQ(points[e], e / 5 == 4 ? 4096 * plain[e] : plain[e]);
+  EXPECT_NE(to_string(spec).find("outlier"), std::string::npos) << "other points have another description";
 }
 
 TEST(PointGenerator, AnyRangeOfRowsGivesTheSameBits) {

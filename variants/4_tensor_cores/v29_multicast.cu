@@ -86,7 +86,7 @@ void assign(Run<T, Workspace<T>>& s) {
   refine(s, refine_counters);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90<168>(p, device); }
+std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90<128, 168>(p, device); }
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,

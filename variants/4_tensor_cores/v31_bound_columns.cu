@@ -28,10 +28,10 @@ void prepare(Run<T, Workspace<T>>& s) {
 template <class T>
 void upload(Run<T, Workspace<T>>& s) {
   upload_features(s);
-  quantize_points_sm90<EpilogueBoundColumns>(s);
+  quantize_in_common_unit(s);
 }
 
-std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90<168>(p, device); }
+std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_sm90<128, 168>(p, device); }
 
 template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
@@ -50,7 +50,7 @@ LADDER_VARIANT(
             "product, none of which waits, 670 cycles a tile against 2,180 of products. Tensor cores busy nine tenths "
             "of the time: 1.6 ms in all iterations at kmcuda; over many iterations less is gained, because power "
             "becomes the limit. At 128 features both parts take as long, and below that little is gained. Rows shorter "
-            "than the longest by 2^20 and more go to the exact kernels. A new algorithm: another certificate, which is "
-            "part of the product and needs all rows in one unit",
+            "than nearly all others by 2^20 and more, and the few that are longer by much, go to the exact kernels. A "
+            "new algorithm: another certificate, which is part of the product and needs all rows in one unit",
         .shows = "assign", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
         .devices = {DeviceKind::cuda}, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

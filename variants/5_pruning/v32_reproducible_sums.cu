@@ -35,23 +35,10 @@ void assign(Run<T, Workspace<T>>& s) {
   assign_full_dimension(s);
 }
 
-/// A thread per point and feature adds the value to the sum of the point's cluster.
-template <class T>
-__global__ void add_exact_kernel(const T* x, const int32_t* label, ExactSums sums, int n, int k, int d) {
-  const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  if (e >= int64_t(n) * d) return;
-  const int64_t j = label[e / d], f = e % d;
-  if (f == 0) atomicAdd(&sums.count[j], 1);
-  for_digits(double(x[e]), sums.format, [&](int w, long long digit) {
-    atomicAdd(sums.sum + (int64_t(w) * k + j) * d + f, static_cast<unsigned long long>(digit));
-  });
-}
-
 template <class T>
 void update(Run<T, Workspace<T>>& s) {
   clear_exact_sums(s);
-  launch(add_exact_kernel<T>, blocks(int64_t(s.n) * s.d, 256), 256, 0, s.stream, s.x, s.label, s.ws.sums, s.n, s.k,
-         s.d);
+  add_exact<T>(s.stream, s.x, s.label, s.ws.sums, s.n, s.k, s.d);
   divide_exact(s);
 }
 

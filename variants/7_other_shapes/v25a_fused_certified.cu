@@ -6,7 +6,7 @@
 // its bounds: the largest weight of its rows, computed at upload.
 #include <cuda_pipeline.h>
 
-#include "../common/device/double_double.cuh"
+#include "../common/device/exact_order.cuh"
 #include "../common/few_clusters/point_tile.cuh"
 #include "../common/lloyd/phases.cuh"
 
@@ -179,7 +179,7 @@ __global__ void fused_kernel(const T* __restrict__ x, const T* __restrict__ c, F
       for (; several != 0; several &= several - 1) {
         const int j = __ffsll(static_cast<long long>(several)) - 1;
         const Exact exact{exact_warp_sum(exact_distance(tile + row * size.pitch, c + int64_t(j) * d, d, lane, 32)), j};
-        if (nearer(exact, best)) best = exact;
+        if (nearer<32>(exact, best, tile + row * size.pitch, c, d)) best = exact;
       }
       if (lane == row) nearest = best.centroid;
     }

@@ -6,7 +6,7 @@
 // in global memory and the centroids' halves stay there, so that K up to 64 and D up to 1,024 are taken.
 #include <cuda_pipeline.h>
 
-#include "../common/device/double_double.cuh"
+#include "../common/device/exact_order.cuh"
 #include "../common/few_clusters/register_sums.cuh"
 #include "../common/few_clusters/shared_scores.cuh"
 #include "../common/lloyd/phases.cuh"
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
       for (; several != 0; several &= several - 1) {
         const int j = __ffsll(static_cast<long long>(several)) - 1;
         const Exact exact{exact_warp_sum(exact_distance(tile + row * size.pitch, c + int64_t(j) * d, d, lane, 32)), j};
-        if (nearer(exact, best)) best = exact;
+        if (nearer<32>(exact, best, tile + row * size.pitch, c, d)) best = exact;
       }
       if (lane == row) nearest = best.centroid;
     }

@@ -4,7 +4,7 @@
 // (device/bulk_buffer.cuh). Rows of 100 floats need no padding.
 //
 // for cuda: 90a
-#include "../common/device/double_double.cuh"
+#include "../common/device/exact_order.cuh"
 #include "../common/few_clusters/bulk_rows.cuh"
 #include "../common/few_clusters/shared_scores.cuh"
 #include "../common/lloyd/phases.cuh"
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
       for (; several != 0; several &= several - 1) {
         const int j = __ffsll(static_cast<long long>(several)) - 1;
         const Exact exact{exact_warp_sum(exact_distance(tile + row * size.pitch, c + int64_t(j) * d, d, lane, 32)), j};
-        if (nearer(exact, best)) best = exact;
+        if (nearer<32>(exact, best, tile + row * size.pitch, c, d)) best = exact;
       }
       if (lane == row) nearest = best.centroid;
     }

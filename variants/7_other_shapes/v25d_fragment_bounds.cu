@@ -6,7 +6,7 @@
 // tile is read before the wait for its points, not after.
 //
 // for cuda: 90a
-#include "../common/device/double_double.cuh"
+#include "../common/device/exact_order.cuh"
 #include "../common/few_clusters/fragment_bounds.cuh"
 #include "../common/lloyd/phases.cuh"
 
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(32 * most_warps(clusters, in_registers), 1)
       for (; several != 0; several &= several - 1) {
         const int j = lowest(several);
         const Exact exact{exact_warp_sum(exact_distance(tile + row * size.pitch, c + int64_t(j) * d, d, lane, 32)), j};
-        if (nearer(exact, best)) best = exact;
+        if (nearer<32>(exact, best, tile + row * size.pitch, c, d)) best = exact;
       }
       if (lane == row) nearest = best.centroid;
     }

@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(threads, 1)
     const auto two =
         nearest_centroids<T, Column, tile>(rows, slot, table + lane % copies, norm, k, row, copies, weight);
     const int roundings = int((rows.begin[slice + 1] - rows.begin[slice]) / warp_lanes) + norm_roundings<T>(d);
-    const bool proven = two.second - two.nearest > rounding_error(roundings, most + 2 * weight * above, weight);
+    const bool proven = two.second - two.nearest > rounding_error(roundings, most + 2 * weight * above);
     const int j = settle(slot >= n || proven || k == 1, two.best, [&](int open) {
       return exact_nearest([&](auto use) { rows.entries(first + open, use); }, c, k, d);
     });

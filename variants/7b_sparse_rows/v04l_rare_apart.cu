@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(threads, 1)
     T weight = 0;
     const auto two = nearest_centroids<T, Column, tile, tail>(rows, slot, table, norm, k, row, copies, weight);
     const int roundings = int((rows.begin[slice + 1] - rows.begin[slice]) / warp_lanes) + other_roundings<T>(d);
-    const bool proven = two.second - two.nearest > rounding_error(roundings, most + 2 * weight * above, weight);
+    const bool proven = two.second - two.nearest > rounding_error(roundings, most + 2 * weight * above);
     const bool decided = proven || k == 1;
     if (slot < n && !decided) own_open[atomicAdd(undecided, 1)] = int32_t(slot);
     assign_row(slice, slot < n && decided, two.best);

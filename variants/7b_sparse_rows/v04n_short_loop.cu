@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(threads, 1)
     const auto two = nearest_centroids<T, Column, tile, tail>(
         rows, begin, width, table, reinterpret_cast<const Vec16<T>*>(norm), row, copies, line, weight);
     const int roundings = width * pair + other_roundings<T>(d);
-    const bool decided = two.second - two.nearest > rounding_error(roundings, most + weight * above, weight);
+    const bool decided = two.second - two.nearest > rounding_error(roundings, most + weight * above);
     if (slot < n && !decided) own_open[atomicAdd(undecided, 1)] = int32_t(slot);
     assign_row(slice, slot < n && decided, two.best);
   }

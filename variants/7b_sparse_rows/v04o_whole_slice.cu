@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(threads, 1)
     T weight = 0;
     const auto two = nearest_centroids<T, Column, tile, tail>(rows, place, table, norm, row, copies, line, weight);
     const int roundings = place.width() * pair + other_roundings<T>(d);
-    const bool decided = two.second - two.nearest > rounding_error(roundings, most + weight * above, weight);
+    const bool decided = two.second - two.nearest > rounding_error(roundings, most + weight * above);
     if (slot < unsigned(n) && !decided) own_open[atomicAdd(&state.undecided, 1)] = int32_t(slot);
     assign_row(place, slot < unsigned(n) && decided, two.best, from);
     place = next_place;

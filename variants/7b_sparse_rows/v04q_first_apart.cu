@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(threads, 1)
     T weight = 0;
     const auto two = nearest_centroids<T, tile, tail, known>(entries, table, norm, row, copies, line, weight);
     const int roundings = place.width() * pair + other_roundings<T>(d);
-    const bool decided = two.second - two.nearest > rounding_error(roundings, most + weight * above, weight);
+    const bool decided = two.second - two.nearest > rounding_error(roundings, most + weight * above);
     if (slot < unsigned(n) && !decided) own_open[atomicAdd(&state.undecided, 1)] = int32_t(slot);
     const bool chosen = slot < unsigned(n) && decided;
     if constexpr (anew) {

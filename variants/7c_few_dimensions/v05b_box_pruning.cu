@@ -2,7 +2,7 @@
 // its points lie side by side and most centroids are far from all 128. Here a warp owns a box of 128 points. It tests
 // each centroid once for the whole box, with a lane per centroid (boxes/boxes.cuh), and compares the points with those
 // that are left: two or three on average. If one is left, it is the label of all, and no point is read. The tests allow
-// for rounding, and points between two centroids are compared in double-double, so labels are exact.
+// for rounding, and points between two centroids are compared in whole numbers, so labels are exact.
 #include "../common/boxes/boxes.cuh"
 #include "../common/boxes/spatial_order.cuh"
 #include "../common/update/block_private.cuh"

@@ -14,7 +14,8 @@ using Counters = std::map<std::string, std::vector<int64_t>>;
 template <class T>
 class Rung {
  public:
-  Rung(const std::string& id, int width, const std::vector<T>& points, int k, int d) {
+  Rung(const std::string& id, int width, const std::vector<T>& points, int k, int d,
+       const std::map<std::string, int>& chosen = {}) {
     const auto all = built("variants");
     const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.second.id == id; });
     if (found == all.end()) throw Error("variants/" + id + " was not built");
@@ -24,6 +25,9 @@ class Rung {
     Axes axes;
     for (const Axis& axis : card.axes) axes.value[axis.name] = axis.standard;
     if (axes.value.count("short_row_width")) axes.value["short_row_width"] = width;
+    for (const auto& [name, value] : chosen) {
+      if (axes.value.count(name)) axes.value[name] = value;
+    }
     Problem<T> p;
     p.n = int(points.size()) / d, p.k = k, p.d = d, p.element_bytes = sizeof(T);
     p.points = p.centroids = points.data();

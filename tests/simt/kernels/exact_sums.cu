@@ -140,6 +140,30 @@ TEST(FixedPoint, MeansAreThoseOfTheExactSum) {
   }
 }
 
+// The unit, the width of the words and the order of what cancels do not show in a mean: a unit may be a sample's.
+TEST(FixedPoint, MeansDoNotDependOnTheUnit) {
+  for (int trial = 0; trial < 400; ++trial) {
+    const int n = 1 + trial % 50;
+    std::vector<double> values = drawn(n, 1 + trial % 40, uint64_t(trial));
+    if (trial % 3 == 0)
+      for (int i = 0; i + 1 < n; i += 2) values[size_t(i) + 1] = -values[size_t(i)] * (trial % 2 ? 1 : 1 + 0x1p-50);
+    const FixedPoint format = format_of(values);
+    const double mean = mean_of<double>(SumWords(words_of(values, format).data(), 1, format), n, format);
+    for (const int below : {1, 7, 20}) {
+      const FixedPoint other = FixedPoint::of(n << below, format.low - below, format.high + below / 3);
+      if (other.words > FixedPoint::most_words) continue;
+      ASSERT_EQ(mean_of<double>(SumWords(words_of(values, other).data(), 1, other), n, other), mean) << trial;
+    }
+  }
+}
+
+// A bit below the leading 64 decides where rounding turns.
+TEST(FixedPoint, MeansSeeTheLowestBit) {
+  const std::vector<double> values = {1, 0x1p-53, 0x1p-80};
+  const FixedPoint format = format_of(values);
+  ASSERT_EQ(mean_of<double>(SumWords(words_of(values, format).data(), 1, format), 1, format), 1 + 0x1p-52);
+}
+
 // mean_of divides by a product with 1 / count: to the last bit what a division has.
 TEST(FixedPoint, MeansAreDividedAsByADivision) {
   std::mt19937_64 random(7);
@@ -303,8 +327,7 @@ template <class T>
 void expect_counts(Run<T, Summed>& s, const std::vector<int32_t>& label) {
   std::vector<int> count(k), expected(k);
   for (const int32_t j : label) ++expected[j];
-  check(cudaMemcpy(count.data(), s.ws.sums.count, k * sizeof(int), cudaMemcpyDeviceToHost),
-        "downloading counts");
+  check(cudaMemcpy(count.data(), s.ws.sums.count, k * sizeof(int), cudaMemcpyDeviceToHost), "downloading counts");
   EXPECT_EQ(count, expected);
 }
 

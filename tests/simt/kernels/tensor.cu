@@ -355,6 +355,21 @@ TEST(Certificate, ACentroidAtTheCentreIsNotFarAway) {
   EXPECT_EQ(lower_of_columns(1, point, far, float(k)), -std::numeric_limits<float>::infinity());
 }
 
+TEST(Certificate, AnOutlierRowIsNeverProven) {
+  const double k = accumulation(64);
+  const WideColumns centroid = columns_of_centroid(wide_lengths({0, 0, 0, 0}, 64), k);
+  for (const double length : {0x1p12, 0x1p200, double(INFINITY)}) {
+    const WideColumns point = columns_of_point({length, length, 0});
+    EXPECT_EQ(lower_of_columns(1, point, centroid, float(k)), -std::numeric_limits<float>::infinity()) << length;
+  }
+  // With a scale of its own a row is one only from farthest_point on.
+  const PointBound beyond = point_bound({-20, 0x1p24, 0x1p24, 0}, 64);
+  const CentroidBound bound = centroid_bound({10, 0x1p24, 0x1p24, 0}, 64);
+  EXPECT_EQ(upper_bound(1, beyond, bound), std::numeric_limits<float>::infinity());
+  EXPECT_FALSE(lower_bound(upper_bound(1, beyond, bound), beyond, bound) > -std::numeric_limits<float>::max());
+  EXPECT_LT(upper_bound(1, point_bound({-18, 0x1p24, 0x1p24, 0}, 64), bound), std::numeric_limits<float>::infinity());
+}
+
 TEST(Certificate, LeadersKnowWhenARowIsProven) {
   Top3 row;
   const auto see = [&](float upper, int j, float lower) {
@@ -421,7 +436,8 @@ __global__ void nearer_kernel(const float* x, const float* c, int* first_wins, i
   const auto shared = [&](int j) {
     return Exact{exact_warp_sum(exact_distance(x, c + j * features, features, int(threadIdx.x), 32)), j};
   };
-  const bool alone = nearer(exact(0), exact(1)), run_features = nearer(shared(0), shared(1));
+  const bool alone = nearer<1>(exact(0), exact(1), x, c, features);
+  const bool run_features = nearer<32>(shared(0), shared(1), x, c, features);
   if (threadIdx.x == 0) *first_wins = alone == run_features ? alone : -1;
 }
 

@@ -93,12 +93,9 @@ struct Projected {
   void upload_by(int count) {
     const auto& view = certified_rows().frame;
     upload_chunks(
-        *state, view, count, [&](const float* sample, int rows) { find_projection(*state, sample, rows); },
-        [&](const RowRange& range) {
-          quantize_full_dimension(*state, range);
-          project_rows(*state, range);
-        },
-        [] {});
+        *state, view, count, [&](const RowRange& range) { quantize_full_dimension(*state, range); },
+        [&](const float* sample, int rows) { find_projection(*state, sample, rows); },
+        [&](const RowRange& range) { project_rows(*state, range); }, [] {});
   }
   void restart() {
     send_initial(*state, stream);
@@ -222,10 +219,10 @@ TEST_P(Widths, OfASampleGiveExactLabels) {
   EXPECT_EQ(run.state->counters["points prepared twice"], std::vector<int64_t>{0});
 }
 
-TEST_P(Widths, WhereAPointLeavesTheUnitAllIsDoneAgain) {
+TEST_P(Widths, WherePointsLeaveTheUnitAllIsDoneAgain) {
   constexpr int d = 40;
   Values points = near_directions<float>(many, d, 9);
-  points[151 * d + 3] = 1e3f;
+  for (const int row : {151, 153, 155}) points[row * d + 3] = 1e3f;
   Values centroids = near_directions<float>(20, d, 10);
   Projected run(points, centroids, d, GetParam()), whole(points, centroids, d, GetParam());
   for (Projected* each : {&run, &whole}) each->sample(few_sampled);
@@ -249,21 +246,39 @@ TEST_P(Widths, WhereAPointLeavesTheUnitAllIsDoneAgain) {
   EXPECT_EQ(run.state->counters["points prepared twice"], std::vector<int64_t>(iterations, many));
 }
 
-TEST_F(Upload, OfASampleWithTheFarthestPointsHolds) {
+TEST_P(Widths, OnePointBeyondTheUnitIsAnOutlierRow) {
   constexpr int d = 40;
-  Values points = near_directions<float>(many, d, 9);
-  const Values centroids(points.begin(), points.begin() + d);
-  const auto again = [&](int row, float value) {
-    points[row * d + 3] = value;
+  for (const float far : {1e3f, 1e12f}) {  // the second one is beyond what halves have bounds for, too
+    Values points = near_directions<float>(many, d, 9);
+    points[151 * d + 3] = far;
+    const Values centroids = near_directions<float>(20, d, 10);
+    Projected run(points, centroids, d, GetParam());
+    run.sample(few_sampled);
+    run.upload_by(5);
+    run.restart();
+    run.assign();
+    EXPECT_EQ(run.labels(), nearest(points, centroids, d));
+    EXPECT_EQ(run.state->counters["points prepared twice"], std::vector<int64_t>{0});
+    EXPECT_LE(run.state->counters["rows of all features"][0], GetParam() == 0 ? many : 1);
+  }
+}
+
+TEST_F(Upload, HasRoomToSpareAndForFewOutlierRows) {
+  constexpr int d = 40;
+  const Values centroids = near_directions<float>(1, d, 9);
+  const auto again = [&](float value, int rows) {
+    Values points = near_directions<float>(many, d, 9);
+    for (const int row : {0, 2, 4}) points[row * d + 3] = 50;  // of the sample: too many for outlier rows
+    for (int e = 0; e < rows; ++e) points[(151 + 2 * e) * d + 3] = value;
     Projected run(points, centroids, d, 0);
     run.sample(few_sampled);
     run.upload_by(5);
     run.restart();
     return run.chunks().again;
   };
-  EXPECT_FALSE(again(150, 1e6f)) << "the sample has it";
-  EXPECT_FALSE(again(151, 1.9e6f)) << "there is room to spare";
-  EXPECT_TRUE(again(151, 3e6f));
+  EXPECT_FALSE(again(100, 20)) << "there is room to spare";
+  EXPECT_FALSE(again(1000, 2)) << "outlier rows";
+  EXPECT_TRUE(again(1000, 3));
 }
 
 TEST_F(Upload, RefusesAValueThatIsNotFiniteByRowAndColumn) {

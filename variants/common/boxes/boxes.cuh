@@ -11,10 +11,10 @@
 //
 // A point's distance to a centroid in double is off by at most 7 roundings, 2^-50 of itself: two of the squared
 // difference's input, one of the square, two of the sum, and what fused operations leave out. Where the second nearest
-// is within 2^-20 of the nearest, the centroids within 2^-48 of it are compared in double-double
-// (device/double_double.cuh). Underflow takes less than 2^-1070.
+// is within 2^-20 of the nearest, the centroids within 2^-48 of it are compared in whole numbers
+// (device/exact_order.cuh). Underflow takes less than 2^-1070.
 #pragma once
-#include "../device/double_double.cuh"
+#include "../device/exact_order.cuh"
 #include "../device/warp_argmin.cuh"
 
 namespace ladder {
@@ -151,18 +151,26 @@ struct TwoNearest {
   __device__ bool certain() const { return second > upper_half(least) + 1; }
 };
 
-/// The nearest of all centroids, the lowest index on a tie, by double-double among those that may be as near as
+/// Whether centroid i is nearer to x (d values in memory) than j, or as near and i < j; j = k stands for no centroid.
+/// At once in whole numbers: features are few, and most pairs that double leaves open are as near.
+template <class T, int d>
+__device__ bool nearer_to_point(const T (&x)[d], const T* c, int k, int i, int j) {
+  if (j >= k) return true;
+  const int sign = exact_order<1>(x, c + i * d, c + j * d, d);
+  return sign < 0 || (sign == 0 && i < j);
+}
+
+/// The nearest of all centroids, the lowest index on a tie, by exact comparisons among those that may be as near as
 /// centroid `found`, which is nearest in double.
 template <class T, int d>
 __device__ int exact_nearest(const T (&x)[d], const T* c, int k, int found) {
   const double limit = squared_distance<T, d>(x, c + found * d) * (1 + 0x1p-48) + 0x1p-1070;
-  Exact best;
-  for (int j = 0; j < k; ++j) {
-    if (!(squared_distance<T, d>(x, c + j * d) <= limit)) continue;
-    const Exact exact{exact_distance(x, c + j * d, d, 0, 1), j};
-    if (nearer(exact, best)) best = exact;
-  }
-  return min(best.centroid, k - 1);
+  T copy[d];  // x is in registers: only a copy has an address
+  for (int f = 0; f < d; ++f) copy[f] = x[f];
+  int best = k;
+  for (int j = 0; j < k; ++j)
+    if (squared_distance<T, d>(copy, c + j * d) <= limit && nearer_to_point(copy, c, k, j, best)) best = j;
+  return min(best, k - 1);
 }
 
 /// One warp: the labels of a box's points. Returns the label of all, or several_centroids; then the points are loaded,

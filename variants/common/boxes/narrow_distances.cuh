@@ -91,21 +91,18 @@ __device__ int exact_nearest_of_warp(const T (&x)[d], const T* c, int k) {
   for (int j = lane; j < k; j += warp_lanes)
     if (squared_distance<T, d>(x, c + j * d) <= limit) ++as_near, mine = j;
   if (__reduce_add_sync(all_lanes, as_near) == 1) return __reduce_max_sync(all_lanes, mine);
-  Exact best;
+  T copy[d];  // as in exact_nearest()
+  for (int f = 0; f < d; ++f) copy[f] = x[f];
+  int best = k;
 #pragma unroll 1  // seldom: short code, few registers
-  for (int j = lane; j < k; j += warp_lanes) {
-    if (!(squared_distance<T, d>(x, c + j * d) <= limit)) continue;
-    const Exact exact{exact_distance(x, c + j * d, d, 0, 1), j};
-    if (nearer(exact, best)) best = exact;
-  }
+  for (int j = lane; j < k; j += warp_lanes)
+    if (squared_distance<T, d>(copy, c + j * d) <= limit && nearer_to_point(copy, c, k, j, best)) best = j;
 #pragma unroll 1
   for (int half = warp_lanes / 2; half > 0; half /= 2) {
-    const Exact other{
-        {__shfl_xor_sync(all_lanes, best.distance.high, half), __shfl_xor_sync(all_lanes, best.distance.low, half)},
-        __shfl_xor_sync(all_lanes, best.centroid, half)};
-    if (other.centroid < k && nearer(other, best)) best = other;
+    const int other = __shfl_xor_sync(all_lanes, best, half);
+    if (other < k && nearer_to_point(copy, c, k, other, best)) best = other;
   }
-  return min(__shfl_sync(all_lanes, best.centroid, 0), k - 1);  // of one lane: overflow leaves no order
+  return min(__shfl_sync(all_lanes, best, 0), k - 1);  // of one lane: overflow leaves no order
 }
 
 /// One warp: decides labels that are not certain, a lane's with a bit in `uncertain`. point(x, i) reads point i of the

@@ -271,6 +271,7 @@ ProbeRatios probe_accumulator_sm90(int probes_per_kind) {
 template <class T, class By = SeparateBounds, class W>
 void prepare_sm90(Run<T, W>& s) {
   prepare_refinement(s);
+  s.ws.warpgroup.frame = {s.template device<T>(s.d), s.template device<int>(1)};
   By::prepare(s);
   auto& rows = s.ws.warpgroup.rows;
   rows.shape = By::shape(s.k, s.d);
@@ -278,7 +279,6 @@ void prepare_sm90(Run<T, W>& s) {
   rows.x = s.template device<uint4>(size_t(points) * rows.shape.steps * mma_depth / 8);
   rows.c = s.template device<unsigned char>(blocks(s.k, rows.shape.columns) * By::tile_bytes(rows.shape));
   if (By::separate) rows.point = s.template device<PointBound>(points);
-  s.ws.warpgroup.frame = {s.template device<T>(s.d), s.template device<int>(1)};
 }
 
 /// Requires these of the points, Rows::points, on the device, and the frame.
@@ -291,10 +291,10 @@ void quantize_rows_sm90(Run<T, W>& s, const RowRange& range) {
 }
 
 /// Requires the points, Rows::points, on the device.
-template <class By = SeparateBounds, class T, class W>
+template <class T, class W>
 void quantize_points_sm90(Run<T, W>& s) {
   fit_frame(s, s.ws.rows.points, s.ws.warpgroup.frame, s.n, s.d);
-  quantize_rows_sm90<By>(s, all_rows(s));
+  quantize_rows_sm90(s, all_rows(s));
 }
 
 /// `length`: of the list of rows that need them; null: all rows do.
@@ -304,15 +304,16 @@ void quantize_centroids_sm90(Run<T, W>& s, const int* length = nullptr) {
                          s.stream);
 }
 
-/// `columns`: of the products.
-template <int columns>
+/// `columns`: of the products, each shape of wgmma that the rung uses.
+template <int... columns>
 std::string refuse_sm90(const Shape& p, const Device& device) {
   if (p.d > most_features)
     return "its bounds are proven for up to " + std::to_string(most_features) + " features, these points have " +
            std::to_string(p.d);
   std::string why = refuse_warpgroups(device);
 #ifdef __CUDACC__
-  if (why.empty()) why = refuse_ratios(probe_accumulator_sm90<columns>(40));  // more sums than 1000 probes by mma
+  // 40 probes of a kind are more sums than 1000 by mma
+  ((why = why.empty() ? refuse_ratios(probe_accumulator_sm90<columns>(40)) : why), ...);
 #endif
   return why;
 }

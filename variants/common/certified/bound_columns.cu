@@ -17,7 +17,7 @@ __device__ void bound_column_row(const Place& place, int words, int d, const Val
   for (int e = 0; e < wide_columns; ++e) reinterpret_cast<__half*>(&place((d + e) / 2))[(d + e) % 2] = last.of[e];
 }
 
-/// Where quantize_kernel puts a point.
+/// Where quantize_kernel puts a point. Coordinates that halves cannot hold are cut: the row stays an outlier row.
 struct PointColumns {
   uint4* halves;
   int steps;
@@ -26,7 +26,9 @@ struct PointColumns {
     const auto place = [&](int word) -> __half2& {
       return reinterpret_cast<__half2*>(halves)[a_fragment_offset(row, word, steps)];
     };
-    bound_column_row(place, steps * mma_depth / 2, d, value, columns_of_point);
+    const double most = scalbn(2.0, longest - short_exponent(d));  // twice the longest length
+    const auto cut = [&](int f) { return fmin(fmax(value(f), -most), most); };
+    bound_column_row(place, steps * mma_depth / 2, d, cut, columns_of_point);
   }
 };
 
@@ -44,7 +46,8 @@ struct CentroidColumns {
     double square = 0;
     for (int f = threadIdx.x % 32; row < count && f < d; f += 32) square += value(f) * value(f);
     const double whole = scalbn(sqrt(warp_sum(square)), short_exponent(d));
-    const bool near = row < count && whole < far_length;
+    // With room for what columns_of_centroid() adds to the length: it finds far what is far here, and nothing else.
+    const bool near = row < count && whole * (1 + 4 * of_doubles) < far_length;
     bound_column_row(
         place, steps * mma_depth / 2, d, [&](int f) { return near ? value(f) : 0.0; },
         [&](WideLengths z) {

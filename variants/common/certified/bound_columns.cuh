@@ -29,12 +29,13 @@ __host__ __device__ inline WideLengths wide_lengths(const QuantizationError& row
           sqrt(row.lost) * (1 + of_doubles) + of_doubles * whole};
 }
 
-/// The bound columns of a row.
+/// The bound columns of a row. An outlier row is the only point whose second column is 0.
 struct WideColumns {
   __half of[wide_columns];
 };
 __host__ __device__ inline WideColumns columns_of_point(const WideLengths& y) {
   const __half unit = __double2half(score_unit);
+  if (is_outlier(y.whole * y.whole)) return {__half(), __half(), unit, unit};
   return {half_up(y.lost), half_up(y.kept), unit, unit};
 }
 /// `k`: the accumulation.
@@ -53,10 +54,10 @@ __host__ __device__ inline WideColumns columns_of_padding() {
 }
 
 /// Not above the score of a pair whose product, its upper bound, is at least `upper`; y, z: the bound columns of both
-/// rows. A far centroid, the only kind whose second column is 0, has no such bound.
+/// rows. A far centroid and an outlier row, the only ones whose second column is 0, have no such bound.
 __host__ __device__ inline float lower_of_columns(float upper, const WideColumns& y, const WideColumns& z, float k) {
   const auto product = [&](int e) { return __half2float(y.of[e]) * __half2float(z.of[e]); };  // exact
-  if (__half2float(z.of[1]) == 0) return -std::numeric_limits<float>::infinity();
+  if (__half2float(y.of[1]) == 0 || __half2float(z.of[1]) == 0) return -std::numeric_limits<float>::infinity();
   const float loss = product(0) + product(1), score = fabsf(product(2) + product(3));
   const float width = fmaf(2.03f, loss, fmaf(4 * k + 0x1p-18f, score, 16 * k + 0x1p-11f));
   return upper - fmaf(0x1p-22f, fabsf(upper), width);
@@ -87,6 +88,7 @@ struct EpilogueBoundColumns {
   template <class T, class W>
   static void prepare(Run<T, W>& s) {
     prepare_candidate_rows(s);
+    s.ws.warpgroup.frame.exponent_counts = allocate_exponent_counts(s);
   }
   static OperandShape shape(int k, int d) {
     const MainloopPlan plan = plan_mainloop(k, d + wide_columns);
@@ -103,6 +105,13 @@ struct EpilogueBoundColumns {
   static void quantize_centroids(const T* c, const Frame<T>& frame, const WarpgroupData& rows, const int* length, int k,
                                  int d, cudaStream_t stream);
 };
+
+/// Requires the points, Rows::points, on the device.
+template <class T, class W>
+void quantize_in_common_unit(Run<T, W>& s) {
+  fit_common_frame<T>(s, s.ws.rows.points, s.ws.warpgroup.frame, s.n, s.d);
+  quantize_rows_sm90<EpilogueBoundColumns>(s, all_rows(s));
+}
 
 /// Labels of the rows in the list, whose operands are `rows`, and of those that refine_counters counts already.
 template <class T, class W>

@@ -1,7 +1,7 @@
 // Rows with a short list of centroids that may be nearest, and the kernel that compares these in double and
-// double-double. v30_packed_argmax introduces it.
+// double-double and whole numbers. v30_packed_argmax introduces it.
 #pragma once
-#include "../device/double_double.cuh"
+#include "../device/exact_order.cuh"
 #include "../gemm/fp16_rows.cuh"
 
 namespace ladder {
@@ -40,7 +40,8 @@ struct StoreLabel {
 };
 
 /// The nearest centroids of rows[0 .. *count), a warp per row: lane 0 holds the guess, the next lanes the candidates.
-/// One thread calls keep(row, nearest, its squared distance).
+/// One thread calls keep(row, nearest, least): least is the smallest of the candidates' squared distances in double,
+/// which that of the nearest exceeds by less than (d + 8) 2^-51 of itself.
 template <class T, class Keep>
 __global__ void __launch_bounds__(256)
     compare_kernel(const T* __restrict__ x, const T* __restrict__ c, Candidates candidates,
@@ -67,17 +68,12 @@ __global__ void __launch_bounds__(256)
     };
     while (done < number) number - done > 2 ? compare.template operator()<4>() : compare.template operator()<2>();
     const double lowest = warp_min(distance);
-    // A difference above the rounding errors is a proof; the others are compared in double-double.
+    // A difference above the rounding errors is a proof; the others are compared exactly.
     unsigned open = __ballot_sync(all, lane < number && distance * (1 - (d + 8) * 0x1p-51) <= lowest);
     int nearest = __shfl_sync(all, candidate, __ffs(open) - 1);
-    if (__popc(open) > 1) {
-      Exact best;
-      for (; open != 0; open &= open - 1) {
-        const int j = __shfl_sync(all, candidate, __ffs(open) - 1);
-        const Exact exact{exact_warp_sum(exact_distance(point, c + int64_t(j) * d, d, lane, 32)), j};
-        if (nearer(exact, best)) best = exact;
-      }
-      nearest = best.centroid;
+    while ((open &= open - 1) != 0) {
+      const int j = __shfl_sync(all, candidate, __ffs(open) - 1);
+      if (nearer<32>(j, nearest, point, c, d)) nearest = j;
     }
     if (lane == 0) keep(row, nearest, lowest);
   }

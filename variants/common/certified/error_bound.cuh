@@ -27,7 +27,11 @@ constexpr double min_weight = 0x1p-50;
 /// More than the rounding of double arithmetic changes a length, relative.
 constexpr double of_doubles = 0x1p-40;
 
-/// A point: y is about factor times its halves; |yh|' <= weight, |yl| <= usual_loss weight.
+/// Units within which points lie, whatever D is; only outlier rows (common_unit.cuh) can lie beyond.
+constexpr double farthest_point = 0x1p31;
+
+/// A point: y is about factor times its halves; |yh|' <= weight, |yl| <= usual_loss weight. An infinite weight makes
+/// all bounds infinite: the row is never proven.
 struct PointBound {
   float factor, weight;
 };
@@ -36,6 +40,7 @@ __host__ __device__ inline PointBound point_bound(const QuantizationError& row, 
   const double unit = scalbn(1.0, -row.exponent);
   const double kept = (sqrt(row.kept) + nominal_excess(d)) * unit, whole = sqrt(row.whole) * unit;
   const double lost = sqrt(row.lost) * unit + of_doubles * whole;
+  if (!(whole < farthest_point)) return {0, std::numeric_limits<float>::infinity()};
   const double weight = kept > lost / usual_loss ? kept : lost / usual_loss;
   return {float(unit), float((weight > min_weight ? weight : min_weight) * (1 + 0x1p-20))};
 }
@@ -48,7 +53,7 @@ struct alignas(16) CentroidBound {
   float unused;
 };
 
-constexpr double far_away = 0x1p40;  // units; points lie within 2^31, whatever D is
+constexpr double far_away = 0x1p40;  // units; points lie within farthest_point
 constexpr float far_square = 0x1p70f;
 
 __host__ __device__ inline CentroidBound centroid_bound(const QuantizationError& row, int d) {

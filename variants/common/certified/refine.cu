@@ -1,4 +1,4 @@
-// The kernels of refine.cuh: double-double comparison of two candidates, and brute force over all centroids. A block
+// The kernels of refine.cuh: exact comparison of two candidates, and brute force over all centroids. A block
 // takes 8 rows at a time, one per warp, and goes through the centroids in tiles of 32 and steps of 256 bytes of
 // features: cp.async copies the next step while the sums of this one are computed. Where the rows are too few to occupy
 // all blocks, the centroids are shared out, too: several blocks take a part of them each for the same 8 rows, and the
@@ -7,14 +7,14 @@
 
 #include <cuda_pipeline.h>
 
-#include "../device/double_double.cuh"
+#include "../device/exact_order.cuh"
 #include "../device/warp.cuh"
 
 namespace ladder {
 namespace {
 
 /// The nearest centroid of one row so far: kept by a warp, the same in all its lanes. Distances are in double; those
-/// that double cannot tell apart are compared in double-double.
+/// that double cannot tell apart are compared exactly (device/exact_order.cuh).
 struct Nearest {
   static constexpr int none = std::numeric_limits<int>::max();
   double distance = std::numeric_limits<double>::infinity();
@@ -36,18 +36,12 @@ struct Nearest {
       distance = __shfl_sync(all, current, lane), centroid = __shfl_sync(all, j, lane);
       return;
     }
-    const auto exact = [&](int index) {
-      return Exact{exact_warp_sum(exact_distance(row, c + int64_t(index) * d, d, threadIdx.x % 32, 32)), index};
-    };
-    Exact best;
-    if (kept) best = exact(centroid);
+    if (!kept) centroid = none;
     for (; open != 0; open &= open - 1) {
-      const int lane = __ffs(open) - 1;
-      const Exact candidate = exact(__shfl_sync(all, j, lane));
+      const int lane = __ffs(open) - 1, candidate = __shfl_sync(all, j, lane);
       const double rounded = __shfl_sync(all, current, lane);
-      if (nearer(candidate, best)) best = candidate, distance = rounded;
+      if (centroid == none || nearer<32>(candidate, centroid, row, c, d)) centroid = candidate, distance = rounded;
     }
-    centroid = best.centroid;
   }
 };
 
@@ -172,11 +166,8 @@ __global__ void __launch_bounds__(brute_force_block, refine_blocks_per_sm)
   const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
   for (int index = blockIdx.x * warps + threadIdx.x / 32; index < refine_counters->pairs; index += gridDim.x * warps) {
     const UndecidedPair pair = undecided_pairs[index];
-    const auto exact = [&](int j) {
-      return Exact{exact_warp_sum(exact_distance(x + size_t(pair.row) * d, c + size_t(j) * d, d, lane, 32)), j};
-    };
-    const Exact first = exact(pair.first), second = exact(pair.second);
-    if (lane == 0) label[pair.row] = nearer(first, second) ? pair.first : pair.second;
+    const bool is_first = nearer<32>(pair.first, pair.second, x + size_t(pair.row) * d, c, d);
+    if (lane == 0) label[pair.row] = is_first ? pair.first : pair.second;
   }
   const auto row_at = [&](int index) { return undecided_pairs[n - 1 - index].row; };
   nearest_by_brute_force(x, c, label, refine_counters->brute_force, row_at, parts, k, d);

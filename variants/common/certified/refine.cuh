@@ -1,6 +1,6 @@
-// The exact label of every row that the bounds did not prove. A row with two candidates: a warp compares the two in
-// double-double. A row with more: all centroids in double, shared out among blocks, double-double where double cannot
-// tell two apart. The kernels are in refine.cu. v25_refine introduces it.
+// The exact label of every row that the bounds did not prove. A row with two candidates: a warp compares the two
+// exactly (device/exact_order.cuh). A row with more: all centroids in double, shared out among blocks, and exactly
+// where double cannot tell two apart. The kernels are in refine.cu. v25_refine introduces it.
 #pragma once
 #include "undecided.cuh"
 

@@ -1,5 +1,5 @@
-// Double-double arithmetic, some 100 bits: squared distances, and which of two is smaller, where double or bounds
-// cannot tell. v23_half_product introduces it, for the probe of the tensor cores. Source:
+// Double-double arithmetic, some 100 bits: squared distances where double or bounds cannot tell two apart.
+// v23_half_product introduces it, for the probe of the tensor cores. Source:
 // Dekker, "A floating-point technique for extending the available precision", 1971; Hida, Li, Bailey, "Library for
 // double-double arithmetic", 2000.
 #pragma once
@@ -40,19 +40,6 @@ __device__ inline DoubleDouble exact_warp_sum(DoubleDouble sum) {
     sum = add(sum, {__shfl_xor_sync(0xffffffffu, sum.high, half), __shfl_xor_sync(0xffffffffu, sum.low, half)});
   }
   return sum;
-}
-
-/// A centroid and its distance. Distances that agree to 95 bits count as equal: then the lower index is nearer.
-struct Exact {
-  DoubleDouble distance{std::numeric_limits<double>::infinity(), 0};
-  int centroid = std::numeric_limits<int>::max();
-};
-
-__device__ inline bool nearer(const Exact& a, const Exact& b) {
-  if (b.centroid == std::numeric_limits<int>::max()) return true;
-  const DoubleDouble difference = add(b.distance, {-a.distance.high, -a.distance.low});
-  const double equal = 0x1p-95 * max(a.distance.high, b.distance.high);
-  return difference.high > equal || (difference.high >= -equal && a.centroid < b.centroid);
 }
 
 }  // namespace ladder

@@ -1,7 +1,7 @@
-// The nearest of a point's candidates: in double, and in double-double where its rounding may have exchanged them.
+// The nearest of a point's candidates: in double, and exactly where its rounding may have exchanged them.
 // v25e_double_first introduces it.
 #pragma once
-#include "../device/double_double.cuh"
+#include "../device/exact_order.cuh"
 #include "fragment_bounds.cuh"
 
 namespace ladder {
@@ -26,13 +26,12 @@ __attribute__((noinline)) __device__ int exact_nearest(Mask several, const T* po
   }
   // Each is off by less than (d + 8) 2^-53 of itself, beside squares that underflow.
   if (second * (1 - (d + 8) * 0x1p-51) > nearest + 0x1p-1000) return best;
-  Exact exact_best;
-  for (; several != 0; several &= several - 1) {
+  best = lowest(several);
+  while ((several &= several - 1) != 0) {
     const int j = lowest(several);
-    const Exact exact{exact_warp_sum(exact_distance(point, c + int64_t(j) * d, d, lane, 32)), j};
-    if (nearer(exact, exact_best)) exact_best = exact;
+    if (nearer<32>(j, best, point, c, d)) best = j;
   }
-  return exact_best.centroid;
+  return best;
 }
 
 }  // namespace ladder

@@ -80,7 +80,17 @@ __global__ void set_threshold_kernel(const T* __restrict__ x, const T* __restric
 
 // ---- phases
 
-/// Memory for short rows of up to `width` halves.
+/// Memory for the lists of candidates.
+template <class T, class W>
+void prepare_filter_lists(Run<T, W>& s) {
+  auto& f = s.ws.filter;
+  f.candidate_rows = s.template device<int>(s.n);
+  f.overflow = s.template device<int>(s.n);
+  f.candidates = allocate_candidates(s, s.n);
+  f.counters = s.template device<FilterCounters>(counted);
+  f.counters_host = s.template pinned<FilterCounters>(counted);
+}
+/// Memory for short rows of up to `width` halves, and the lists.
 template <class T, class W>
 void prepare_filter(Run<T, W>& s, int width) {
   auto& f = s.ws.filter;
@@ -89,11 +99,7 @@ void prepare_filter(Run<T, W>& s, int width) {
   f.c = s.template device<uint4>(size_t(padded_short_rows(s.k)) * chunks);
   f.square = s.template device<double>(s.n);
   f.threshold = s.template device<uint32_t>(s.n);
-  f.candidate_rows = s.template device<int>(s.n);
-  f.overflow = s.template device<int>(s.n);
-  f.candidates = allocate_candidates(s, s.n);
-  f.counters = s.template device<FilterCounters>(counted);
-  f.counters_host = s.template pinned<FilterCounters>(counted);
+  prepare_filter_lists(s);
 }
 
 /// Forgets what earlier iterations computed; the centroids are those of the caller.
@@ -163,7 +169,9 @@ inline std::string refuse_filter(const Shape& p, const Device& device, const Axe
   if (axes["short_row_width"] > 0 && p.d > max_projected_features)
     return "bounds in a few directions are proven for " + std::to_string(max_projected_features) +
            " features at most, here are " + std::to_string(p.d) + ": --axis short_row_width=0 does without";
-  return refuse_full_dimension(p, device);
+  const std::string why = refuse_full_dimension(p, device);
+  // The filter's products by mma.sync (filter_sm80.cuh); on the CPU device they have been probed.
+  return why.empty() && device.kind == DeviceKind::cuda ? refuse_accumulator(device) : why;
 }
 
 }  // namespace ladder

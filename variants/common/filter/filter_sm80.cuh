@@ -63,6 +63,16 @@ FilterOperands filter_operands(Run<T, W>& s, FilterCounters* counters) {
           s.ws.order.rows.row,       s.n, s.k, s.device_info.multiprocessors};
 }
 
+/// Does main() and side(), in any order or at the same time; W::branch is a shared_ptr to a SideBranch, if there is
+/// one.
+template <class Main, class Side, class T, class W>
+void side_by_side(Run<T, W>& s, const Main& main, const Side& side) {
+  if constexpr (requires { s.ws.branch; }) {
+    if (s.ws.branch) return s.ws.branch->run(s, main, side);
+  }
+  main(), side();
+}
+
 /// Labels of all rows, which have thresholds. multiply(counters) is the filter's product; keep(row, label, squared
 /// distance) is called for rows that are compared.
 template <class T, class Multiply, class Keep, class W>
@@ -70,10 +80,13 @@ void filter_rows(Run<T, W>& s, FilterCounters* counters, RefineCounters* refine_
                  const Keep& keep) {
   const auto& f = s.ws.filter;
   multiply(counters);
-  compare_candidates(s, counters, keep);
-  route_overflow(s.stream, f.overflow, counters, s.ws.refinement.undecided_pairs, refine_counters, s.ws.sums.dirty,
-                 s.device_info.multiprocessors, s.n);
-  assign_listed_rows(s, f.overflow, &counters->listed, refine_counters);
+  side_by_side(
+      s, [&] { compare_candidates(s, counters, keep); },
+      [&] {  // other rows
+        route_overflow(s.stream, f.overflow, counters, s.ws.refinement.undecided_pairs, refine_counters,
+                       s.ws.sums.dirty, s.device_info.multiprocessors, s.n);
+        assign_listed_rows(s, f.overflow, &counters->listed, refine_counters);
+      });
 }
 
 /// The same with the product of all rows and all centroids.
@@ -85,13 +98,19 @@ void filter_all_rows(Run<T, W>& s, FilterCounters* counters, RefineCounters* ref
   filter_rows(s, counters, refine_counters, multiply, keep);
 }
 
-/// The update of v34 with the points always sorted while the filter is on: it reads them in this order.
+/// After list_moved(): sorts the points, always while the filter is on, which reads them in this order.
 template <class T, class W>
-const MoveCounters* list_and_sort(Run<T, W>& s) {
+void sort_for_filter(Run<T, W>& s, const MoveCounters* moves) {
   SortState sort = s.ws.order.sort;
   if (s.ws.filter.width == 0) sort.resort_share = 0;
-  const MoveCounters* const moves = list_moved(s);
   sort_by_cluster(s, sort, moves);
+}
+
+/// The update of v34, with these points sorted.
+template <class T, class W>
+const MoveCounters* list_and_sort(Run<T, W>& s) {
+  const MoveCounters* const moves = list_moved(s);
+  sort_for_filter(s, moves);
   return moves;
 }
 template <class T, class W>

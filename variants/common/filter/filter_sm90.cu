@@ -2,9 +2,9 @@
 //
 // for cuda: 90a
 #include "../device/warp_argmin.cuh"
-#include "../device/warp_compact.cuh"
 #include "../gemm/narrow_mainloop_sm90.cuh"
 #include "filter_sm90.cuh"
+#include "finish_rows.cuh"
 
 namespace ladder {
 #ifdef __CUDACC__
@@ -125,19 +125,9 @@ __global__ void __cluster_dims__(cluster_size, 1, 1) __launch_bounds__(NarrowMai
     __syncwarp();  // all candidates are stored
     const int64_t i = first + thread / 32 * 16 + lane;
     const bool active = lane < warpgroup_rows / 4 && i < n;
-    const int row_number = active ? order[i] : 0, count = active ? found[lane] : 0;
-    const bool has_candidates = count > 0 && count <= most_candidates, overflows = count > most_candidates;
-    if (active && count == 0) label[row_number] = candidates.guess[row_number];
-    if (__any_sync(0xffffffffu, has_candidates)) {
-      const int place = warp_compact(&counters->candidate_rows, has_candidates);
-      const int all = __reduce_add_sync(0xffffffffu, has_candidates ? count : 0);
-      if (lane == 0) atomicAdd(&counters->candidates, all);
-      if (has_candidates) candidate_rows[place] = row_number, candidates.found[row_number] = count;
-    }
-    if (__any_sync(0xffffffffu, overflows)) {
-      const int place = warp_compact(&counters->overflow, overflows);
-      if (overflows) overflow[place] = row_number;
-    }
+    const int row_number = active ? order[i] : 0;
+    finish_rows({candidates, candidate_rows, overflow, counters, label}, active, row_number,
+                active ? candidates.guess[row_number] : 0, active ? found[lane] : 0);
     __syncwarp();  // the counts are read: those of the next rows may be cleared
   };
   Tile::multiply(

@@ -87,11 +87,11 @@ constexpr double all_reach = 0x1.cp15;
 
 /// T, as the last word of a row: with it, the product of a point with any centroid whose squared distance is at most
 /// `distance` is not negative. `square`: the point's squared length. Both in units of the short row, with a relative
-/// error below 2^-39.
+/// error below 2^-39. Every centroid reaches the threshold of an outlier row.
 __host__ __device__ inline uint32_t threshold(double square, double distance, int width) {
   const double score = (square * (1 - 0x1p-38) - distance * (1 + 0x1p-38)) / 2;
-  const double needed = (-score + 2 * accumulation(width) * fabs(score) + 1) * 0x1p-12;
-  const double all = fmin(needed, all_reach);  // fmin: also where needed is NaN
+  const double needed = (-score + threshold_excess(score, width)) * 0x1p-12;
+  const double all = is_outlier(square) ? all_reach : fmin(needed, all_reach);  // fmin: also where needed is NaN
   const __half high = __double2half(all), low = half_up(all - double(__half2float(high)));
   return uint32_t(__half_as_ushort(low)) << 16 | __half_as_ushort(high);
 }
@@ -107,7 +107,8 @@ __device__ inline float score_to_reach(uint32_t threshold) {
 
 // ---- writing short rows; a whole warp calls these with the row's coordinates and squared length
 
-/// Points: short rows, and squared lengths. Rows from `count` on, up to `padded`, are zeros.
+/// Points: short rows, and squared lengths. Rows from `count` on, up to `padded`, are zeros; outlier rows have zeros in
+/// place of coordinates and lengths.
 template <int width>
 struct WritePoints {
   uint4* rows;     // padded x width halves
@@ -120,8 +121,10 @@ struct WritePoints {
   __device__ void operator()(int64_t i, const Coordinate& coordinate, double length) const {
     if (i >= padded) return;
     __half* const row = reinterpret_cast<__half*>(rows) + i * width;
-    const ProjectedRow parts = split_projection(width - bound_columns, d, length, *defect, coordinate,
-                                                [&](int k, __half half) { row[k] = half; });
+    const bool outlier = is_outlier(length);
+    const ProjectedRow parts = split_projection(
+        width - bound_columns, d, outlier ? 0 : length, *defect, [&](int k) { return outlier ? 0 : coordinate(k); },
+        [&](int k, __half half) { row[k] = half; });
     if (threadIdx.x % 32 != 0) return;
     __half* const last = row + width - bound_columns;
     last[0] = half_up(parts.lost), last[1] = half_up(parts.kept), last[2] = half_up(parts.rest);

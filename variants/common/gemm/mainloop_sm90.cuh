@@ -61,8 +61,9 @@ void dispatch_plan(const MainloopPlan& plan, F body) {
 /// For products that need no data beside them.
 struct NoFacts {};
 
-/// `Facts`: the data of each centroid that follow the halves of its tile.
-template <int columns, class Facts = CentroidBound>
+/// `Facts`: the data of each centroid that follow the halves of its tile. Product: float, or int for a product of bytes
+/// (integers/wgmma_bytes.cuh), of which a row has two in the place of each half.
+template <int columns, class Facts = CentroidBound, class Product = float>
 struct MainloopSm90 {
   static constexpr int width = columns;
   static constexpr int groups = 2;  // consumers of a block
@@ -72,7 +73,7 @@ struct MainloopSm90 {
   static constexpr int stage_bytes = stage_steps * step_bytes<columns>;
   static constexpr bool with_facts = !std::is_empty_v<Facts>;
   static constexpr int facts_bytes = with_facts ? columns * int(sizeof(Facts)) : 0;
-  static constexpr int slots = columns == 168 ? 20 : 26;  // 210 or 208 KB of the 227 KB that a block can have
+  static constexpr int slots = columns > 128 ? 20 : 26;  // 210 or 208 KB of the 227 KB that a block can have
   static constexpr size_t tile_bytes(int steps) { return size_t(steps) * step_bytes<columns> + facts_bytes; }
   static int64_t padded_rows(int n) { return (int64_t(n) + cluster_rows - 1) / cluster_rows * cluster_rows; }
   static int64_t padded_columns(int k) { return int64_t(blocks(k, columns)) * columns; }
@@ -91,14 +92,15 @@ struct MainloopSm90 {
   /// each tile of centroids first .. first + columns - 1, and finish(row), by the consumer that holds them. These are
   /// called by whole warps, and return converged. Dynamic shared memory: Ring::bytes, and what the caller adds. x:
   /// a_fragment_offset(), padded_rows(n) rows; c: tile by tile, b_smem_offset() and the tile's Facts, padded_columns(k)
-  /// columns.
-  template <int k_block, bool streamed, class Prologue, class Epilogue, class Finish>
+  /// columns. `odd`: the last step of the points' one k-block is zeros, and is not multiplied.
+  template <int k_block, bool streamed, bool odd = false, class Prologue, class Epilogue, class Finish>
   __device__ static void multiply(const uint4* __restrict__ x, const unsigned char* __restrict__ c, int n, int k,
                                   int steps, const Prologue& prologue, const Epilogue& epilogue, const Finish& finish) {
     // No deadlock: a turn is a k-block. A consumer that waits for its turn may still hold the last slot of its k-block
     // before, and the facts after it; meanwhile the other consumer reads a k-block, and facts. A ring that does not
     // hold all of these never becomes free again: both would wait for ever.
-    static_assert(slots >= k_block + 3);
+    static_assert(slots >= k_block + 3 && !(odd && streamed));
+    constexpr auto multiplied = [](int i, int s) { return !odd || i + 1 < k_block || s + 1 < stage_steps; };
     const Ring ring(dynamic_shared<unsigned char>());
     ring.init();
     // Clusters deal out the work tiles. Both blocks of a cluster process the same number of them, because each fetches
@@ -135,6 +137,7 @@ struct MainloopSm90 {
       const auto load = [&](int i, const uint4* from) {  // stage i of the k-block at `from`
 #pragma unroll
         for (int s = 0; s < stage_steps; ++s) {
+          if (!multiplied(i, s)) continue;
           const uint4 words = __ldcg(from + i * stage_pitch + s * warpgroup_threads);
           a[i][s] = {words.x, words.y, words.z, words.w};
         }
@@ -149,7 +152,7 @@ struct MainloopSm90 {
               tile + 1 == tiles && work_tile + clusters < work_tiles ? work_tile + clusters : work_tile;
           // Declared in the loop: if it lived on to the next tile, the compiler would carry it as the epilogue's
           // integers and copy it while products are added to it.
-          float product[columns / 2];
+          Product product[columns / 2];
           int previous = 0;  // the slot of the stage before
           const uint4* current = streamed ? fragments(work_tile) : nullptr;
           for (int done = 0; done < (streamed ? steps : 1); done += k_block * stage_steps) {
@@ -164,9 +167,11 @@ struct MainloopSm90 {
               warpgroup_arrive();
               const uint64_t b = descriptor<columns>(ring.slot(state));
 #pragma unroll
-              for (int s = 0; s < stage_steps; ++s)
+              for (int s = 0; s < stage_steps; ++s) {
+                if (!multiplied(i, s)) continue;
                 wgmma<columns>(product, a[i][s], b + s * descriptor_offset(step_bytes<columns>),
                                done > 0 || i > 0 || s > 0);
+              }
               warpgroup_commit();
               // With these in flight, the ones before have ended: their slot is free, and so are their registers of A.
               if (done > 0 || i > 0) {

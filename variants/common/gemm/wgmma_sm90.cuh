@@ -82,12 +82,17 @@ __device__ void warpgroup_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 /// The same, after which d can be read: the groups in flight must not write it.
-template <int pending = 0, int count>
-__device__ void warpgroup_wait_for(float (&d)[count]) {
+template <int pending = 0, class Number, int count>
+__device__ void warpgroup_wait_for(Number (&d)[count]) {
   warpgroup_wait<pending>();
   // A compiler barrier: d must not be read before the wait.
 #pragma unroll
-  for (int e = 0; e < count; ++e) asm volatile("" : "+f"(d[e])::"memory");
+  for (int e = 0; e < count; ++e) {
+    if constexpr (std::is_same_v<Number, float>)
+      asm volatile("" : "+f"(d[e])::"memory");
+    else
+      asm volatile("" : "+r"(d[e])::"memory");
+  }
 }
 
 /// Starts d = A B + (more ? d : 0). Until it has ended, d, A's registers and B must not be accessed. One specialisation

@@ -7,11 +7,13 @@
 
 namespace ladder {
 
-/// Centre and power-of-two scale of a coordinate frame in which all points have coordinates below 1.
+/// Centre and power-of-two scale of a coordinate frame in which all points have coordinates below 1, or all but a few
+/// (certified/common_unit.cuh).
 template <class T>
 struct Frame {
-  T* centre = nullptr;          // d
-  int* max_exponent = nullptr;  // the exponent of the largest coordinate, relative to the centre
+  T* centre = nullptr;             // d
+  int* max_exponent = nullptr;     // the exponent of the largest of these coordinates, relative to the centre
+  int* exponent_counts = nullptr;  // where few rows may be left out: what they are found by
 
   /// The exponent of the scale. Points that all equal the centre have an exponent far below -1000.
   __device__ int exponent() const { return -1 - max(*max_exponent, -1000); }
@@ -21,17 +23,36 @@ struct Frame {
   }
 };
 
-constexpr int frame_points = 1024;  // points whose mean is the centre: any centre is right
+constexpr int frame_points = 1024;  // points from which the centre is found: any centre is right
 
-/// One thread per feature: the mean of points that are `apart` rows apart, in their order.
+/// One thread per feature: the mean of points that are `apart` rows apart, in a way that few points that lie far from
+/// all others hardly change. The points make eight groups; of the groups' means the four in the middle count.
 template <class T>
 __global__ void centre_kernel(const T* rows, T* centre, int count, int apart, int d) {
+  constexpr int groups = 8;
   const int f = blockIdx.x * blockDim.x + threadIdx.x;
   if (f >= d) return;
-  double sum = 0;
-#pragma unroll 8
-  for (int i = 0; i < count; ++i) sum += double(rows[int64_t(i) * apart * d + f]);
-  centre[f] = T(sum / count);
+  const auto value = [&](int i) { return double(rows[int64_t(i) * apart * d + f]); };
+  double sum[groups] = {};
+  if (count < groups) {
+    for (int i = 0; i < count; ++i) sum[0] += value(i);
+    centre[f] = T(sum[0] / count);
+    return;
+  }
+  const int each = count / groups;
+  for (int i = 0; i < each; ++i) {
+#pragma unroll  // loads in flight
+    for (int g = 0; g < groups; ++g) sum[g] += value(i * groups + g);
+  }
+#pragma unroll  // a dynamically indexed array would go to local memory
+  for (int pass = 0; pass < groups; ++pass) {
+#pragma unroll
+    for (int g = pass % 2; g + 1 < groups; g += 2) {
+      const double low = min(sum[g], sum[g + 1]), high = max(sum[g], sum[g + 1]);
+      sum[g] = low, sum[g + 1] = high;
+    }
+  }
+  centre[f] = T((sum[2] + sum[3] + sum[4] + sum[5]) / (4.0 * each));
 }
 
 template <class T>
@@ -62,11 +83,16 @@ void update_max_exponent(Resources& s, const T* rows, const Frame<T>& frame, int
          s.stream, rows, frame, values, d);
 }
 
+/// Computes the centre of n points, row-major on the device.
+template <class T>
+void fit_centre(Resources& s, const T* rows, const Frame<T>& frame, int n, int d) {
+  const int count = std::min(n, frame_points);
+  launch(centre_kernel<T>, blocks(d, 64), 64, 0, s.stream, rows, frame.centre, count, n / count, d);
+}
 /// Computes centre and scale of n points, row-major on the device.
 template <class T>
 void fit_frame(Resources& s, const T* rows, const Frame<T>& frame, int n, int d) {
-  const int count = std::min(n, frame_points);
-  launch(centre_kernel<T>, blocks(d, 64), 64, 0, s.stream, rows, frame.centre, count, n / count, d);
+  fit_centre(s, rows, frame, n, d);
   clear_max_exponent(s, frame.max_exponent);
   update_max_exponent(s, rows, frame, n, d);
 }

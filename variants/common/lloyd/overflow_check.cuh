@@ -36,7 +36,7 @@ void prepare_square_range(Run<T, W>& s) {
   s.ws.overflow.first = s.template device<unsigned long long>(1);
 }
 
-/// Checks the uploaded points (Rows::points). Throws Error with row, column and value of the first that is too large.
+/// Checks the uploaded points (Rows::points). Throws Refusal with row, column and value of the first that is too large.
 /// An initial centroid beyond that limit has an infinite distance, so it is not the nearest.
 template <class T, class W>
 void refuse_square_range(Run<T, W>& s) {
@@ -56,7 +56,7 @@ void refuse_square_range(Run<T, W>& s) {
                 "overflow beyond %.9g; scale the points, or leave the row out",
                 static_cast<long long>(index) / s.d, static_cast<long long>(index) % s.d, double(s.points[index]), s.d,
                 double(largest));
-  throw Error(text);
+  throw Refusal(text);
 }
 
 }  // namespace ladder

@@ -1,12 +1,13 @@
 // An upload in chunks: the copy engine brings chunk after chunk in a stream of its own, an event behind each, and the
 // session's stream prepares a chunk while the next one is copied. What must be known before the first chunk (centre,
 // directions, width, scale) is found from a sample that is copied first. Centre, directions and width may be anything;
-// the scale is right if no point exceeds it: it is the sample's with headroom, and when all points are on the device,
-// their largest exponent says whether it holds. If not, all points are prepared again. The host waits for that as late
-// as possible. v45_overlapped_upload introduces it.
+// the scale, too, as rows that exceed it are outlier rows (certified/common_unit.cuh); but these take long. So it is
+// the sample's with headroom, and the rows that exceed it are counted. If there are too many, all points are prepared
+// again. The host waits for that as late as possible. v45_overlapped_upload introduces it.
 #pragma once
 #include <array>
 
+#include "../device/events.cuh"
 #include "../projection/rank_selection.cuh"
 
 namespace ladder {
@@ -16,35 +17,10 @@ constexpr int max_chunks = 32;
 /// rows' precision; too few cost a second preparation of all points.
 constexpr int headroom_exponents = 1;
 
-class Event {
- public:
-  Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-
-  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "recording an event"); }
-  /// Later work of the stream waits for the record; before the first record there is nothing to wait for.
-  void await(cudaStream_t stream) { check(cudaStreamWaitEvent(stream, event_, 0), "waiting for another stream"); }
-  void await() { check(cudaEventSynchronize(event_), "waiting for the device"); }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
-/// A stream for the copy engine.
-struct Copies {
-  cudaStream_t stream = nullptr;
-  Copies() { check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream"); }
-  ~Copies() { cudaStreamDestroy(stream); }
-  Copies(const Copies&) = delete;
-  Copies& operator=(const Copies&) = delete;
-};
-
 /// Of one upload, on the host when ChunkedUpload::fetched is reached.
 struct UploadResult {
   Extremes range;
-  int exponent, assumed;  ///< of the largest coordinate, and the one that the scale was chosen for
+  int beyond;  ///< rows that exceed the scale
 };
 
 template <class T>
@@ -56,12 +32,16 @@ struct ChunkedUpload {
   Event fetched, sent;  // `arrived` is on the host; `initial` may be overwritten
   T* sample = nullptr;  // sampled rows x d
   int sampled_rows = 0;
-  int* exponent = nullptr;              // 1, on the device
+  int* beyond = nullptr;                // 1, on the device
   UploadResult* arrived = nullptr;      // 1, page-locked
   T* initial = nullptr;                 // k x d, page-locked
   bool pending = false;                 // `arrived` of the last upload has not been checked
   bool again = false;                   // its points were prepared twice
   int alignment = RowRange::alignment;  // of the first row of a chunk
+  int taper = 1;                        // how many chunks at the end become smaller step by step, as chunk_range() says
+  std::shared_ptr<Copies> survey;       // a stream for what needs the frame alone; null: the session's
+  Event framed;
+  std::array<Event, max_chunks> surveyed;
 };
 
 /// `directed`: the sample is for directions, too.
@@ -70,15 +50,23 @@ void prepare_chunks(Run<T, W>& s, bool directed) {
   auto& upload = s.ws.chunks;
   upload.sampled_rows = std::min(s.n, directed ? sample_rows : frame_points);
   upload.sample = s.template device<T>(size_t(upload.sampled_rows) * s.d);
-  upload.exponent = s.template device<int>(1);
+  upload.beyond = s.template device<int>(1);
   upload.arrived = s.template pinned<UploadResult>(1);
   upload.initial = s.template pinned<T>(size_t(s.k) * s.d);
 }
 
-/// Chunk `p` of `chunks`; with few points some are empty, never the last one.
-inline RowRange chunk_range(int n, int chunks, int p, int alignment = RowRange::alignment) {
-  const int64_t units = blocks(n, alignment);
-  const auto begin = [&](int chunk) { return int(std::min<int64_t>(units * chunk / chunks * alignment, n)); };
+/// Chunk `p` of `chunks`; with few points some are empty, never the last one. The last chunk has 1 / taper of the rows
+/// of a whole one, the one before it 2 / taper, and so on.
+inline RowRange chunk_range(int n, int chunks, int p, int alignment = RowRange::alignment, int taper = 1) {
+  const int64_t units = blocks(n, alignment), whole = std::max(chunks - taper, 0), tail = chunks - whole;
+  // Parts before a chunk; a whole one has `taper`, and the last `tail` ones have tail, .., 2, 1.
+  const auto before = [&](int64_t chunk) {
+    const int64_t behind = std::min<int64_t>(chunks - chunk, tail);  // tapered chunks from this one on
+    return std::min(chunk, whole) * taper + tail * (tail + 1) / 2 - behind * (behind + 1) / 2;
+  };
+  const auto begin = [&](int chunk) {
+    return int(std::min<int64_t>(units * before(chunk) / before(chunks) * alignment, n));
+  };
   return {begin(p), begin(p + 1) - begin(p)};
 }
 
@@ -92,11 +80,12 @@ __global__ void add_headroom_kernel(Frame<T> frame, int exponents) {
 constexpr int chunks_before_centroids = 3;
 
 /// Uploads the points to s.x in `chunks` chunks. When the sample is on the device and the frame is fitted, calls
-/// prepare(rows, count), which may wait for the device; then work(range) for each chunk. send() is called behind the
-/// first chunks and may copy by the copy engine's stream.
-template <class T, class Prepare, class Work, class Send, class W>
-void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Prepare& prepare, const Work& work,
-                   const Send& send) {
+/// prepare(rows, count), which may wait for the device; then survey(range) and work(range) for each chunk. survey()
+/// needs nothing of prepare(): in a stream of its own it does not wait for it. send() is called behind the first chunks
+/// and may copy by the copy engine's stream.
+template <class T, class Survey, class Prepare, class Work, class Send, class W>
+void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Survey& survey, const Prepare& prepare,
+                   const Work& work, const Send& send) {
   auto& upload = s.ws.chunks;
   const size_t row = s.d * sizeof(T), apart = s.n / upload.sampled_rows * row;
   upload.begun.record(s.stream);
@@ -105,7 +94,7 @@ void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Prepar
                           upload.copies.stream),
         "uploading a sample of the points");
   upload.sample_copied.record(upload.copies.stream);
-  const auto range_of = [&](int p) { return chunk_range(s.n, chunks, p, upload.alignment); };
+  const auto range_of = [&](int p) { return chunk_range(s.n, chunks, p, upload.alignment, upload.taper); };
   for (int p = 0; p < chunks; ++p) {
     const RowRange range = range_of(p);
     const size_t first = size_t(range.first) * s.d;
@@ -116,43 +105,60 @@ void upload_chunks(Run<T, W>& s, const Frame<T>& frame, int chunks, const Prepar
     if (p == std::min(chunks_before_centroids, chunks) - 1) send();
   }
 
-  clear_max_exponent(s, upload.exponent);
+  check(cudaMemsetAsync(upload.beyond, 0, sizeof *upload.beyond, s.stream), "clearing the count of rows");
   clear_range(s);
   upload.sample_copied.await(s.stream);
-  fit_frame(s, upload.sample, frame, upload.sampled_rows, s.d);
+  fit_common_frame<T>(s, upload.sample, frame, upload.sampled_rows, s.d);
   launch(add_headroom_kernel<T>, 1, 1, 0, s.stream, frame, headroom_exponents);
-  const auto fetch_exponent = [&](int* to, const int* from) {
-    check(cudaMemcpyAsync(to, from, sizeof *to, cudaMemcpyDeviceToHost, s.stream), "downloading an exponent");
-  };
-  fetch_exponent(&upload.arrived->assumed, frame.max_exponent);
-  prepare(upload.sample, upload.sampled_rows);
-  for (int p = 0; p < chunks; ++p) {
+  const auto survey_chunk = [&](int p) {
     const RowRange range = range_of(p);
     upload.copied[p].await(s.stream);
-    if (range.count == 0) continue;
-    update_max_exponent(s, s.x + size_t(range.first) * s.d, Frame<T>{frame.centre, upload.exponent}, range.count, s.d);
+    if (range.count == 0) return;
+    count_beyond(s, s.x + size_t(range.first) * s.d, frame, upload.beyond, range.count, s.d);
     widen_range(s, s.x, range);
     if (p == chunks - 1) {  // reaches the host while the device prepares the last chunk
-      fetch_exponent(&upload.arrived->exponent, upload.exponent);
+      check(cudaMemcpyAsync(&upload.arrived->beyond, upload.beyond, sizeof *upload.beyond, cudaMemcpyDeviceToHost,
+                            s.stream),
+            "downloading the count of rows");
       fetch_range(s, &upload.arrived->range);
       upload.fetched.record(s.stream);
     }
-    work(range);
+    survey(range);
+    if (upload.survey) upload.surveyed[p].record(s.stream);
+  };
+  if (upload.survey) {
+    upload.framed.record(s.stream);
+    const cudaStream_t session = std::exchange(s.stream, upload.survey->stream);
+    upload.framed.await(s.stream);
+    for (int p = 0; p < chunks; ++p) survey_chunk(p);
+    s.stream = session;
+  }
+  prepare(upload.sample, upload.sampled_rows);
+  for (int p = 0; p < chunks; ++p) {
+    if (!upload.survey) survey_chunk(p);
+    if (range_of(p).count == 0) continue;
+    if (upload.survey) upload.surveyed[p].await(s.stream);
+    work(range_of(p));
   }
   upload.pending = true;
 }
 
-/// Waits for all points, and chooses the format of their sums. Where they exceed the scale, calls again(), which
-/// prepares all points anew.
-template <class T, class Again, class W>
-void finish_upload(Run<T, W>& s, const Again& again) {
+/// Waits for all points, and calls choose(range) with their range, for the format of the sums. Where too many exceed
+/// the scale, calls again(), which prepares all points anew.
+template <class T, class Choose, class Again, class W>
+void finish_upload(Run<T, W>& s, const Choose& choose, const Again& again) {
   auto& upload = s.ws.chunks;
   if (!upload.pending) return;
   upload.fetched.await();
-  choose_format(s, upload.arrived->range);
-  upload.again = upload.arrived->exponent > upload.arrived->assumed;
+  choose(upload.arrived->range);
+  upload.again = upload.arrived->beyond > 2 * most_outliers(s.n);
   if (upload.again) again();
   upload.pending = false;
+}
+template <class T, class Again, class W>
+void finish_upload(Run<T, W>& s, const Again& again) {
+  finish_upload(
+      s, [&](const Extremes& range) { choose_format(s, range); }, again);
 }
 
 /// Sends the initial centroids by way of page-locked memory. The driver would stage them itself, but only after the

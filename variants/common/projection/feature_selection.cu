@@ -8,15 +8,14 @@ namespace {
 
 constexpr int sampled_rows = 4096;
 
-/// One thread per feature: its variance in a sample.
+/// One thread per feature: its variance in a sample, without coordinates of outlier rows.
 template <class T>
-__global__ void variance_kernel(const T* x, float* variances, int count, int apart, int d) {
+__global__ void variance_kernel(const T* x, Frame<T> frame, float* variances, int count, int apart, int d) {
   const int f = blockIdx.x * blockDim.x + threadIdx.x;
   if (f >= d) return;
   double sum = 0, square = 0;
-  const double origin = double(x[f]);  // one of the values: less cancellation
   for (int i = 0; i < count; ++i) {
-    const double value = double(x[int64_t(i) * apart * d + f]) - origin;
+    const double exact = frame(x, int64_t(i) * apart, f, d), value = fabs(exact) < 1 ? exact : 0;
     sum += value, square += value * value;
   }
   variances[f] = float(square - sum * sum / count);
@@ -35,13 +34,14 @@ __global__ void rank_kernel(const float* variances, int* features, int count, in
 }  // namespace
 
 template <class T>
-void select_features(cudaStream_t stream, const T* x, float* variances, int* features, int width, int n, int d) {
+void select_features(cudaStream_t stream, const T* x, const Frame<T>& frame, float* variances, int* features, int width,
+                     int n, int d) {
   const int count = std::min(n, sampled_rows);
-  launch(variance_kernel<T>, blocks(d, 64), 64, 0, stream, x, variances, count, n / count, d);
+  launch(variance_kernel<T>, blocks(d, 64), 64, 0, stream, x, frame, variances, count, n / count, d);
   launch(rank_kernel, blocks(d, 64), 64, 0, stream, variances, features, width - bound_columns, d);
 }
 
-template void select_features<float>(cudaStream_t, const float*, float*, int*, int, int, int);
-template void select_features<double>(cudaStream_t, const double*, float*, int*, int, int, int);
+template void select_features<float>(cudaStream_t, const float*, const Frame<float>&, float*, int*, int, int, int);
+template void select_features<double>(cudaStream_t, const double*, const Frame<double>&, float*, int*, int, int, int);
 
 }  // namespace ladder

@@ -14,7 +14,9 @@ constexpr double rank_tolerance = 0x1p-40;  // a vector whose residual (squared)
 template <class T>
 __global__ void sample_kernel(const T* rows, Frame<T> frame, float* sample, int64_t values, int64_t apart, int d) {
   const int64_t e = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  if (e < values) sample[e] = float(frame(rows, e / d * apart, int(e % d), d));
+  if (e >= values) return;
+  const double value = frame(rows, e / d * apart, int(e % d), d);
+  sample[e] = fabs(value) < 1 ? float(value) : 0;  // of an outlier row, which would have a direction to itself
 }
 
 /// First vectors: pseudo-random signs.

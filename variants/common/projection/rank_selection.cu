@@ -23,14 +23,17 @@ constexpr int pilot_block = 128;
 constexpr double age_share[pilot_ages] = {0.25, 0.75};  // of the iterations
 
 /// One block per point and age. A squared distance is estimated from the coordinates and both rests, as if these were
-/// orthogonal; its bound, from the coordinates and the difference of the rests. `shrunk`: the length of a mean's rest,
-/// relative to a point's.
+/// orthogonal; its bound, from the coordinates, the difference of the rests, and what the threshold has to spare for
+/// the sums of the tensor core. Outlier rows have no part in this. `shrunk`: the length of a mean's rest, relative to a
+/// point's.
 __global__ void pilot_kernel(Pilot pilot, RowSubset points, RowSubset centroids, float shrunk, int k,
                              PilotCounts* counts) {
   __shared__ float point[widest];
   __shared__ float nearest[width_count][pilot_block];
   __shared__ int found[width_count];
   const int i = blockIdx.x;
+  const float square = pilot.point_square[i];
+  if (is_outlier(square)) return;  // the whole block
   const float shrink = blockIdx.y == 0 ? 1 : shrunk;
   counts += blockIdx.y * width_count;
   point[threadIdx.x] = pilot.point[int64_t(threadIdx.x) * points.count + i];
@@ -41,7 +44,7 @@ __global__ void pilot_kernel(Pilot pilot, RowSubset points, RowSubset centroids,
   const auto for_centroids = [&](const auto& visit) {
     for (int j = threadIdx.x; j < centroids.count; j += pilot_block) {
       if (centroids(j) == points(i)) continue;
-      float distance = 0, point_rest = pilot.point_square[i], centroid_rest = pilot.centroid_square[j];
+      float distance = 0, point_rest = square, centroid_rest = pilot.centroid_square[j];
       for (int w = 0, direction = 0; w < width_count; ++w) {
         for (; direction < short_width(w) - bound_columns; ++direction) {
           const float coordinate = pilot.centroid[int64_t(direction) * centroids.count + j],
@@ -67,7 +70,8 @@ __global__ void pilot_kernel(Pilot pilot, RowSubset points, RowSubset centroids,
   __syncthreads();
   int candidates[width_count] = {};
   for_centroids([&](int w, float distance, float point_rest, float rest) {
-    candidates[w] += distance + rest - 2 * sqrtf(point_rest * rest) <= nearest[w][0];
+    const float score = (square - nearest[w][0]) / 2, spare = 2 * float(threshold_excess(score, short_width(w)));
+    candidates[w] += distance + rest - 2 * sqrtf(point_rest * rest) <= nearest[w][0] + spare;
   });
   for (int w = 0; w < width_count; ++w) atomicAdd(&found[w], candidates[w]);
   __syncthreads();

@@ -65,15 +65,20 @@ bool wants_filter(const State<T>& s) {
   return width == by_pilot ? worth_a_pilot(s.k, s.d) : width > 0;
 }
 
+/// `behind`: words of the caller's own behind those of the sums.
 template <class T, class W>
-void prepare_ranked(Run<T, W>& s) {
+void prepare_ranked(Run<T, W>& s, size_t behind) {
   prepare_listed_rows(s, wants_filter(s));
-  prepare_incremental(s);
+  prepare_incremental(s, behind);
   prepare_order(s, SortState::after_any_move);
   if (!wants_filter(s)) return;
   const int width = s.axis("short_row_width");
   prepare_pca(s, width == by_pilot ? widest : width);
   if (width == by_pilot) s.ws.pilot = allocate_pilot(s);
+}
+template <class T, class W>
+void prepare_ranked(Run<T, W>& s) {
+  prepare_ranked(s, 0);
 }
 
 /// Directions and width, from `count` rows on the device.

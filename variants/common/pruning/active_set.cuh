@@ -41,8 +41,8 @@ struct ActiveState : BoundedState<T> {
 
 /// Memory; the clusters are marked from here on.
 template <class T, class W>
-void prepare_active_set(Run<T, W>& s) {
-  prepare_bounds(s);
+void prepare_active_set(Run<T, W>& s, size_t behind) {
+  prepare_bounds(s, behind);
   s.ws.sums.full_update_share = s.axis("full_update_share");
   s.ws.sums.dirty = allocate_dirty(s, s.k);
   s.ws.order.sort.resort_share = s.axis("resort_share");
@@ -53,6 +53,10 @@ void prepare_active_set(Run<T, W>& s) {
   active.rows = s.template device<int>(s.n);
   active.dirty = s.template device<int>(s.k);
   active.short_rows = s.template device<uint4>(size_t(padded_short_rows(s.k)) * (width / 8));
+}
+template <class T, class W>
+void prepare_active_set(Run<T, W>& s) {
+  prepare_active_set(s, 0);
 }
 
 template <class T, class W>
@@ -89,7 +93,10 @@ void assign_active_set(Run<T, W>& s) {
 
 template <class T, class W>
 void update_active_set(Run<T, W>& s) {
-  move_or_sum_segments(s, s.x, list_and_sort(s));
+  const MoveCounters* const moves = list_moved(s);
+  side_by_side(
+      s, [&] { move_points(s, s.x, moves, FullUpdate{.skip = true}); },
+      [&] { sort_for_filter(s, moves), sum_segments(s, s.x, moves); });  // one of the two sums does nothing
   step_to_means(s);
   s.ws.active.proven = true;
 }

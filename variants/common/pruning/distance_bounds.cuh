@@ -20,8 +20,12 @@ struct DistanceBounds {
   double* travelled = nullptr;      // k: the length of each centroid's path since the restart
 };
 
-/// Not less than the root of a squared distance that was summed in double.
-__device__ inline double distance_above(double squared) { return sqrt(squared) * (1 + 4 * of_doubles); }
+/// Not less than the root of an exact squared distance whose sum in double was `squared`; nor than that of the nearest
+/// candidate where `squared` is the least of their sums (compare_kernel), which that exceeds by (d + 8) 2^-51 at most.
+__device__ inline double distance_above(double squared) {
+  static_assert((max_projected_features + 8) * 0x1p-51 <= 4 * of_doubles, "half of the square's share");
+  return sqrt(squared) * (1 + 4 * of_doubles);
+}
 
 /// Lower and upper bound of a squared distance.
 struct Interval {
@@ -47,7 +51,8 @@ __device__ Interval distance_interval(const uint4* point, double point_square, c
       if (column >= width - bound_columns && column < width - bound_columns + loss_columns) loss += both;
     }
   }
-  if (!(centroid_square < far_length * far_length)) return {0, std::numeric_limits<double>::infinity()};
+  if (is_outlier(point_square) || !(centroid_square < far_length * far_length))
+    return {0, std::numeric_limits<double>::infinity()};
   const double squares = point_square + centroid_square, unknown = 2 * loss + 0x1p-36 * squares;
   return {max(squares - 2 * product - unknown, 0.0), squares - 2 * product + unknown};
 }
@@ -83,10 +88,14 @@ struct BoundedState : RankedState<T> {
 };
 
 template <class T, class W>
-void prepare_bounds(Run<T, W>& s) {
-  prepare_ranked(s);
+void prepare_bounds(Run<T, W>& s, size_t behind) {
+  prepare_ranked(s, behind);
   s.ws.filter.centroid_square = s.template device<double>(s.k);
   s.ws.bounds = {s.template device<DistanceBound>(s.n), s.template device<double>(s.k)};
+}
+template <class T, class W>
+void prepare_bounds(Run<T, W>& s) {
+  prepare_bounds(s, 0);
 }
 
 /// No row has a cached distance, and no centroid has moved.

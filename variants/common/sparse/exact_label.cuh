@@ -1,9 +1,9 @@
 // Exact labels from rounded distances: a label is proven where the second distance is farther from the first than the
 // rounding of both can explain. Otherwise a warp computes the row's distances to all centroids in double-double, a lane
-// per centroid. v04g_exact introduces it. Source of the bounds: Higham, Accuracy and Stability of Numerical Algorithms,
-// 2nd ed., section 3.1.
+// per centroid, and compares them exactly. v04g_exact introduces it. Source of the bounds: Higham, Accuracy and
+// Stability of Numerical Algorithms, 2nd ed., section 3.1.
 #pragma once
-#include "../device/double_double.cuh"
+#include "../device/exact_order.cuh"
 #include "../device/warp.cuh"
 
 namespace ladder {
@@ -22,19 +22,32 @@ struct TwoNearest {
 /// roundings and whose terms add up to `magnitude` in absolute value. 2.1: two distances, and what rounds in the bound
 /// itself, as long as roundings x unit roundoff stays below 1/100. Products that underflow lose less than the smallest
 /// normal number each. Infinite where a distance may overflow; then nothing is proven.
-///
-/// Where |x|^2 was left out, `weight` is the sum of all |x|: distances that agree to 95 bits count as equal (nearer()),
-/// and these are at most 2 (weight^2 + magnitude).
 template <class T>
-__device__ T rounding_error(int roundings, T magnitude, T weight = 0) {
+__device__ T rounding_error(int roundings, T magnitude) {
   constexpr T unit = std::numeric_limits<T>::epsilon() / 2;
-  return T(2.1) * T(roundings) * (unit * magnitude + T(0x1p-94) * weight * weight + std::numeric_limits<T>::min());
+  return T(2.1) * T(roundings) * (unit * magnitude + std::numeric_limits<T>::min());
+}
+
+/// exact_order() of a row whose entries for_entries(use) gives, by one lane.
+template <class T, class ForEntries>
+__attribute__((noinline)) __device__ int exact_order_of_entries(const ForEntries& for_entries, const T* a, const T* b,
+                                                                int d) {
+  WholeSum<T> sum;
+#pragma unroll 1
+  for (int f = 0; f < d; ++f) sum.add_squares(a[f], b[f]);
+  for_entries([&](int column, T x) {
+    if (x != 0) sum.add_products(x, a[column], b[column]);
+  });
+  return sum.template sign<1>();
 }
 
 /// The nearest of k centroids (row-major), by a whole warp; ties go to the lowest index. for_entries(use) calls
 /// use(column, value) for the row's entries, columns ascending, the same in all lanes; entries of value 0 are left out.
 template <class T, class ForEntries>
 __device__ int exact_nearest(const ForEntries& for_entries, const T* c, int k, int d) {
+  const auto order = [&](int i, int j) {
+    return exact_order_of_entries(for_entries, c + size_t(i) * d, c + size_t(j) * d, d);
+  };
   Exact best;
   for (int j = threadIdx.x % warp_lanes; j < k; j += warp_lanes) {
     const T* const centroid = c + size_t(j) * d;
@@ -50,13 +63,13 @@ __device__ int exact_nearest(const ForEntries& for_entries, const T* c, int k, i
       next = column + 1;
     });
     add_up_to(d);
-    if (const Exact candidate{sum, j}; nearer(candidate, best)) best = candidate;
+    if (const Exact candidate{sum, j}; nearer(candidate, best, d, order)) best = candidate;
   }
   for (int half = warp_lanes / 2; half > 0; half /= 2) {
     const Exact other{
         {__shfl_xor_sync(all_lanes, best.distance.high, half), __shfl_xor_sync(all_lanes, best.distance.low, half)},
         __shfl_xor_sync(all_lanes, best.centroid, half)};
-    if (other.centroid < k && nearer(other, best)) best = other;
+    if (other.centroid < k && nearer(other, best, d, order)) best = other;
   }
   return best.centroid;
 }

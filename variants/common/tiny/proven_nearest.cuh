@@ -3,7 +3,7 @@
 // v03g_exact_labels introduces it. Source of the bounds: Higham, Accuracy and Stability of Numerical Algorithms, 2nd
 // ed., section 3.1.
 #pragma once
-#include "../device/double_double.cuh"
+#include "../device/exact_order.cuh"
 #include "../device/warp.cuh"
 
 namespace ladder {
@@ -16,8 +16,11 @@ struct Rounding {
   __device__ explicit Rounding(int d)
       : share(T(4) * (d + 8) * (std::numeric_limits<T>::epsilon() / 2)),
         least(T(2) * d * std::numeric_limits<T>::denorm_min()) {}
-  /// Whether the exact distance of which `far` was computed is above the exact one of which `near` was computed.
-  __device__ bool above(T far, T near) const { return far * (1 - share) > near + least; }
+  /// Whether the exact distance of which `far` was computed is above the exact one of which `near` was computed. An
+  /// infinite `far` stands for a distance that rounding alone may have taken beyond the largest value.
+  __device__ bool above(T far, T near) const {
+    return min(far, std::numeric_limits<T>::max()) * (1 - share) > near + least;
+  }
 };
 
 template <class T>
@@ -73,7 +76,8 @@ __attribute__((noinline)) __device__ int nearest_exactly(const T* point, T least
     for (; open != 0; open &= open - 1) {
       const int j = first + __ffs(int(open)) - 1;
       const Exact exact{exact_warp_sum(exact_distance(point, c[j], d, lane, warp_lanes)), j};
-      if (nearer(exact, best)) best = exact;
+      const auto order = [&](int a, int b) { return exact_order<warp_lanes>(point, c[a], c[b], d); };
+      if (nearer(exact, best, d, order)) best = exact;
     }
   }
   return best.centroid;

@@ -19,18 +19,28 @@ struct ExactSums {
 /// Widens `range` by the values x[begin .. end). `multiprocessors` bounds the grid.
 template <class T>
 void find_range(cudaStream_t stream, const T* x, int64_t begin, int64_t end, Extremes* range, int multiprocessors);
+/// Adds n points (n x d) to the sums of their clusters.
+template <class T>
+void add_exact(cudaStream_t stream, const T* x, const int32_t* label, const ExactSums& sums, int n, int k, int d);
 /// c = sum / count; a centroid without points stays.
 template <class T>
 void divide_exact(cudaStream_t stream, const ExactSums& sums, T* c, int k, int d);
 
 // ---- phases; W::sums is an ExactSums, or derived from it
 
+/// `behind`: words of the caller's own behind those of the sums.
 template <class T, class W>
-void prepare_exact_sums(Run<T, W>& s) {
+void prepare_exact_sums(Run<T, W>& s, size_t behind = 0) {
   ExactSums& m = s.ws.sums;
   m.extremes = s.template device<Extremes>(1);
-  m.sum = s.template device<unsigned long long>(size_t(FixedPoint::most_words) * s.k * s.d);
+  m.sum = s.template device<unsigned long long>(size_t(FixedPoint::most_words) * s.k * s.d + behind);
   m.count = s.template device<int>(s.k);
+}
+
+/// The device memory that prepare_exact_sums takes.
+inline size_t exact_sums_bytes(const Shape& p) {
+  const size_t values = size_t(p.k) * p.d;
+  return sizeof(Extremes) + FixedPoint::most_words * values * sizeof(unsigned long long) + p.k * sizeof(int);
 }
 
 template <class T, class W>
@@ -52,7 +62,7 @@ void fetch_range(Run<T, W>& s, Extremes* to) {
         "downloading the range of the points");
 }
 
-/// Chooses the format of the sums from this range. Throws Error where the points have none.
+/// Chooses the format of the sums from this range. Throws Refusal where the points have none.
 template <class T, class W>
 void choose_format(Run<T, W>& s, const Extremes& range) {
   s.ws.sums.format = fixed_point(range, s.points, s.n, s.d);

@@ -26,8 +26,9 @@ struct IncrementalSums : ExactSums {
   MoveCounters* moves_host = nullptr;
   int full_update_share = 2;  // full re-sum if more than one point in this many has moved: a move costs two additions
   DirtyClusters dirty;
-  int done = 0;      // updates since the restart
-  int reported = 0;  // how many of them State::counters has
+  int done = 0;       // updates since the restart
+  int reported = 0;   // how many of them State::counters has
+  bool kept = false;  // the next restart leaves sums and counts as they are (arrival/sums_ahead.cuh)
 };
 
 /// Is a full re-sum of all n points less work than moving these? `share`: IncrementalSums::full_update_share.
@@ -54,8 +55,8 @@ void move_points(cudaStream_t stream, const T* rows, const int32_t* label, const
 // ---- phases
 
 template <class T, class W>
-void prepare_incremental(Run<T, W>& s) {
-  prepare_exact_sums(s);
+void prepare_incremental(Run<T, W>& s, size_t behind = 0) {
+  prepare_exact_sums(s, behind);
   auto& m = s.ws.sums;
   m.previous_label = s.template device<int32_t>(s.n);
   m.moved = s.template device<Moved>(s.n);
@@ -66,20 +67,28 @@ void prepare_incremental(Run<T, W>& s) {
 /// Empties all sums.
 template <class T, class W>
 void restart_incremental(Run<T, W>& s) {
-  clear_exact_sums(s);
   auto& m = s.ws.sums;
+  if (!std::exchange(m.kept, false)) clear_exact_sums(s);
   m.done = m.reported = 0;
   check(cudaMemsetAsync(m.previous_label, -1, s.n * sizeof *m.previous_label, s.stream),
         "clearing the previous labels");
   mark_all_dirty(m.dirty, s.k, s.stream);
 }
 
+/// The counters of the update that begins now: zeros.
+template <class T, class W>
+MoveCounters* next_moves(Run<T, W>& s) {
+  auto& m = s.ws.sums;
+  MoveCounters* const moves = m.moves + std::min(m.done, kept_iterations_of_moves - 1);
+  if (m.done++ < loop_on_device) check(cudaMemsetAsync(moves, 0, sizeof *moves, s.stream), "clearing the moves");
+  return moves;
+}
+
 /// Lists the points that moved. The host does not wait.
 template <class T, class W>
 const MoveCounters* list_moved(Run<T, W>& s) {
   auto& m = s.ws.sums;
-  MoveCounters* const moves = m.moves + std::min(m.done, kept_iterations_of_moves - 1);
-  if (m.done++ < loop_on_device) check(cudaMemsetAsync(moves, 0, sizeof *moves, s.stream), "clearing the moves");
+  MoveCounters* const moves = next_moves(s);
   list_moved(s.stream, s.label, m, moves, s.n, s.k, s.d, s.device_info.multiprocessors);
   return moves;
 }

@@ -96,11 +96,12 @@ struct SumWords {
   }
 };
 
-/// The mean of `count` > 0 values whose sum is this; off by 4 x 2^-53 of itself at most, and by what T rounds. The sum
-/// may be far below its words where these cancel, so carries are settled before anything is rounded: a word and the
-/// carry of the one below stay within n 2^bits, as -n <= carry < n. Then the words above 0 are added up from the top:
-/// at most three roundings, and one by the division. To multiply by 2^bits is exact, and by 2^low exact or rounded
-/// once.
+/// The mean of `count` > 0 values whose sum is this: a function of the sum and the count, whatever the unit and the
+/// words' width. The sum is rounded once, the quotient once, and T rounds. The sum may be far below its words where
+/// these cancel, so carries are settled before anything is rounded: a word and the carry of the one below stay within
+/// n 2^bits, as -n <= carry < n. Then the leading 64 bits are gathered from the top, and the last of them is set where
+/// a lower one is, so that the conversion to double rounds the whole sum. To multiply by a power of two is exact, and
+/// by 2^low exact or rounded once.
 template <class T>
 __device__ T mean_of(const SumWords& sum, int count, const FixedPoint& format) {
   long long digit[FixedPoint::most_words] = {}, carry_word = 0;
@@ -119,16 +120,25 @@ __device__ T mean_of(const SumWords& sum, int count, const FixedPoint& format) {
   settle(false);
   const bool negative = carry_word < 0;
   settle(negative);
-  double value = double(carry_word);
+  auto leading = static_cast<unsigned long long>(carry_word), lower = 0ull;
+  int exponent = 0;  // of the last leading bit
 #pragma unroll
-  for (int w = FixedPoint::most_words - 1; w >= 0; --w)
-    if (w < format.words) value = value * double(all + 1) + double(digit[w]);
+  for (int w = FixedPoint::most_words - 1; w >= 0; --w) {
+    if (w >= format.words) continue;
+    const int room = min(__clzll(static_cast<long long>(leading)), format.bits), cut = format.bits - room;
+    const auto bits = static_cast<unsigned long long>(digit[w]);
+    leading = leading << room | bits >> cut;
+    lower |= bits & ((1ull << cut) - 1);
+    exponent += cut;
+  }
+  const double value = double(leading | (lower != 0));
   // value / count, to the last bit, of which all sums of a cluster share the one division. The remainder is
   // exact, below 2^32 units of the quotient's last place; and no quotient by a whole number below 2^31 is nearer than
   // 2^-85 of itself to where rounding turns.
   const double share = 1.0 / count, quotient = value * share;
-  value = __fma_rn(__fma_rn(-quotient, count, value), share, quotient) * format.unit;
-  return T(negative ? -value : value);
+  const double mean =
+      __fma_rn(__fma_rn(-quotient, count, value), share, quotient) * power_of_two(exponent) * format.unit;
+  return T(negative ? -mean : mean);
 }
 
 // ---- the range of a data set
@@ -141,7 +151,7 @@ struct Extremes {
   __host__ __device__ static unsigned long long pack(int exponent, int64_t at) {
     return static_cast<unsigned long long>(exponent + bias) << shift | static_cast<unsigned long long>(at);
   }
-  static int exponent(unsigned long long packed) { return int(packed >> shift) - bias; }
+  __host__ __device__ static int exponent(unsigned long long packed) { return int(packed >> shift) - bias; }
   static int64_t place(unsigned long long packed) { return int64_t(packed & ((1ull << shift) - 1)); }
 };
 
@@ -168,8 +178,8 @@ __global__ void extremes_kernel(const T* x, Extremes* extremes, int64_t begin, i
   atomicMin(&extremes->not_finite, range.not_finite);
 }
 
-/// The format for the sums of these points (n x d, on the host). Throws Error, naming row, column and value, where one
-/// is not finite, or the least and the largest are too far apart.
+/// The format for the sums of these points (n x d, on the host). Throws Refusal, naming row, column and value, where
+/// one is not finite, or the least and the largest are too far apart.
 template <class T>
 FixedPoint fixed_point(const Extremes& extremes, const T* points, int n, int d) {
   char text[320];
@@ -180,7 +190,7 @@ FixedPoint fixed_point(const Extremes& extremes, const T* points, int n, int d) 
     std::snprintf(text, sizeof text,
                   "row %lld, column %lld holds %g: exact sums need finite values; leave the row out, or give it one",
                   row(at), column(at), double(points[at]));
-    throw Error(text);
+    throw Refusal(text);
   }
   if (extremes.high == 0) return {};  // nothing but zeros
   const int low = Extremes::exponent(extremes.low), high = Extremes::exponent(extremes.high);
@@ -192,7 +202,7 @@ FixedPoint fixed_point(const Extremes& extremes, const T* points, int n, int d) 
                 "digits, for %d points there are %d; make such small values 0, or scale the columns alike",
                 row(small), column(small), double(points[small]), row(large), column(large), double(points[large]),
                 high - low, n, FixedPoint::most_words * format.bits);
-  throw Error(text);
+  throw Refusal(text);
 }
 
 }  // namespace ladder

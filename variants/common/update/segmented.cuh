@@ -84,11 +84,16 @@ template <class T>
 void segmented_sums(cudaStream_t stream, const T* rows, const int* order, const int32_t* label,
                     const IncrementalSums& sums, const MoveCounters* moves, int n, int k, int d, int multiprocessors);
 
+template <class T, class W>
+void sum_segments(Run<T, W>& s, const T* rows, const MoveCounters* moves) {
+  segmented_sums(s.stream, rows, s.ws.order.rows.row, s.label, s.ws.sums, moves, s.n, s.k, s.d,
+                 s.device_info.multiprocessors);
+}
+
 /// As move_points(), with a full re-sum by runs. The points are sorted.
 template <class T, class W>
 void move_or_sum_segments(Run<T, W>& s, const T* rows, const MoveCounters* moves) {
-  segmented_sums(s.stream, rows, s.ws.order.rows.row, s.label, s.ws.sums, moves, s.n, s.k, s.d,
-                 s.device_info.multiprocessors);
+  sum_segments(s, rows, moves);
   move_points(s, rows, moves, FullUpdate{.skip = true});
 }
 
