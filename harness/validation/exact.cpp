@@ -69,6 +69,7 @@ int compare_cosines(const T* x, const T* a, const T* b, int d) {
 
 template <class T>
 int compare_exactly(const T* x, const T* a, const T* b, int d, Metric metric) {
+  if (std::equal(a, a + d, b)) return 0;
   return metric == Metric::cosine ? compare_cosines(x, a, b, d) : compare_distances(x, a, b, d);
 }
 template int compare_exactly(const float*, const float*, const float*, int, Metric);

@@ -104,10 +104,10 @@ def test_more_features_than_the_bounds_are_proven_for_are_refused(ladder: Ladder
     assert row["reason"] == "its bounds are proven for up to 65536 features, these points have 65537"
 
 
-def one_place(rows: int = 400, seed: int = 11) -> Data:
+def one_place(rows: int = 160, seed: int = 11) -> Data:
     """Centroids that begin at the same place, and part."""
     rng = np.random.default_rng(seed)
-    return rng.standard_normal((rows, 12)), np.repeat(rng.standard_normal((1, 12)), 300, axis=0)
+    return rng.standard_normal((rows, 12)), np.repeat(rng.standard_normal((1, 12)), 100, axis=0)
 
 
 @pytest.mark.parametrize("width", [32, 48, 64, 96, 128])
@@ -116,7 +116,7 @@ def test_distances_from_short_rows_are_right_as_the_rungs_are_compiled(ladder: L
         np.save(ladder.folder / f"{name}.npy", rows.astype(np.float32))
     # None but row 0 of the centroids has points at first; no row's distance is exact, as the bounds are not narrow.
     chosen = ["--variants", "v42_distance_bounds", "--device", "simt", "--check", "--stop", "fixed:4"]
-    chosen += ["--data", ladder.folder / "points.npy", "--init", ladder.folder / "centroids.npy", "--k", "300"]
+    chosen += ["--data", ladder.folder / "points.npy", "--init", ladder.folder / "centroids.npy", "--k", "100"]
     rows = ladder.run(*chosen, "--axis", f"short_row_width={width}", "--axis", "slack_permille=60")["rows"]
     assert {row["status"] for row in rows} == {"checked"}, [row["reason"] for row in rows]
 

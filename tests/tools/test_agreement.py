@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from agreement import Card, disagreement, nearest
-from conftest import Ladder
+from conftest import BUILD, Ladder
 from sklearn.cluster import KMeans
 
 DATASETS = Path(__file__).resolve().parents[3] / "shared" / "datasets"
@@ -45,9 +45,16 @@ def cards(ladder: Ladder) -> dict[str, Card]:
 def test_scikit_learn_agrees(ladder: Ladder, tmp_path: Path, name: str, k: int, stop: str, dtype: type) -> None:
     points = {"blobs": lambda: blobs(600, 7), "skin": skin, "letter": letter}[name]().astype(dtype)
     np.save(tmp_path / f"{name}.npy", points)
+    everyone = cards(ladder)
+    chosen = list(everyone)
+    if (name, dtype) != ("blobs", np.float32):  # what rungs keep that others build upon is tried through those
+        upon = (BUILD / "rungs_built_upon.txt").read_text().split()
+        chosen = [variant for variant in everyone if variant not in upon]
     record = ladder.run(
         "--device",
         "simt",
+        "--variants",
+        ",".join(chosen),
         "--data",
         tmp_path / f"{name}.npy",
         "--k",
@@ -67,11 +74,10 @@ def test_scikit_learn_agrees(ladder: Ladder, tmp_path: Path, name: str, k: int, 
     folders = sorted(labels.parent for labels in (tmp_path / "dump" / name).glob("*/labels.npy"))
     # A library that is not installed is refused, and leaves nothing.
     assert len(folders) == len({r["variant"] for r in record["rows"] if r["status"] == "checked"})
-    card = cards(ladder)
     for folder in folders:
-        assert disagreement(points, folder, card[folder.name]) == "", folder.name
+        assert disagreement(points, folder, everyone[folder.name]) == "", folder.name
         differ = np.mean(nearest(points, np.load(folder / "centroids.npy")) != np.load(folder / "labels.npy"))
-        assert differ < (0.05 if card[folder.name]["input_roundoff"] else 1e-3), folder.name
+        assert differ < (0.05 if everyone[folder.name]["input_roundoff"] else 1e-3), folder.name
     for row in record["rows"]:
         assert row["status"] != "checked" or (ladder.folder / row["dump"]).is_dir()
 

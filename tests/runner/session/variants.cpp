@@ -39,7 +39,7 @@ constexpr bool all_ways = true;
 /// Seconds of CPU time that a session may take. One that would take longer, by what the one before, or those
 /// with few features, took for each pair of a point and a centroid, is left out: shuffles, of which some revisions need
 /// many, are slow on the CPU device. CPU time, so that the choice is the same on a busy machine.
-constexpr double longest = 0.2;
+constexpr double longest = 0.1;
 
 // Neighbours of the sizes of warps, blocks and tiles, and these sizes themselves.
 const std::vector<int> sizes = {1, 31, 32, 33, 127, 128, 129, 256, 512, 1024, 1025};
@@ -343,7 +343,7 @@ const bool registered = [] {
         // A peer's Python takes a second to begin; tests/runner/test_peers.py tries its sizes.
         if (awkward && is_peer(variant.modules.at(kind))) continue;
         if (!awkward && !is_float && !all_ways && types.size() == 2) continue;
-        if (!awkward && !all_ways && superseded) continue;
+        if (!awkward && !why_left_out(kind, variant.id).empty()) continue;
         const std::string name =
             variant.id + (is_float ? "_f32" : "_f64") + (awkward ? "_awkward_sizes" : "_special_points");
         testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,

@@ -91,9 +91,13 @@ struct WholeSum {
 template <int lanes, class T>
 __attribute__((noinline)) __device__ int exact_order(const T* x, const T* a, const T* b, int d) {
   WholeSum<T> sum;
+  bool equal = true;
 #pragma unroll 1
-  for (int f = lanes == 1 ? 0 : int(threadIdx.x % lanes); f < d; f += lanes)
+  for (int f = lanes == 1 ? 0 : int(threadIdx.x % lanes); f < d; f += lanes) {
+    equal = equal && a[f] == b[f];
     sum.add_squares(a[f], b[f]), sum.add_products(x[f], a[f], b[f]);
+  }
+  if (lanes == 1 ? equal : __all_sync(all_lanes, equal)) return 0;
   return sum.template sign<lanes>();
 }
 
