@@ -25,13 +25,12 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
   auto* const block_sum = reinterpret_cast<unsigned long long*>(resident + capacity);  // entries, if they fit
   T* const c = reinterpret_cast<T*>(block_sum + (s.shared_sums ? entries : 0));        // k x d
   auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);              // k
+  using Place = BoxPlace<T, d, Halves<d>>;
   const auto place_of = [&](int box) {
-    return box - first < capacity ? BoxPlace<T, d, Halves<d>>(resident[box - first])
-                                  : BoxPlace<T, d, Halves<d>>(s, halves, box, values);
+    return box - first < capacity ? Place(resident[box - first]) : Place(s, halves, box, values);
   };
   for (int box = first + warp; box < min(last, first + capacity); box += warps)
-    copy_in(resident[box - first], BoxPlace<T, d, Halves<d>>(s, halves, box, values),
-            min(box_points, s.n - box * box_points), values);
+    copy_in(resident[box - first], Place(s, halves, box, values), min(box_points, s.n - box * box_points), values);
   for (int j = threadIdx.x; j < s.k; j += blockDim.x) {
     for (int f = 0; f < d; ++f) c[j * d + f] = s.c[j * d + f];
     narrow[j] = frame(c + j * d);
@@ -96,11 +95,10 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
   for (int e = threadIdx.x; e < s.k * d && blockIdx.x == 0; e += blockDim.x) s.c[e] = c[e];
   for (int box = first + warp; box < last; box += warps) {
     const auto place = place_of(box);
-    const int begin = box * box_points, only = *place.only;
+    const int begin = box * box_points, end = min(begin + box_points, s.n), only = *place.only;
     __syncwarp();  // all lanes have read it
     if (lane == 0) s.box_label[box] = only;
-    for (int i = lane; i < min(box_points, s.n - begin); i += warp_lanes)
-      s.label[begin + i] = only >= 0 ? only : place.label[i];
+    for (int i = begin + lane; i < end; i += warp_lanes) s.label[i] = only >= 0 ? only : place.label[i - begin];
   }
 }
 

@@ -50,13 +50,12 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
   auto* const kept = block_sum + (s.shared_sums ? entries : 0);                        // entries: the clusters' sums
   T* const c = reinterpret_cast<T*>(kept + entries);                                   // k x d
   auto* const narrow = reinterpret_cast<NarrowCentroid<d>*>(c + s.k * d);              // k
+  using Place = BoxPlace<T, d, NarrowHalves<d>>;
   const auto place_of = [&](int box) {
-    return box - first < capacity ? BoxPlace<T, d, NarrowHalves<d>>(resident[box - first])
-                                  : BoxPlace<T, d, NarrowHalves<d>>(s, halves, box, values);
+    return box - first < capacity ? Place(resident[box - first]) : Place(s, halves, box, values);
   };
   for (int box = first + warp; box < min(last, first + capacity); box += warps)
-    copy_in(resident[box - first], BoxPlace<T, d, NarrowHalves<d>>(s, halves, box, values),
-            min(box_points, s.n - box * box_points), values);
+    copy_in(resident[box - first], Place(s, halves, box, values), min(box_points, s.n - box * box_points), values);
   for (int j = threadIdx.x; j < s.k; j += blockDim.x) {
     for (int f = 0; f < d; ++f) c[j * d + f] = s.c[j * d + f];
     narrow[j] = frame(c + j * d);
@@ -158,10 +157,9 @@ __global__ void __launch_bounds__(solve_threads<d>, 1)
   for (int e = threadIdx.x; e < entries && blockIdx.x == 0; e += blockDim.x) last_sum[e] = kept[e];
   for (int box = first + warp; box < last; box += warps) {
     const auto place = place_of(box);
-    const int begin = box * box_points, only = *place.only;
+    const int begin = box * box_points, end = min(begin + box_points, s.n), only = *place.only;
     if (lane == 0) s.box_label[box] = only;
-    for (int i = lane; i < min(box_points, s.n - begin); i += warp_lanes)
-      s.label[begin + i] = only >= 0 ? only : place.label[i];
+    for (int i = begin + lane; i < end; i += warp_lanes) s.label[i] = only >= 0 ? only : place.label[i - begin];
   }
 }
 

@@ -11,8 +11,7 @@ struct ResidentBox {
   T x[d * box_points];
   Bounds bounds;
   unsigned long long total[d * FixedPoint::most_words + 1];
-  int32_t label[box_points];
-  int only;
+  int32_t label[box_points], only;
 };
 
 /// Where a box is: in global memory, or in shared memory. Its points are behind `x`, a feature every `pitch`.
@@ -22,8 +21,7 @@ struct BoxPlace {
   int pitch;
   const Bounds* bounds;
   const unsigned long long* total;
-  int32_t* label;
-  int* only;
+  int32_t *label, *only;
   __device__ BoxPlace(const Solve<T, d>& s, const Bounds* all_bounds, int box, int values)
       : x(s.x + int64_t(box) * box_points),
         pitch(s.n),
@@ -40,8 +38,8 @@ template <class T, int d, class Bounds>
 __device__ void copy_in(ResidentBox<T, d, Bounds>& to, const BoxPlace<T, d, Bounds>& from, int points, int values) {
   const int lane = threadIdx.x % warp_lanes;
   for (int i = lane; i < points; i += warp_lanes) {
-    for (int f = 0; f < d; ++f) to.x[f * box_points + i] = from.x[size_t(f) * from.pitch + i];
     to.label[i] = from.label[i];
+    for (int f = 0; f < d; ++f) to.x[f * box_points + i] = from.x[size_t(f) * from.pitch + i];
   }
   if (lane <= values) to.total[lane] = from.total[lane];
   if (lane == 0) to.bounds = *from.bounds, to.only = *from.only;

@@ -108,10 +108,9 @@ void reset_filter(Run<T, W>& s) {
   reset_refinement(s);
   restart_incremental(s);
   restart_order(s);
-  auto& f = s.ws.filter;
-  f.reported = 0;
-  if (f.width == 0) return;
-  check(cudaMemsetAsync(f.counters, 0, counted * sizeof(FilterCounters), s.stream), "clearing the counts");
+  s.ws.filter.reported = 0;
+  if (s.ws.filter.width == 0) return;
+  check(cudaMemsetAsync(s.ws.filter.counters, 0, counted * sizeof(FilterCounters), s.stream), "clearing the counts");
 }
 template <class T, class W>
 void restart_filter(Run<T, W>& s) {
@@ -139,8 +138,7 @@ Candidates current_candidates(Run<T, W>& s) {
 
 template <class T, class W>
 FilterLists filter_lists(Run<T, W>& s, FilterCounters* counters) {
-  const auto& f = s.ws.filter;
-  return {current_candidates(s), f.candidate_rows, f.overflow, counters, s.label};
+  return {current_candidates(s), s.ws.filter.candidate_rows, s.ws.filter.overflow, counters, s.label};
 }
 
 /// The order that kernels put rows to: only the first iteration does; later the update sorts.

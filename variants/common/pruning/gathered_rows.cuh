@@ -9,17 +9,11 @@ namespace ladder {
 /// side. The last work tile is padded with the list's last row.
 void gather_rows(const uint4* from, const RowList& list, uint4* to, int steps, int grid, cudaStream_t stream);
 
-struct Gathered {
-  WarpgroupData rows;
-};
-
 /// `listed`: memory for a list of up to n rows.
 template <class T, class W>
 void prepare_gathered(Run<T, W>& s, bool listed) {
-  auto& gathered = s.ws.gathered;
-  gathered.rows = s.ws.warpgroup.rows;
-  if (listed)
-    gathered.rows.x = s.template device<uint4>(size_t(padded_points(s.n)) * gathered.rows.shape.steps * mma_depth / 8);
+  auto& gathered = s.ws.gathered = s.ws.warpgroup.rows;
+  if (listed) gathered.x = s.template device<uint4>(size_t(padded_points(s.n)) * gathered.shape.steps * mma_depth / 8);
 }
 
 /// Labels of the rows list[0 .. *length), and of those that refine_counters counts already.
@@ -27,8 +21,8 @@ template <class T, class W>
 void assign_gathered(Run<T, W>& s, const int* list, const int* length, RefineCounters* refine_counters) {
   const auto& from = s.ws.warpgroup.rows;
   const auto& gathered = s.ws.gathered;
-  gather_rows(from.x, {list, length}, gathered.rows.x, from.shape.steps, 8 * s.device_info.multiprocessors, s.stream);
-  multiply_sm90(s, gathered.rows, {list, length}, refine_counters);
+  gather_rows(from.x, {list, length}, gathered.x, from.shape.steps, 8 * s.device_info.multiprocessors, s.stream);
+  multiply_sm90(s, gathered, {list, length}, refine_counters);
 }
 
 }  // namespace ladder

@@ -8,7 +8,7 @@ namespace ladder {
 
 template <class T>
 struct ListedDimension : FullDimension<T> {
-  Gathered gathered;  // on a GPU
+  WarpgroupData gathered;  // on a GPU: rows of a list, side by side
 };
 
 /// `listed`: assign_listed_rows() will be called.
