@@ -20,11 +20,23 @@ from matplotlib.lines import Line2D
 from plots.lib import schema
 from plots.lib.heatmap import NONE
 from plots.lib.pages import cell_text, keep_page, page_arguments
-from plots.lib.record import ROOT, SCOPE_TITLES, TIMES, Record, RecordError, Row, in_sentences, number, together
+from plots.lib.record import (
+    ROOT,
+    SCOPE_TITLES,
+    TIMES,
+    Record,
+    RecordError,
+    Row,
+    in_sentences,
+    number,
+    percent,
+    together,
+)
 from plots.lib.style import GREY, MOST_COLOURED, WIDTH, Page, line_style, log_ticks
 
 DEVICE = "cuda"
-USUAL = ROOT / "results" / "nvidia-h200" / "outliers.json"
+USUAL = ROOT / "results" / "nvidia-h100" / "outliers.json"
+PLAN = ROOT / "results" / "nvidia-h200" / "outliers.toml"  # of more sizes and rungs
 NAMED = re.compile(r"(?P<plain>.+)_outlier_(?P<exponent>\d+)")
 SCOPES = ("solve", "end_to_end")  # a panel and a table each
 ASKED = 1.1  # times the time without an outlier row
@@ -113,6 +125,23 @@ def verdict(found: Outliers, variant: str, scope: str) -> str:
     return f"`{variant}` takes more than {ASKED:g}{TIMES} at {slower}: {most}."
 
 
+def message(found: Outliers) -> str:
+    """What the picture shows, in one line."""
+    ratios = [
+        (found.ratio(v, e, scope), v, e)
+        for scope in found.scopes
+        for v in found.variants(scope)
+        for e in found.by_exponent
+    ]
+    worst, variant, exponent = max((entry for entry in ratios if not math.isnan(entry[0])), default=(math.nan, "", 0))
+    if math.isnan(worst):
+        return "No rung has a time with an outlier row"
+    if worst > ASKED:
+        return f"One row 2^{exponent} times as long: {number(worst)}{TIMES} the time with {variant}"
+    added = f"adds at most {percent(100 * (worst - 1))} to the time" if worst > 1 else "adds nothing to the time"
+    return f"One row that is up to 2^{max(found.by_exponent)} times as long {added}"
+
+
 def labels(found: Outliers) -> str:
     seen = [r.validation for r in found.record.rows if r.device == DEVICE and r.timed and r.validation]
     checked, wrong = (sum(v.get(key) or 0 for v in seen) for key in ("rows_checked", "labels_wrong"))
@@ -138,7 +167,7 @@ def markdown(found: Outliers, given: Sequence[Path], picture: Path) -> str:
         f"The points of `{found.plain}` ({plain.size}: {plain.title}), of which the one in the middle is multiplied by "
         f"2^s. Rungs whose rows of halves all have one unit leave such a row out of the unit and compare it with all "
         f"centroids exactly ([why that is right](certificate.md#lemma-6-bounds-within-the-product)). A time is the "
-        f"median of the samples; of a solve, per iteration. {labels(found)}",
+        f"median of the samples of one session; of a solve, per iteration. {labels(found)}",
         "",
         f"![Time over that without an outlier row, against the size of the row]({picture.name})",
     ]
@@ -162,11 +191,16 @@ def markdown(found: Outliers, given: Sequence[Path], picture: Path) -> str:
 
 def draw_panel(ax: Axes, found: Outliers, scope: str, styles: dict[str, dict[str, object]], height: float) -> None:
     sizes = list(found.by_exponent)
-    drawn = [1.0]
+    points = [(1.0, 0)]
     for variant in found.variants(scope):
         ratios = [1.0, *(found.ratio(variant, e, scope) for e in sizes)]
-        drawn += [ratio for ratio in ratios if not math.isnan(ratio)]
+        points += [(ratio, at) for at, ratio in zip([0, *sizes], ratios, strict=True) if not math.isnan(ratio)]
         ax.plot([0, *sizes], ratios, **styles[variant], gid=f"line {variant}")
+    drawn = [ratio for ratio, _ in points]
+    most, at = max(points)
+    if at:  # above the dashed line, not across it
+        place = {"xytext": (0, 12), "textcoords": "offset points", "ha": "right", "gid": "most"}
+        ax.annotate(f"most: {number(most)}{TIMES}", (at, max(most, ASKED if most > ASKED / 1.2 else 0)), **place)
     ax.axhline(ASKED, color="black", linewidth=1.8, linestyle="--", zorder=1, gid="asked")
     ax.set_xlim(-0.04 * sizes[-1], 1.04 * sizes[-1])
     ax.set_xticks([0, *sizes], ["none", *(f"2^{e}" for e in sizes)])
@@ -187,11 +221,11 @@ def draw(found: Outliers, given: Sequence[Path], path: Path) -> None:
     variants = list(dict.fromkeys(variant for scope in found.scopes for variant in found.variants(scope)))
     styles = {v: line_style(i if i < MOST_COLOURED else None) for i, v in enumerate(variants)}
     plain = record.workloads[found.plain]
-    title = "Time over that without an outlier row, against the size of the row"
-    subtitle = f"{found.plain}, {plain.size}; lower is better; dashed: {ASKED:g}{TIMES}, what is asked for at 2^12"
+    subtitle = f"{found.plain}, {plain.size}; time over that without the outlier row, lower is better; dashed: "
+    subtitle += f"{ASKED:g}{TIMES}, what is asked for at 2^12"
     files = "".join(f" {record}" for record in given)
     foot = [record.footer(DEVICE), f"drawn by python -m plots.outliers_page{files} --update"]
-    page = Page(title, subtitle, [], foot)
+    page = Page(message(found), subtitle, [], foot)
     left, gutter, below, above = 1.2, 1.3, 0.85, 1.0
     inches = (WIDTH - 0.35 - left - gutter * (len(found.scopes) - 1)) / len(found.scopes)
     bottom = page.bottom + below
@@ -212,7 +246,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = page_arguments(argv, "docs/outliers.md", str(shown))
     paths: list[Path] = arguments.records or [USUAL]
     if not arguments.records and not USUAL.is_file():
-        plan = shown.with_suffix(".toml")
+        plan = PLAN.relative_to(ROOT)
         raise RecordError(f"{shown} is not there yet: python results/make_record.py {plan} --out {shown} makes it.")
     records = [r for r in together([schema.load(path) for path in paths]) if r.workloads_on(DEVICE)]
     if len(records) != 1:

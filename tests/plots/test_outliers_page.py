@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,8 @@ def test_page_and_picture_have_each_time_over_that_without_an_outlier(
     pixels = [text.get_fontsize() / 72 * 1280 / style.WIDTH for text in shown]
     assert min(pixels) >= 12, "letters on a screen of 1280 x 720"
     assert {"none", "2^4", "2^12", "2^24"} <= set(texts(figure)) and "v2_quantile" in texts(figure)
+    assert any(re.fullmatch("One row 2\\^24 times as long: 41.* with v1_one_unit", t) for t in texts(figure))
+    assert len(texts(figure, "most")) == 2
     lines = {line.get_gid(): line for ax in figure.axes for line in ax.lines if str(line.get_gid()).startswith("line")}
     colours = {name: line.get_color() for name, line in lines.items()}
     assert len(set(colours.values())) == 2 <= len({line.get_marker() for line in lines.values()})
@@ -109,3 +112,19 @@ def test_what_is_no_such_record_is_said_in_a_sentence(
     monkeypatch.setattr(outliers_page, "USUAL", outliers_page.ROOT / "results" / "none.json")
     assert outliers_page.main(["--update", str(page)]) == 1
     assert capsys.readouterr().err.startswith("results/none.json is not there yet: python results/make_record.py ")
+
+
+def test_the_title_says_what_the_picture_shows_where_no_row_costs_much(tmp_path: Path, drawn: list[Figure]) -> None:
+    made = document()
+    made["rows"] = [row for row in made["rows"] if row["variant"] == "v2_quantile"]
+    record = sample_record.write(made, tmp_path / "record.json")
+    assert outliers_page.main([str(record), "--update", str(tmp_path / "outliers.md")]) == 0
+    shown = texts(drawn[0])
+    assert any(text.startswith("One row that is up to 2^24 times as long adds at most ") for text in shown)
+    assert overlaps(drawn[0]) == []
+
+
+def test_the_committed_page_says_what_its_record_says(capsys: pytest.CaptureFixture[str]) -> None:
+    page = outliers_page.ROOT / "docs" / "outliers.md"
+    assert outliers_page.main(["--check", str(page)]) == 0, capsys.readouterr().err
+    assert page.with_suffix(".png").stat().st_size > 10_000
