@@ -1,9 +1,9 @@
 """docs/goals.md: what the project set out to reach, what was measured, and why a goal is missed.
 
 `python -m plots.goals_page [RECORD...] --update docs/goals.md` writes it with its picture beside it; `--check` exits 1
-where the file says anything but what the records say. Without a record: the committed ones of a GPU, and those beside
-them that NAMES has. docs/goals.json has the goals, and in words what limits each and what was tried; verdicts follow
-from the numbers alone.
+where the file says anything but what the records say. Without a record: those of every GPU in results/, which are
+record*.json and what NAMES has. docs/goals.json has the goals, and in words what limits each and what was tried;
+verdicts follow from the numbers alone.
 """
 
 from __future__ import annotations
@@ -55,11 +55,14 @@ NAMES = (
     "shapes_sustained.json",
     "outliers.json",
     "large.json",
-)  # beside the committed records
+    "halves.json",
+    "figure12.json",
+)  # in a GPU's folder of results/, beside record*.json
+LEAST_SUSTAINED = 1.0  # seconds of the same work before a row is one that a power limit acts on
 PLANS = ("goals.toml", "large.toml")  # there, too; the first: of what no other plan has
 VALUES = ("median_ms", "per_iteration_ms")
 HEAD = (
-    "goal", "asked", "measured", "by", "labels checked, wrong", "clock, MHz", "drawn, W", "verdict", "commit",
+    "goal", "asked", "measured", "by", "labels checked, wrong", "clock, MHz", "drawn, W", "verdict", "GPU", "commit",
 )  # fmt: skip
 MOST_KERNELS = 5
 COUNTED = {  # what the table of kernels has of each
@@ -87,7 +90,7 @@ class Goal:
     value: str = "per_iteration_ms"
     most: float | None = None
     least: float | None = None
-    sustained: bool = False  # rows alone that were taken after more of the same work
+    sustained: bool = False  # rows alone after LEAST_SUSTAINED of the same work, which have clock and power
     beside: str = ""
     over: str = ""
     map: str = ""
@@ -115,6 +118,7 @@ class Result:
     measured: str = "not measured"
     row: Row | None = None
     commits: tuple[str, ...] = ()
+    gpu: str = ""  # of the record
     count: int = 1  # workloads
     lacks: tuple[str, ...] = ()  # where there is nothing to compare: which, why, and what measures it
     lacking: int = 0  # workloads
@@ -171,10 +175,16 @@ def workload_names() -> list[str]:
 
 
 def usual_records() -> list[Path]:
-    """The committed ones, and what is beside them."""
+    """The committed ones, and what NAMES has in the folder of each GPU."""
     found = committed()
-    folders = dict.fromkeys(path.parent for path in found)
+    folders = dict.fromkeys([path.parent for path in found] + sorted((ROOT / "results").glob("nvidia-*")))
     return found + [path for folder in folders for name in NAMES if (path := folder / name).is_file()]
+
+
+def sustained(row: Row) -> bool:
+    """After enough of the same work; its time, if it has one, with clock and power."""
+    long = (row.sustained_seconds or 0) >= LEAST_SUSTAINED
+    return long and not (row.timed and None in (row.settled_mhz, row.watts))
 
 
 def counting(record: Record, goal: Goal) -> Record:
@@ -182,13 +192,17 @@ def counting(record: Record, goal: Goal) -> Record:
     rows = [
         replace(row, median_ms=None) if row.status == "unstable" else row
         for row in record.rows
-        if row.device == DEVICE and (row.sustained_seconds or not goal.sustained)
+        if row.device == DEVICE and (not goal.sustained or sustained(row))
     ]
     return Record(record.sources, record.workloads, rows)
 
 
 def commit(record: Record) -> str:
     return f"`{record.git.removeprefix('git ')}`"
+
+
+def gpu_of(record: Record) -> str:
+    return str(record.sources[0].context["gpu"]["name"]).removeprefix("NVIDIA ")
 
 
 # ------------------------------------------------------------------------------------------------------------ results
@@ -239,7 +253,8 @@ def timed_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
         return Result(goal, lacks=(lacks_text(goal, goal.workloads([]), gap, (), folder),), lacking=1)
     ms, row, record = min(rows, key=lambda entry: entry[0])
     assert goal.most
-    return Result(goal, ms / goal.most, f"{number(ms)}{TIMES if goal.beside else ' ms'}", row, (commit(record),))
+    measured = f"{number(ms)}{TIMES if goal.beside else ' ms'}"
+    return Result(goal, ms / goal.most, measured, row, (commit(record),), gpu_of(record))
 
 
 def ratio_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
@@ -274,6 +289,7 @@ def ratio_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
         f"{number(worst.ratio)}{TIMES} over `{worst.peer.variant}`{where}",
         worst.rung,
         tuple(dict.fromkeys(commit(record) for record in sources)),
+        gpu_of(sources[0]),
         **count,
     )
 
@@ -303,7 +319,7 @@ def streamed_result(records: Sequence[Record], goal: Goal, folder: Path) -> Resu
         return Result(goal, lacks=(lacks_text(goal, [goal.workload], gap, (), folder),), lacking=1)
     share, slower, row, record = max(found, key=lambda entry: entry[0])
     assert goal.least
-    return Result(goal, goal.least / share, f"{percent(share)} of {slower}", row, (commit(record),))
+    return Result(goal, goal.least / share, f"{percent(share)} of {slower}", row, (commit(record),), gpu_of(record))
 
 
 def result_of(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
@@ -324,12 +340,12 @@ def cells(result: Result) -> tuple[str, ...]:
     goal, row = result.goal, result.row
     first = (goal.goal, goal.asked + (", sustained" if goal.sustained else ""), result.measured)
     if row is None:
-        return *first, NONE, NONE, NONE, NONE, result.verdict, NONE
+        return *first, NONE, NONE, NONE, NONE, result.verdict, NONE, NONE
     seen = row.validation or {}
     labels = f"{seen.get('rows_checked', 0):,}, {seen.get('labels_wrong')}"
     watts = recorded(row.watts) + (f" of {number(row.watt_limit)}" if row.watts and row.watt_limit else "")
     clock = recorded(row.settled_mhz or row.median_mhz)
-    return *first, f"`{row.variant}`", labels, clock, watts, result.verdict, ", ".join(result.commits)
+    return *first, f"`{row.variant}`", labels, clock, watts, result.verdict, result.gpu, ", ".join(result.commits)
 
 
 def times_at(records: Sequence[Record], workload: str, scope: str) -> dict[str, float]:
@@ -359,14 +375,15 @@ def kernel_cells(kernel: dict[str, Any], units: dict[str, str], whole: float) ->
 def kernel_lines(
     profile: counters.Profile | None, records: Sequence[Record], result: Result, told: dict[tuple[str, str], str]
 ) -> list[str]:
-    """`told`: the goal under which kernels of (workload, scope) have their table already."""
+    """`told`: the goal under which kernels of (workload, scope) have their table already. The profile is of the GPU of
+    the first record."""
     wanted = result.goal.kernels_of
     if not wanted:
         return []
     place = (wanted["workload"], wanted["scope"])
     if place in told:
         return [f"**Its kernels** are those of the table under “{told[place]}”."]
-    times = times_at(records, *place)
+    times = times_at([record for record in records if gpu_of(record) == gpu_of(records[0])], *place)
     entries = [e for e in (profile.entries if profile else []) if (e["workload"], e["scope"]) == place and e["kernels"]]
     entry = min((e for e in entries if e["variant"] in times), key=lambda e: times[e["variant"]], default=None)
     if entry is None or profile is None:
@@ -419,7 +436,8 @@ def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequen
         "",
         "A time is the median of the samples; of a solve, per iteration. The fastest rung counts; libraries do not. A "
         "row has a time only if its labels were compared with fp64: the table says how many were, and how many of them "
-        "are wrong. *Sustained*: timed after at least a second of the same work, so that the power limit acts. The "
+        "are wrong. *Sustained*: timed after at least a second of the same work, so that the power limit acts. Records "
+        "of several GPUs are here, and each row names the GPU of its record; a ratio is of one GPU. The "
         "clock is the one that the GPU settled at under this load; beside it stands the power drawn and its limit "
         "(older records have neither; [reading a record](records.md)). A rung that was merged into another since it "
         "was measured keeps its earlier name. `docs/goals.json` holds the goals and the texts below.",
@@ -427,10 +445,10 @@ def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequen
     ]
     if picture:
         lines += [f"![What was measured over what was asked, goal by goal]({picture.name})", ""]
-    lines += ["| " + " | ".join(HEAD) + " |", "| --- | --- | --- | --- | ---: | ---: | ---: | --- | --- |"]
+    lines += ["| " + " | ".join(HEAD) + " |", "| --- | --- | --- | --- | ---: | ---: | ---: | --- | --- | --- |"]
     lines += ["| " + " | ".join(cell_text(cell) for cell in cells(result)) + " |" for result in results]
     lines += ["", "Records, and the commits that they were made at:", ""]
-    lines += [f"- `{record.sources[0].shown}`: {commit(record)}, {record.when}" for record in records]
+    lines += [f"- `{record.sources[0].shown}`: {gpu_of(record)}, {commit(record)}, {record.when}" for record in records]
     if left:
         lines += ["", "## Missed, or not measured", ""]
         if profile:
@@ -449,14 +467,17 @@ def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequen
 
 
 def label(result: Result) -> str:
-    plain = result.measured.replace("`", "").split(",")[0]
-    return f"{plain}, {result.goal.asked}" + (f": {result.verdict}" if result.share is not None else "")
+    plain = result.measured.split(",")[0]
+    plain += f" ({result.gpu.split()[0]})" if result.gpu else ""
+    verdict = f": {result.verdict}" if result.share is not None else ""
+    return f"{plain}, {result.goal.asked}{verdict}".replace("`", "")
 
 
 def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[Path], path: Path) -> None:
     """A bar per goal: measured over asked, with a line where the goal is."""
     title = "The goals: what was measured over what was asked"
-    subtitle = f"{records[0].machine(DEVICE)}; a bar that ends at or left of the line has reached its goal. Of ratios "
+    machines = dict.fromkeys(record.machine(DEVICE) for record in records)
+    subtitle = f"{' and '.join(machines)}; a bar that ends at or left of the line has reached its goal. Of ratios "
     subtitle += "the bar is what was asked over what was measured, so that shorter is better everywhere"
     files = "".join(f" {record}" for record in given)
     commits = ", ".join(dict.fromkeys(record.git for record in records))
@@ -475,7 +496,7 @@ def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[P
     for y, result in enumerate(results):
         if result.share is None:
             place = {"va": "center", "color": GREY, "style": "italic", "gid": "gap"}
-            ax.annotate(label(result), (0, y), xytext=(8, 0), textcoords="offset points", **place)
+            ax.annotate(label(result), (1, y), xytext=(8, 0), textcoords="offset points", **place)
             continue
         colour = MISSED if result.share > 1 else REACHED
         ax.barh(y, result.share, height=0.62, color=colour, zorder=2, gid=f"bar {result.goal.goal}")
@@ -500,7 +521,7 @@ def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[P
 
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
-    arguments = page_arguments(argv, "docs/goals.md", "the committed ones of a GPU")
+    arguments = page_arguments(argv, "docs/goals.md", "those of every GPU in results/")
     path: Path = arguments.page
     goals = load_goals(GOALS)
     records = [schema.load(record, retired=True) for record in arguments.records or usual_records()]

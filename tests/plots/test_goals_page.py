@@ -24,8 +24,9 @@ GPU = "cuda"
 W, OTHER = (sample_record.workload(name, "grapes", 1000, 4, 16, "fixed:12") for name in ("grapes_a", "grapes_b"))
 
 
-def made(name: str, rows: list[dict[str, Any]]) -> Record:
+def made(name: str, rows: list[dict[str, Any]], gpu: str = "Example GPU X1") -> Record:
     context = sample_record.context() | {"git_sha": f"{name:0<40}"}
+    context["gpu"] = context["gpu"] | {"name": gpu}
     document = {"schema_version": 2, "context": context, "workloads": [W, OTHER], "rows": rows}
     return from_document(document, Path(f"{name}.json"))
 
@@ -105,7 +106,7 @@ def test_a_time_is_reached_or_missed_by_the_best_rung_of_all_records(most: float
     row = dict(zip(goals_page.HEAD, goals_page.cells(found), strict=True))
     assert row["commit"] == "`bbb0000000`" and row["by"] == "`v2`" and row["verdict"] == verdict
     assert row["labels checked, wrong"] == "1,000, 0" and row["clock, MHz"] == "1,980"
-    assert row["drawn, W"] == "412 of 700" and row["measured"].startswith("2.0")
+    assert row["drawn, W"] == "412 of 700" and row["measured"].startswith("2.0") and row["GPU"] == "Example GPU X1"
     assert found.share == pytest.approx(found.row.per_iteration_ms / most)
 
 
@@ -128,6 +129,32 @@ def test_sustained_goals_count_sustained_rows_alone() -> None:
     assert found.lacks[0].endswith(
         "`build/ladder run --workloads 'grapes_a' --scopes solve --sustained 1` measures it."
     )
+
+
+@pytest.mark.parametrize("lack", [{"sustained_seconds": 0.5}, {"watts": None}, {"settled_mhz": None}])
+def test_a_sustained_row_has_its_second_its_clock_and_its_power(lack: dict[str, Any]) -> None:
+    row: dict[str, Any] = {"sustained_seconds": goals_page.LEAST_SUSTAINED} | lack
+    found = result(goal(most=1.5, sustained=True), made("aaa", [solve("v1", "v0", 1.0, **row)]))
+    assert found.verdict == "not measured" and "sustained" in found.lacks[0]
+
+
+def test_each_row_names_the_gpu_of_its_record(workloads_file: Path) -> None:
+    first = made("aaa", [solve("v1", "v0", 3.0), solve("p_lib", "", 9.0)], "NVIDIA X100")
+    second = made("bbb", [solve("v1", "v0", 2.0), solve("v1", "v0", 1.0, OTHER)], "NVIDIA X200 80GB")
+    fast, beside = goal(most=1), goal(most=9, beside=OTHER["name"])
+    found = [result(asked, first, second) for asked in (fast, goal(least=2), beside)]
+    gpus = [dict(zip(goals_page.HEAD, goals_page.cells(each), strict=True))["GPU"] for each in found]
+    assert gpus == ["X200 80GB", "X100", "X200 80GB"], "the fastest of all; a ratio is of one GPU"
+    assert "(X200)" in goals_page.label(found[0])
+    page = goals_page.markdown([first, second], found, [], None)
+    assert "- `aaa.json`: X100, `aaa0000000`" in page and "- `bbb.json`: X200 80GB, `bbb0000000`" in page
+    gap = result(goal(most=1, workload=OTHER["name"]), first)
+    assert dict(zip(goals_page.HEAD, goals_page.cells(gap), strict=True))["GPU"] == goals_page.NONE
+
+
+def test_the_usual_records_are_those_of_every_gpu() -> None:
+    folders = {path.parent for path in goals_page.usual_records()}
+    assert folders >= {path.parent for path in (ROOT / "results").glob("nvidia-*/sustained.json")}
 
 
 def test_beside_another_workload_the_ratio_of_one_record_counts() -> None:
@@ -175,7 +202,11 @@ def test_of_a_streaming_rung_the_slower_of_link_and_kernels_counts() -> None:
 def test_what_has_no_time_says_why(status: str) -> None:
     record = made("aaa", [solve("v1", "v0", 1.0, status=status, reason="of the moon."), solve("p_lib", "", 0.5)])
     found = result(goal(most=9), record)
-    assert found.verdict == "not measured" and goals_page.cells(found)[-2:] == ("not measured", goals_page.NONE)
+    assert found.verdict == "not measured" and goals_page.cells(found)[-3:] == (
+        "not measured",
+        goals_page.NONE,
+        goals_page.NONE,
+    )
     assert f"v1 is {status}: of the moon. `build/ladder run --workloads 'grapes_a'" in found.lacks[0]
     page = goals_page.markdown([record], [found], [], None)
     assert "Of 1 goals 0 reached, 0 missed, 1 not measured." in page and f"v1 is {status}: of the moon." in page
