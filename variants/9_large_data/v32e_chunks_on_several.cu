@@ -33,8 +33,8 @@ size_t words_before(int k) { return 1 + size_t(blocks(k, 2)); }
 
 /// Of a device with the rows of `p`, of `all` rows.
 ChunkPlan plan_device(const Shape& p, const Device& device, const Axes& axes, int all) {
-  const size_t own = p.n * sizeof(int32_t) + words_before(p.k) * sizeof(unsigned long long);
-  return plan_chunks(p, device, axes, buffers, own, all);
+  const size_t run_bytes = p.n * sizeof(int32_t) + words_before(p.k) * sizeof(unsigned long long);
+  return plan_chunks(p, device, axes, buffers, run_bytes, all);
 }
 
 template <class T>

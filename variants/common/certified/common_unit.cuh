@@ -80,13 +80,14 @@ __device__ void visit_exponents(const T* rows, const Frame<T>& frame, int64_t n,
 /// Adds rows to frame.exponent_counts: to entry e those whose exponent is lowest_exponent + e.
 template <int lanes, class T>
 __global__ void count_exponents_kernel(const T* rows, Frame<T> frame, int64_t n, int d) {
-  __shared__ int own[exponent_count];
-  for (int e = threadIdx.x; e < exponent_count; e += blockDim.x) own[e] = 0;
+  __shared__ int block_counts[exponent_count];
+  for (int e = threadIdx.x; e < exponent_count; e += blockDim.x) block_counts[e] = 0;
   __syncthreads();
-  visit_exponents<lanes>(rows, frame, n, d, [&](int exponent) { atomicAdd(&own[exponent - lowest_exponent], 1); });
+  visit_exponents<lanes>(rows, frame, n, d,
+                         [&](int exponent) { atomicAdd(&block_counts[exponent - lowest_exponent], 1); });
   __syncthreads();
   for (int e = threadIdx.x; e < exponent_count; e += blockDim.x) {
-    if (own[e] > 0) atomicAdd(&frame.exponent_counts[e], own[e]);
+    if (block_counts[e] > 0) atomicAdd(&frame.exponent_counts[e], block_counts[e]);
   }
 }
 
@@ -95,8 +96,8 @@ __global__ void count_exponents_kernel(const T* rows, Frame<T> frame, int64_t n,
   int above = 0, largest = -1;  // rows above what has been looked at; the largest exponent of a row
   for (int first = exponent_count - warp_lanes; first >= 0; first -= warp_lanes) {
     const int count = counts[first + threadIdx.x], all = warp_sum(count);
-    const int top = warp_max(count > 0 ? first + int(threadIdx.x) : -1);
-    largest = max(largest, top);
+    const int warp_largest = warp_max(count > 0 ? first + int(threadIdx.x) : -1);
+    largest = max(largest, warp_largest);
     if (above + all <= most_outliers(n) && first > 0) {
       above += all;
       continue;

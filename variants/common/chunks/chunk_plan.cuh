@@ -31,16 +31,16 @@ inline size_t chunked_bytes(const Shape& p, const Device& device, int rows, int 
          buffers * size_t(rows) * row_bytes(p);
 }
 
-/// As many rows as fit, at most those that are wanted, and about as many in each chunk. `own`: bytes that the run takes
-/// beside chunked_bytes(). The harness keeps the labels before the last ones of `counted` rows on the device.
-inline ChunkPlan plan_chunks(const Shape& p, const Device& device, const Axes& axes, int buffers, size_t own,
+/// As many rows as fit, at most those that are wanted, and about as many in each chunk. `run_bytes`: bytes that the run
+/// takes beside chunked_bytes(). The harness keeps the labels before the last ones of `counted` rows on the device.
+inline ChunkPlan plan_chunks(const Shape& p, const Device& device, const Axes& axes, int buffers, size_t run_bytes,
                              int counted) {
   ChunkPlan plan;
   plan.budget = size_t(axes["budget_mib"]) << 20;
   plan.others = counted * sizeof(int32_t) + (device.kind == DeviceKind::cuda ? driver_bytes : 0);
   const int wanted = axes["chunk_rows"] > 0 ? axes["chunk_rows"]
                                             : int(std::clamp<size_t>(usual_chunk_bytes / row_bytes(p), 1, size_t(p.n)));
-  const auto bytes = [&](int rows) { return chunked_bytes(p, device, rows, buffers) + own; };
+  const auto bytes = [&](int rows) { return chunked_bytes(p, device, rows, buffers) + run_bytes; };
   int fits = 0;
   for (int more = std::min(wanted, p.n); fits < more;) {
     const int middle = fits + (more - fits + 1) / 2;

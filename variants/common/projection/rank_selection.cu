@@ -70,8 +70,8 @@ __global__ void pilot_kernel(Pilot pilot, RowSubset points, RowSubset centroids,
   __syncthreads();
   int candidates[width_count] = {};
   for_centroids([&](int w, float distance, float point_rest, float rest) {
-    const float score = (square - nearest[w][0]) / 2, spare = 2 * float(threshold_excess(score, short_width(w)));
-    candidates[w] += distance + rest - 2 * sqrtf(point_rest * rest) <= nearest[w][0] + spare;
+    const float score = (square - nearest[w][0]) / 2, excess = 2 * float(threshold_excess(score, short_width(w)));
+    candidates[w] += distance + rest - 2 * sqrtf(point_rest * rest) <= nearest[w][0] + excess;
   });
   for (int w = 0; w < width_count; ++w) atomicAdd(&found[w], candidates[w]);
   __syncthreads();
