@@ -94,9 +94,10 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 LADDER_VARIANT(.id = "v32d_resident_chunks", .base = "v32b_double_buffer",
                .idea = "chunks that fit the budget stay on the device; sweeps alternate in direction",
                .expect =
-                   "not measured yet. With B of C chunks on the device an iteration copies C - B: of 4.1 GB within 512 "
-                   "MiB (31 chunks, 3 of them beside 140 MB of labels, sums, operands and the driver's part) 90 %, of "
-                   "60 GB within 8 GiB (448 and 60 chunks) 87 %. So 10 and 13 % less than the base's time while the "
-                   "link is the slower one; where all points fit, nothing is copied after the upload",
+                   "with B of C chunks on the device an iteration copies C - B: of 4.1 GB within 512 MiB (31 chunks, 3 "
+                   "of them beside 140 MB of labels, sums, operands and the driver's part) 90 %, of 60 GB within 8 GiB "
+                   "(448 and 60 chunks) 87 %. So 10 and 13 % less than the base's time while the link is the slower "
+                   "one; where all points fit, nothing is copied after the upload. Measured on an H100 with 4.1 GB "
+                   "within 512 MiB: 68.4 ms an iteration of a solve, the base 75.4: 9 % less, as forecast",
                .shows = "iteration", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
                .axes = chunk_axes(), .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
