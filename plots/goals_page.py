@@ -54,10 +54,14 @@ NAMES = (
     "goals.json",
     "shapes_sustained.json",
     "outliers.json",
+    "outliers_sustained.json",
+    "steps.json",
     "large.json",
     "halves.json",
+    "cover.json",
     "figure12.json",
-)  # in a GPU's folder of results/, beside record*.json
+    "figure12_rest.json",
+)  # in a GPU's folder of results/, beside record*.json; of one GPU each
 LEAST_SUSTAINED = 1.0  # seconds of the same work before a row is one that a power limit acts on
 PLANS = ("goals.toml", "large.toml")  # there, too; the first: of what no other plan has
 VALUES = ("median_ms", "per_iteration_ms")
