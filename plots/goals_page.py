@@ -8,6 +8,7 @@ verdicts follow from the numbers alone.
 
 from __future__ import annotations
 
+import math
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ from plots.lib.record import (
 )
 from plots.lib.record import together as by_machine
 from plots.lib.sources import quoted
-from plots.lib.style import COLOURS, GREY, SMALL, WIDTH, Page, linear_ticks, text_width
+from plots.lib.style import COLOURS, GREY, SMALL, WIDTH, Page, log_ticks, text_width
 
 DEVICE = "cuda"
 GOALS = ROOT / "docs" / "goals.json"
@@ -478,7 +479,8 @@ def label(result: Result) -> str:
 
 
 def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[Path], path: Path) -> None:
-    """A bar per goal: measured over asked, with a line where the goal is."""
+    """A bar per goal: measured over asked, with a line where the goal is. Logarithmic, so that one goal that is missed
+    by far leaves room to tell the others apart."""
     title = "The goals: what was measured over what was asked"
     machines = dict.fromkeys(record.machine(DEVICE) for record in records)
     subtitle = f"{' and '.join(machines)}; a bar that ends at or left of the line has reached its goal. Of ratios "
@@ -492,11 +494,14 @@ def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[P
     bottom = page.bottom + 0.85
     height = min(page.top - 0.5 - bottom, 0.9 * len(results))
     ax = page.axes(left, page.top - 0.5 - height, inches, height)
-    high = 1.0
+    shares = [result.share for result in results if result.share is not None]
+    low = min([*shares, 1.0]) / 1.5
+    decades = 0.1
     for result in results:  # room for a label right of its bar
         room = max(inches - text_width(label(result)) - 0.3, 0.3 * inches)
-        high = max(high, max(result.share, 1) * inches / room if result.share is not None else 0)
-    ax.set_xlim(0, high)
+        decades = max(decades, math.log10(max(result.share or 1, 1) / low) * inches / room)
+    ax.set_xscale("log")
+    ax.set_xlim(low, low * 10**decades)
     for y, result in enumerate(results):
         if result.share is None:
             place = {"va": "center", "color": GREY, "style": "italic", "gid": "gap"}
@@ -513,9 +518,8 @@ def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[P
     ax.set_yticks(range(len(results)), [result.goal.goal for result in results])
     ax.tick_params(axis="y", length=0, labelsize=SMALL)
     ax.grid(axis="y", visible=False)
-    linear_ticks(ax, inches)
-    ax.set_xlabel("measured over asked; 1: the goal")
-    shares = [result.share for result in results if result.share is not None]
+    log_ticks(ax, "x", inches)
+    ax.set_xlabel("measured over asked, logarithmic; 1: the goal")
     kinds = ((REACHED, "reached", min(shares, default=2) <= 1), (MISSED, "missed", max(shares, default=0) > 1))
     page.legend(left, [Patch(color=colour, label=text) for colour, text, there in kinds if there])
     for kept in page.save(path.parent, path.stem):
