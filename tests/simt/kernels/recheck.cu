@@ -5,6 +5,7 @@
 #include <random>
 
 #include "../../../variants/common/certified/refine.cuh"
+#include "../../../variants/common/device/exact_order.cuh"
 #include "../on_device.cuh"
 
 namespace {
@@ -116,6 +117,56 @@ TEST(Refinement, CentroidsThatDoubleCannotTellApartAreToldApartWhereverTheyAre) 
     EXPECT_EQ(scanned(point, centroids, d, 1, blocks), std::vector<int>{64}) << "of three, the lowest; " << blocks;
     put(64, {7, 7, 7}), put(131, {7, 7, 7});
   }
+}
+
+/// sign[0] by a lane, sign[1] by a warp, sign[2] in double.
+template <class T>
+__global__ void order_kernel(const T* x, const T* a, const T* b, int d, int* sign) {
+  const int by_warp = exact_order<32>(x, a, b, d), in_double = sign_in_double<32>(x, a, b, d);
+  if (threadIdx.x == 0) sign[0] = exact_order<1>(x, a, b, d), sign[1] = by_warp, sign[2] = in_double;
+}
+
+/// A point and two centroids that are as near, but for one unit of the first feature, whose unit is the least:
+/// 2^-apart. Others are whole numbers in units up to 2^apart. Of two neighbours, one centroid is as far in the first as
+/// the other is in the second.
+template <class T>
+void expect_orders(int apart, bool in_double) {
+  std::mt19937 random(7);
+  const auto draw = [&](int from, int to) { return from + int(random() % unsigned(to - from + 1)); };
+  for (const int d : {1, 3, 31, 33, 71}) {
+    for (const int farther : {-1, 0, 1}) {
+      SCOPED_TRACE(std::to_string(d) + " features, a is farther by " + std::to_string(farther));
+      std::vector<T> x(d), a(d), b(d);
+      const T least = std::ldexp(T(1), -apart);
+      x[0] = 5 * least, a[0] = T(5 + 9 + farther) * least, b[0] = T(5 - 9) * least;
+      for (int f = 1; f < d; f += 2) {
+        const T unit = std::ldexp(T(1), draw(-apart, apart));
+        const int near = draw(1, 1000), far = draw(1001, 2000);
+        for (int e = f; e < f + 2; ++e) {
+          const int at = draw(-1000, 1000), side = draw(0, 1) ? 1 : -1;
+          x[e] = T(at) * unit, a[e] = T(at + (e == f ? near : far)) * unit,
+          b[e] = T(at + side * (e == f ? far : near)) * unit;
+        }
+      }
+      OnDevice<T> on_x(x), on_a(a), on_b(b);
+      OnDevice<int> sign(3);
+      launch(order_kernel<T>, 1, 32, 0, nullptr, on_x, on_a, on_b, d, sign);
+      const std::vector<int> found = sign.values();
+      EXPECT_EQ(found[0], farther);
+      EXPECT_EQ(found[1], farther);
+      if (!in_double && d <= 3) continue;  // the sum of a pair may lose no bit
+      EXPECT_EQ(found[2], in_double ? farther : 2);
+    }
+  }
+}
+TEST(ExactOrder, OfSmallWholeNumbersInDouble) {
+  expect_orders<float>(0, true);
+  expect_orders<double>(2, true);
+}
+TEST(ExactOrder, InWholeNumbersWhereDoubleLosesBits) {
+  expect_orders<float>(60, false);
+  expect_orders<double>(180, false);
+  expect_orders<double>(390, false);  // squares and products underflow
 }
 
 TEST(Refinement, CentroidsAreSharedOutAsFarAsThereAreBlocksAndTiles) {

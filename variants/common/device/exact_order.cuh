@@ -1,6 +1,6 @@
-// Which of two centroids is nearer to a point, exactly: by double-double where its error bound decides, else in whole
-// numbers, where nothing is rounded. The order is that of real numbers, so it is transitive, and equal means equal.
-// v25_refine introduces it.
+// Which of two centroids is nearer to a point, exactly: by double-double where its error bound decides, else in double
+// where that loses no bit, else in whole numbers, where nothing is rounded. The order is that of real numbers, so it is
+// transitive, and equal means equal. v25_refine introduces it.
 //
 //     |x - a|^2 - |x - b|^2 = sum over f of  a_f^2 - b_f^2 + 2 x_f b_f - 2 x_f a_f
 //
@@ -86,18 +86,35 @@ struct WholeSum {
   }
 };
 
+/// The sign of |x - a|^2 - |x - b|^2 where sums in double lose no bit, as those of small whole numbers do; 2 where one
+/// does. With (a - b) (a + b - 2 x) for each feature.
+template <int lanes, class T>
+__device__ int sign_in_double(const T* x, const T* a, const T* b, int d) {
+  double sum = 0;
+  bool exact = true;
+  const auto kept = [&](const DoubleDouble& value) { return exact = exact && value.low == 0, value.high; };
+#pragma unroll 1
+  for (int f = lanes == 1 ? 0 : int(threadIdx.x % lanes); f < d; f += lanes) {
+    const double apart = kept(two_sum(a[f], -double(b[f])));
+    const double around = kept(two_sum(kept(two_sum(a[f], b[f])), -2 * double(x[f])));
+    const double product = __dmul_rn(apart, around);
+    exact = exact && (fabs(product) >= 0x1p-900 || apart == 0 || around == 0);  // else its error may underflow
+    sum = kept(two_sum(sum, kept({product, __fma_rn(apart, around, -product)})));
+  }
+  for (int step = lanes / 2; step > 0; step /= 2) sum = kept(two_sum(sum, __shfl_xor_sync(all_lanes, sum, step)));
+  exact = lanes == 1 ? exact : __all_sync(all_lanes, exact);
+  return !exact ? 2 : sum < 0 ? -1 : sum > 0;
+}
+
 /// The sign of |x - a|^2 - |x - b|^2: by one lane, or by a warp whose lanes all have the same arguments. Not inlined,
 /// so that a kernel has the registers and the code of what it usually does.
 template <int lanes, class T>
 __attribute__((noinline)) __device__ int exact_order(const T* x, const T* a, const T* b, int d) {
+  if (const int sign = sign_in_double<lanes>(x, a, b, d); sign < 2) return sign;
   WholeSum<T> sum;
-  bool equal = true;
 #pragma unroll 1
-  for (int f = lanes == 1 ? 0 : int(threadIdx.x % lanes); f < d; f += lanes) {
-    equal = equal && a[f] == b[f];
+  for (int f = lanes == 1 ? 0 : int(threadIdx.x % lanes); f < d; f += lanes)
     sum.add_squares(a[f], b[f]), sum.add_products(x[f], a[f], b[f]);
-  }
-  if (lanes == 1 ? equal : __all_sync(all_lanes, equal)) return 0;
   return sum.template sign<lanes>();
 }
 
