@@ -441,11 +441,11 @@ run_tests() {
     'awkward_sizes'                                                      # the default build runs these
     '^Right[.]'                                                          # right variants: special points check memory
     '^Loops_' 'StepsAndASolveOfItsOwn'                                   # loops that repeat such variants
-    '^EagerAssignment[.](Is(Not|Of|TheBases|TheFirst)|Has)'              # equal bits and equal counts
+    '^EagerAssignment[.](Is(Not|Of|TheBases|TheFirst)|Has|Outlives)'     # equal bits and equal counts
     '^ActiveSet[.](Is|Gives)' 'DirtyClustersOf.*DoesNotTouch' '^Prunes_' '^Pilot' 'DirectionsNeedNotBe'
     'SameBitsIterationByIteration' 'RoundedOperands[.]WhatTheyGive' '[.]BoundsHold'
     '[.]p_.*_f64_'                                                       # the second type of each peer
-    '^Arrival[.](Leaves|SumsAnew|Keeps|Solves)'                          # equal bits; others see an upload's memory
+    '^Arrival[.](Leaves|SumsAnew|Keeps|Solves)'                          # equal bits: others try the same memory
     '^Chunks[.](AreThose|WithAn)' '^Upload[.](InPieces|Halves|WaitsFor|HasTheWidth)'
   )
   local long

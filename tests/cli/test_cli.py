@@ -80,7 +80,7 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
 def test_all_variants_on_tiny_workloads(ladder: Ladder) -> None:
     scopes = ["iteration", "end_to_end"]
     few = ["kmcuda_tiny", "points2d_tiny"]  # of rungs that others change a step of: floats, and doubles
-    # Each other rung takes these, on one of which it runs at least, and a third of the rest.
+    # Each other rung takes these, on one of which it runs at least, and a fifth of the rest.
     kinds = {*few, "halves_tiny", "sparse_tiny", "letter_tiny", "kernel_tiny", "angular_tiny"}
     words = ["--device", "simt", *PATIENT, "--check", "--scopes", ",".join(scopes)]
     listed = json.loads(ladder("list", "--json").stdout)
@@ -92,7 +92,7 @@ def test_all_variants_on_tiny_workloads(ladder: Ladder) -> None:
     missing = {w["name"] for w in listed["workloads"] if not w["available"]} & set(tiny)
     assert kinds < set(tiny)
     rest, leaves = [name for name in tiny if name not in kinds], [name for name in variants if name not in upon]
-    parts = [(leaves[part::3], kinds | set(rest[part::3])) for part in range(3)] + [(sorted(upon), set(few))]
+    parts = [(leaves[part::5], kinds | set(rest[part::5])) for part in range(5)] + [(sorted(upon), set(few))]
     rows = []
     for some, workloads in parts:
         record = ladder.run(*words, "--variants", ",".join(some), "--workloads", ",".join(sorted(workloads - missing)))
