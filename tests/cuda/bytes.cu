@@ -1,5 +1,5 @@
-// Products of bytes by warpgroups on a GPU of compute capability 9.0: guesses and candidates are those that the host
-// finds from the same bytes. Built where there is a GPU: cmake --build build --target cuda_test
+// Products of bytes by warpgroups on a GPU of compute capability 9.0: candidates are those that the host finds from the
+// same bytes. Built where there is a GPU: cmake --build build --target cuda_test
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::vector<float> normal_rows(int count, int d, unsigned seed) {
   return values;
 }
 
-TEST_P(ByteProducts, GuessesAndCandidatesAreThoseOfTheHost) {
+TEST_P(ByteProducts, CandidatesAreThoseOfTheHost) {
   const int d = GetParam(), steps = plan_bytes(d).steps;
   const int64_t padded = ByteMainloop::padded_rows(n), columns = ByteMainloop::padded_columns(k);
   const OnDevice<float> x(normal_rows(n, d, 1)), c(normal_rows(k, d, 2)), centre(d);
@@ -64,29 +64,22 @@ TEST_P(ByteProducts, GuessesAndCandidatesAreThoseOfTheHost) {
     const ByteCentroid z = facts_of_tile(tiles.data(), j / byte_columns, steps)[j % byte_columns];
     return byte_excess(product, points[i], threshold, z);
   };
-  std::vector<float> bound(size_t(n) * k), greatest(n), threshold(n);
+  std::vector<float> row(k), threshold(n);
+  std::vector<int> guesses(n);
   for (int i = 0; i < n; ++i) {
-    const auto row = bound.begin() + int64_t(i) * k;
     for (int j = 0; j < k; ++j) row[j] = excess(i, j, 0);
-    std::vector<float> sorted(row, row + k);
+    guesses[i] = int(std::max_element(row.begin(), row.end()) - row.begin());
+    std::vector<float> sorted = row;
     std::sort(sorted.rbegin(), sorted.rend());
-    greatest[i] = sorted[0];
     threshold[i] =
         i % 50 == 7 ? float(all_bytes_reach) : sorted[i % 18] + (i % 18 == 0 ? 1 : 0);  // 0, 2 to 18 reach it
   }
 
-  const OnDevice<int> guess(n), list(size_t(n) * most_candidates), found(n), candidate_rows(n), overflow(n), label(n);
+  const OnDevice<int> guess(guesses), list(size_t(n) * most_candidates), found(n), candidate_rows(n), overflow(n),
+      label(n);
   const OnDevice<FilterCounters> counters(1);
   check(cudaMemset(counters, 0, sizeof(FilterCounters)), "clearing the counts");
   o.lists = {{guess, list, found}, candidate_rows, overflow, counters, label};
-  guess_by_bytes(nullptr, o);
-  check(cudaDeviceSynchronize(), "guessing");
-  const auto guesses = guess.values();
-  for (int i = 0; i < n; ++i) {
-    ASSERT_TRUE(guesses[i] >= 0 && guesses[i] < k) << i;
-    EXPECT_GE(bound[size_t(i) * k + guesses[i]], greatest[i] - 0x1p-15f * std::fabs(greatest[i])) << i;
-  }
-
   check(cudaMemcpy(on_threshold, threshold.data(), n * sizeof(float), cudaMemcpyHostToDevice), "uploading thresholds");
   filter_by_bytes(nullptr, o);
   check(cudaDeviceSynchronize(), "filtering");

@@ -36,7 +36,7 @@ void upload(Run<T, Workspace<T>>& s) {
 
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
-  assign_by_bytes(s, StoreLabel{s.label});
+  assign_by_bytes(s);
 }
 
 std::string refuse(const Shape& p, const Device& device, const Axes&) { return refuse_full_dimension(p, device); }

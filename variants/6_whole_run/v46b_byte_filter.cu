@@ -58,10 +58,10 @@ void restart(Run<T, Workspace<T>>& s) {
 
 template <class T>
 void assign(Run<T, Workspace<T>>& s) {
-  if (!s.ws.takes_bytes) return assign_or_reuse(s);
-  if (s.ws.sums.done > 0) return assign_by_bytes(s, StoreLabel{s.label});
-  assign_full_dimension(s);
-  count_all_overflow(s);
+  if (s.ws.takes_bytes)
+    assign_by_bytes(s);
+  else
+    assign_or_reuse(s);
 }
 
 template <class T>

@@ -49,13 +49,10 @@ void keep_bytes(Run<T, W>& s, bool prepared_again) {
 
 template <class T, class W>
 void assign_by_bytes_or_reuse(Run<T, W>& s) {
-  if (!s.ws.bytes.on) return assign_or_reuse(s);
-  if (s.ws.sums.done > 0) return assign_by_bytes(s, StoreLabel{s.label});
-  if (s.ws.eager.reuse)
-    assign_or_reuse(s);
-  else
-    assign_full_dimension(s);
-  count_all_overflow(s);
+  const bool reuses = s.ws.sums.done == 0 && s.ws.eager.reuse;
+  if (s.ws.bytes.on && !reuses) return assign_by_bytes(s);
+  assign_or_reuse(s);
+  if (s.ws.bytes.on) count_all_overflow(s);
 }
 
 }  // namespace ladder

@@ -89,8 +89,6 @@ struct ByteOperands {
 
 // ---- launchers (byte_filter.cu)
 
-/// The centroid with the largest bound of each row, or nearly: lists.candidates.guess.
-void guess_by_bytes(cudaStream_t stream, const ByteOperands& o);
 /// Labels of rows without candidates, lists of candidates and of overflow rows.
 void filter_by_bytes(cudaStream_t stream, const ByteOperands& o);
 
@@ -129,19 +127,20 @@ void write_byte_points(Run<T, W>& s) {
            s.stream);
 }
 
-/// Labels of all rows. keep(row, label, squared distance) is called for rows that are compared.
-template <class T, class Keep, class W>
-void assign_by_bytes(Run<T, W>& s, const Keep& keep) {
+/// Labels of all rows. The first assignment, which has no labels to guess from, multiplies halves in all features:
+/// bytes would be multiplied twice.
+template <class T, class W>
+void assign_by_bytes(Run<T, W>& s) {
+  if (s.ws.sums.done == 0) return assign_full_dimension(s), count_all_overflow(s);
   RefineCounters* const refine_counters = next_refine_counters(s);
   FilterCounters* const counters = filter_counters(s);
   const ByteOperands o{s.ws.bytes, filter_lists(s, counters), s.n, s.k, s.d, s.device_info.multiprocessors};
   quantize(s.c, frame_of(s), PutByteCentroid{s.ws.bytes}, nullptr, s.k, ByteMainloop::padded_columns(s.k), s.d,
            s.stream);
-  if (s.ws.sums.done == 0) guess_by_bytes(s.stream, o);  // later the guesses are the previous labels
   launch(set_byte_threshold_kernel<T>, blocks(int64_t(s.n) * 32, 256), 256, 0, s.stream, s.ws.rows.points, s.c,
          frame_of(s), s.ws.bytes, o.lists.candidates.guess, counters, s.n, s.d);
   filter_rows(
-      s, counters, refine_counters, [&](FilterCounters*) { filter_by_bytes(s.stream, o); }, keep);
+      s, counters, refine_counters, [&](FilterCounters*) { filter_by_bytes(s.stream, o); }, StoreLabel{s.label});
 }
 
 }  // namespace ladder
