@@ -57,6 +57,7 @@ NAMES = (
     "outliers.json",
     "outliers_sustained.json",
     "steps.json",
+    "integers.json",
     "large.json",
     "halves.json",
     "cover.json",
