@@ -58,6 +58,7 @@ NAMES = (
     "outliers_sustained.json",
     "steps.json",
     "integers.json",
+    "large_isotropic.json",
     "large.json",
     "halves.json",
     "cover.json",
