@@ -41,6 +41,8 @@ def results(ladder: Ladder, points: Path, gpus: int, ranks: int, *more: str) -> 
     dump = ladder.folder / f"{gpus} x {ranks}"
     rows = ladder.run(*words(points, gpus, ranks, *more), "--check", "--dump", dump)["rows"]
     assert {row["status"] for row in rows} <= {"checked", "refused"}
+    for row in rows:
+        assert {len(values) for values in row["counters"].values()} <= {len(row["reassigned"])}, row["counters"]
     assert {(row["gpus"], row["ranks"]) for row in rows} == {(gpus, ranks)}
     files = sorted(dump.glob("mine/*/*.npy"))
     found: dict[str, object] = {f"{file.parent.name}/{file.name}": file.read_bytes() for file in files}

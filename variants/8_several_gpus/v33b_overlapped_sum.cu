@@ -119,10 +119,11 @@ void download(Run<T, Workspace<T>>& s) {
   auto& w = s.ws;
   s.fork();
   on_each(s, w.shares, [](OneShare<T>& run) { download_refined(run); });
+  on_each(s, w.devices, [](OneDevice<T>& run) { download_refined(run); });
   s.join();
-  gather_labels(s, w.shares, w.tail);
   for (int gpu = 0; gpu < s.gpus(); ++gpu) add_counters(w.devices[gpu]->run->counters, w.shares[gpu]->run->counters);
-  download_devices(s, w.devices, w.head, [](OneDevice<T>& run) { download_refined(run); });
+  gather_labels(s, w.shares, w.tail);
+  download_devices(s, w.devices, w.head, [](OneDevice<T>&) {});
 }
 
 std::string refuse(const Shape& p, const Device& device, const Axes&) {

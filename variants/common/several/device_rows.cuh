@@ -110,8 +110,7 @@ void gather_labels(Run<T, Outer>& s, const DevicesOf<T, W>& devices, const RowRa
 
 using Counters = std::map<std::string, std::vector<int64_t>>;
 
-/// Moves counters of the same iterations to those of other rows on the same device: `to` += `from`, where `to` may lack
-/// what is to come, at the same places.
+/// Moves counters of the same iterations to those of other rows on the same device: `to` += `from`.
 inline void add_counters(Counters& to, Counters& from) {
   for (auto& [name, values] : from) {
     auto& sums = to[name];
