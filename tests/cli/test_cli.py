@@ -547,7 +547,7 @@ def test_the_sanitized_build_names_kernel_block_thread_and_line(ladder: Ladder) 
         "--device",
         "simt",
         "--variants",
-        "b5_out_of_bounds,v01_global",
+        "b5_out_of_bounds,v13d_folded_norms",
         "--workloads",
         "kmcuda_tiny",
         "--scopes",
@@ -559,7 +559,7 @@ def test_the_sanitized_build_names_kernel_block_thread_and_line(ladder: Ladder) 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     rows = {r["variant"]: r for r in json.loads(out.read_text())["rows"]}
-    assert rows["v01_global"]["status"] == "ok"
+    assert rows["v13d_folded_norms"]["status"] == "ok"
     reason = rows["b5_out_of_bounds"]["reason"]
     line = 1 + next(
         i
