@@ -39,7 +39,7 @@ constexpr bool all_ways = true;
 /// Seconds of CPU time that a session may take. One that would take longer, by what the one before, or those
 /// with few features, took for each pair of a point and a centroid, is left out: shuffles, of which some revisions need
 /// many, are slow on the CPU device. CPU time, so that the choice is the same on a busy machine.
-constexpr double longest = 0.06;
+constexpr double longest = 0.04;
 
 // Neighbours of the sizes of warps, blocks and tiles, and these sizes themselves.
 const std::vector<int> sizes = {1, 31, 32, 33, 127, 128, 129, 256, 512, 1024, 1025};
