@@ -445,11 +445,11 @@ run_tests() {
     '^ActiveSet[.](Is|Gives)' 'DirtyClustersOf.*DoesNotTouch' '^Prunes_' '^Pilot' 'DirectionsNeedNotBe'
     'SameBitsIterationByIteration' 'RoundedOperands[.]WhatTheyGive' '[.]BoundsHold'
     '[.]p_.*_f64_'                                                       # the second type of each peer
-    '^Arrival[.](Leaves|SumsAnew|Keeps|Solves|Multiplies)'               # equal bits: others try the same memory
+    '^Arrival[.](Leaves|OfFewer|SumsAnew|Keeps|Solves|Multiplies)'       # equal bits: others try the same memory
     '^Chunks[.](AreThose|WithAn|StayWithin)' '^Upload[.](InPieces|Halves|WaitsFor|HasTheWidth)'
   )
   # Special points of these take 20 s and more with sanitizers, and others take the same ways through memory.
-  local slow_points='(i3_afkmc2|v13a_warp_centric|v32[cd]_.*|v46a_full_start)_f32_special_points$'
+  local slow_points='(i3_afkmc2|v13a_warp_centric|v32[cde]_.*|v33b_.*|v46a_full_start)_f32_special_points$'
   local long
   long=$(IFS='|' && printf '%s' "${only_all[*]}|$slow_points")
   if ((all)); then long='^$'; fi
