@@ -447,9 +447,10 @@ run_tests() {
     '[.]p_.*_f64_'                                                       # the second type of each peer
     '^Arrival[.](Leaves|OfFewer|SumsAnew|Keeps|Solves|Multiplies)'       # equal bits: others try the same memory
     '^Chunks[.](AreThose|WithAn|StayWithin)' '^Upload[.](InPieces|Halves|WaitsFor|HasTheWidth)'
+    'Widths[.](WherePoints|OnePoint)'
   )
   # Special points of these take 20 s and more with sanitizers, and others take the same ways through memory.
-  local slow_points='(i3_afkmc2|v13a_warp_centric|v32[cde]_.*|v33b_.*|v46a_full_start)_f32_special_points$'
+  local slow_points='(i3_afkmc2|v13a_warp_centric|v32[cde]_.*|v33b_.*|v44a_.*|v46[ac]_.*)_f32_special_points$'
   local long
   long=$(IFS='|' && printf '%s' "${only_all[*]}|$slow_points")
   if ((all)); then long='^$'; fi
