@@ -27,13 +27,11 @@ void prepare(Run<T, Workspace<T>>& s) {
   if (wants_filter(s)) prepare_bytes(s);
 }
 
-constexpr int where_useless = -1;  // axis "bytes": where the pilot finds no width; 0: never, 1: always
-
 /// Directions and width from a sample, or bytes in the place of short rows.
 template <class T>
 void find_filter(Run<T, Workspace<T>>& s, const T* sample, int count) {
   find_projection(s, sample, count);
-  const bool takes = wants_filter(s) && s.axis("bytes") != 0 && (s.axis("bytes") == 1 || s.ws.filter.width == 0);
+  const bool takes = wants_filter(s) && prefers_bytes(s);
   s.ws.takes_bytes = takes, s.ws.has_bytes = false;
   if (takes) s.ws.filter.width = 0;
   s.ws.order.sort.resort_share = takes ? 0 : s.axis("resort_share");

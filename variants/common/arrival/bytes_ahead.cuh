@@ -7,8 +7,6 @@
 
 namespace ladder {
 
-constexpr int where_useless = -1;  // axis "bytes": where the pilot finds no width of short rows; 0: never, 1: always
-
 struct BytesAhead : ByteRows {
   bool on = false;  // the last upload is assigned by bytes
 };
@@ -22,8 +20,7 @@ void prepare_bytes_ahead(Run<T, W>& s) {
 /// Once the width of short rows is chosen; where bytes take their place it becomes 0.
 template <class T, class W>
 void choose_bytes(Run<T, W>& s) {
-  const int wanted = s.axis("bytes");
-  const bool on = wants_filter(s) && (wanted == 1 || (wanted == where_useless && s.ws.filter.width == 0));
+  const bool on = wants_filter(s) && prefers_bytes(s);
   s.ws.bytes.on = on;
   if (on) s.ws.filter.width = 0;
   s.ws.order.sort.resort_share = on ? 0 : s.axis("resort_share");

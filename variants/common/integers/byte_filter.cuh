@@ -108,6 +108,15 @@ __global__ void set_byte_threshold_kernel(const T* __restrict__ x, const T* __re
 
 // ---- phases; W::bytes is a ByteRows
 
+constexpr int where_useless = -1;  // axis "bytes": where the pilot finds no width of short rows; 0: never, 1: always
+
+/// Whether the axis has bytes in the place of short rows, once the pilot has chosen their width.
+template <class T, class W>
+bool prefers_bytes(const Run<T, W>& s) {
+  const int wanted = s.axis("bytes");
+  return wanted == 1 || (wanted == where_useless && s.ws.filter.width == 0);
+}
+
 template <class T, class W>
 void prepare_bytes(Run<T, W>& s) {
   auto& b = s.ws.bytes;

@@ -2,6 +2,7 @@
 // labels, and each adds the tail's points up for itself. Two labels travel in a word, 4 bytes for a row, where sums
 // take 8 bytes or more for each cluster and feature. v33b_overlapped_sum introduces it.
 #pragma once
+#include "../overlap/side_stream.cuh"
 #include "summed_devices.cuh"
 
 namespace ladder {
@@ -26,32 +27,6 @@ void divide_head_and_tail(cudaStream_t stream, const SummedDevices& head, const 
                           const MoveCounters* moves, T* c, int k, int d);
 
 // ---- phases
-
-/// A stream of one device beside its main one.
-class SideStream {
- public:
-  SideStream() {
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
-    for (cudaEvent_t* event : {&begin_, &end_})
-      check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
-  }
-  ~SideStream() { cudaEventDestroy(begin_), cudaEventDestroy(end_), cudaStreamDestroy(stream_); }
-  SideStream(const SideStream&) = delete;
-  SideStream& operator=(const SideStream&) = delete;
-  cudaStream_t stream() const { return stream_; }
-  /// Its later work waits for what `main` has now.
-  void fork(cudaStream_t main) const { order(begin_, main, stream_); }
-  /// Later work of `main` waits for what it has now.
-  void join(cudaStream_t main) const { order(end_, stream_, main); }
-
- private:
-  static void order(cudaEvent_t event, cudaStream_t first, cudaStream_t then) {
-    check(cudaEventRecord(event, first), "recording an event");
-    check(cudaStreamWaitEvent(then, event, 0), "waiting for an event");
-  }
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
 
 /// Memory for the tail, all of whose points are on each device. `points`: page-locked, from another device of this
 /// process; null: to be made.
