@@ -39,7 +39,7 @@ std::string short_name(const char* mangled) {
   std::string name = status == 0 ? whole : mangled ? mangled : "unnamed";
   std::free(whole);
   size_t end = 0;  // of the name without parameters: the first <, or ( that begins no "(anonymous namespace)"
-  for (int depth = 0; end < name.size(); ++end) {
+  for (; end < name.size(); ++end) {
     if (name.compare(end, 11, "(anonymous ") == 0) end = name.find(')', end);
     if (name[end] == '<' || name[end] == '(') break;
   }
