@@ -23,6 +23,7 @@ from plots.lib.style import BODY, COLOURS, GREY, MARGIN, PALE, SMALL, WIDTH, Pag
 
 LANE = 0.34  # inches
 LARGE_COPY = 1 << 20  # bytes: smaller copies are counts and flags, not points
+HANDLE = 1.3  # inches: the patch of a legend's entry, and its gaps
 NAMED = len(COLOURS) - 1  # kernels with a colour of their own: the first is the copies'
 
 
@@ -101,6 +102,8 @@ def colours_of(timelines: Sequence[Timeline]) -> dict[str, str]:
             if event.kind == "kernel":
                 total[event.name] += event.ms
     longest = sorted(total, key=lambda name: -total[name])[:NAMED]
+    while sum(HANDLE + min(2.6, text_width(name, BODY)) for name in [*longest, "large copy", "the rest"]) > WIDTH - 1:
+        longest.pop()
     return dict(zip(longest, COLOURS[1:], strict=False))
 
 
@@ -145,16 +148,14 @@ def draw(timelines: Sequence[Timeline], folder: Path) -> list[Path]:
     room = 0.95  # of a panel, for its title and ticks
     shortest = min(timelines, key=lambda t: t.ms)
     page = Page(
-        f"{first.workload}, {first.scope}: {shortest.variant} ends after {shortest.ms:.2f} ms",
+        f"{first.workload}, {first.scope}: {shortest.variant} ends first, after {shortest.ms:.2f} ms",
         "Time from left to right in ms; dashed: the last copy of points from the host has ended",
         [],
         [f"{first.gpu} · git {first.git_sha[:10]} · recorded by CUPTI, which makes launches a little slower"],
         sum(heights) + room * len(heights) + 0.6,
     )
-    handles = [Patch(color=COLOURS[0], label="copy from the host")]
-    handles += [Patch(color=colour, label=shorten(name, 2.6)) for name, colour in colours.items()]
-    handles.append(Patch(color=GREY, label="the rest"))
-    page.legend(MARGIN, handles)
+    labels = {"large copy": COLOURS[0]} | {shorten(name, 2.6): colour for name, colour in colours.items()}
+    page.legend(MARGIN, [Patch(color=colour, label=label) for label, colour in (labels | {"the rest": GREY}).items()])
     left = MARGIN + text_width("stream 000", SMALL) + 0.15
     longest_ms = max(t.ms for t in timelines)
     top = page.top - 0.5

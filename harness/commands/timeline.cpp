@@ -21,6 +21,7 @@ struct TimelineWords {
   std::vector<std::string> variants, folders;
   std::string workload = "kmcuda", scope = "end_to_end";
   fs::path out;
+  int samples = 3;
 };
 
 int timeline(TimelineWords words) {
@@ -55,7 +56,7 @@ int timeline(TimelineWords words) {
     for (const Variant& v : variants) {
       if (interrupted()) return 130;
       progress.doing(fmt::format("{} {}", v.id, w.name));
-      const Traced traced = trace_session(v, w, o, scratch.path, progress);
+      const Traced traced = trace_sessions(v, w, o, words.samples, scratch.path, progress);
       merge_into_timelines(words.out, traced.timelines);
       bad = bad || traced.status != "ok";
       progress.session_done(fmt::format("{:<20} {:<14}", v.id, w.name) +
@@ -78,6 +79,9 @@ Command timeline_command(CLI::App& app, const std::vector<std::string>& argv) {
   command->add_option("variants", words->variants, "Globs of variants")->required();
   command->add_option("--workload,--workloads", words->workload, "Globs of workloads")->capture_default_str();
   command->add_option("--scope", words->scope, "The scope of which a sample is recorded")->capture_default_str();
+  command->add_option("--samples", words->samples, "Samples, in a process each; the one of median length is kept")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command->add_option("--gpu", words->options.ordinal, "Which GPU")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

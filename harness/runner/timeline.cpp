@@ -38,13 +38,6 @@ bool same_place(const json& a, const json& b) {
   return std::all_of(fields.begin(), fields.end(), [&](const char* field) { return a.at(field) == b.at(field); });
 }
 
-}  // namespace
-
-fs::path timeline_library() {
-  const fs::path library = worker(DeviceKind::cuda).parent_path() / "libladder_timeline.so";
-  return fs::exists(library) ? library : fs::path();
-}
-
 Traced trace_session(const Variant& v, const Workload& w, const RunOptions& o, const fs::path& scratch,
                      Progress& progress) {
   const fs::path events = scratch / "timeline.json";
@@ -81,6 +74,29 @@ Traced trace_session(const Variant& v, const Workload& w, const RunOptions& o, c
                    {"git_dirty", where.at("git_dirty")}};
   timeline.update(json::parse(read_whole(events)));
   return {"ok", "", {timeline}};
+}
+
+}  // namespace
+
+fs::path timeline_library() {
+  const fs::path library = worker(DeviceKind::cuda).parent_path() / "libladder_timeline.so";
+  return fs::exists(library) ? library : fs::path();
+}
+
+Traced trace_sessions(const Variant& v, const Workload& w, const RunOptions& o, int samples, const fs::path& scratch,
+                      Progress& progress) {
+  std::vector<json> made;
+  for (int s = 0; s < samples && !interrupted(); ++s) {
+    Traced one = trace_session(v, w, o, scratch, progress);
+    if (one.status != "ok") return one;
+    made.push_back(std::move(one.timelines.front()));
+  }
+  if (made.empty()) return {"failed", "interrupted", {}};
+  const auto middle = made.begin() + std::ptrdiff_t(made.size() / 2);
+  std::nth_element(made.begin(), middle, made.end(),
+                   [](const json& a, const json& b) { return a.at("us").get<double>() < b.at("us").get<double>(); });
+  middle->emplace("samples", made.size());
+  return {"ok", "", {*middle}};
 }
 
 void merge_into_timelines(const fs::path& file, const std::vector<json>& timelines) {

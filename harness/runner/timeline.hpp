@@ -19,10 +19,10 @@ struct Traced {
   std::vector<nlohmann::json> timelines;  ///< one, of the scope that was asked for
 };
 
-/// One sample of options.scopes[0], after one to warm up, on a workload that is ready. The events are those of
-/// harness/worker/timeline.cpp.
-Traced trace_session(const Variant& variant, const Workload& workload, const RunOptions& options,
-                     const std::filesystem::path& scratch, Progress& progress);
+/// One sample of options.scopes[0], after one to warm up, on a workload that is ready: of `samples`, each in a process
+/// of its own, the one of median length. The events are those of harness/worker/timeline.cpp.
+Traced trace_sessions(const Variant& variant, const Workload& workload, const RunOptions& options, int samples,
+                      const std::filesystem::path& scratch, Progress& progress);
 
 /// The file of timelines with these in place of those of the same variant, workload and scope. Throws Error where the
 /// file is there and holds something else.

@@ -43,10 +43,20 @@ def test_a_sample_is_recorded_and_summed_up(build: FakeBuild) -> None:
     assert "x1 grapes end_to_end: 2.00 ms" in done.stdout
     assert "stream 8        2 events, busy     0.50 ms, longest gap   0.500 ms at 1.20 ms" in done.stdout
     (made,) = json.loads((build.folder / "t.json").read_text())["timelines"]
+    assert len(build.asked()) == 6 and made["samples"] == 3
     assert (made["variant"], made["workload"], made["scope"], made["n"]) == ("x1", "grapes", "end_to_end", 1000)
     assert made["events"] == EVENTS["events"] and made["gpu"]["name"] == "fake GPU 0"
     request = build.asked()[-1]
     assert request["profile"] and request["scopes"] == ["end_to_end"]
+
+
+def test_the_sample_of_median_length_is_kept(build: FakeBuild) -> None:
+    of = [
+        [doing("end_to_end"), timed("end_to_end"), {"timeline": EVENTS | {"us": us}}, result(), END] for us in (9, 2, 5)
+    ]
+    build.plan["sessions"]["x1"] = of
+    assert recorded(build).returncode == 0
+    assert json.loads((build.folder / "t.json").read_text())["timelines"][0]["us"] == 5
 
 
 def test_what_is_missing_is_said(build: FakeBuild) -> None:
