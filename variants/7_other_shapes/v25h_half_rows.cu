@@ -13,7 +13,7 @@ using namespace ladder;
 template <class T>
 struct Workspace : BulkRows<T, __half> {
   unsigned long long* changed = nullptr;  // coordinates that no half equals
-  unsigned long long* changed_host = nullptr;
+  unsigned long long* host = nullptr;
 };
 
 /// A warp has its 32 points as halves, and one of them as floats where it has several candidates.
@@ -129,7 +129,7 @@ template <class T>
 void prepare(Run<T, Workspace<T>>& s) {
   prepare_bulk_rows(s);
   s.ws.changed = s.template device<unsigned long long>(1);
-  s.ws.changed_host = s.template pinned<unsigned long long>(1);
+  s.ws.host = s.template pinned<unsigned long long>(1);
 }
 
 template <class T>
@@ -141,16 +141,15 @@ void upload(Run<T, Workspace<T>>& s) {
   check(cudaMemsetAsync(s.ws.changed, 0, sizeof *s.ws.changed, s.stream), "clearing a count");
   launch(narrow_kernel, blocks(values, 256), 256, 0, s.stream, s.x, s.ws.rows, s.ws.changed, values, s.d, pitch);
   measure_points(s, s.x, s.d);
-  check(cudaMemcpyAsync(s.ws.changed_host, s.ws.changed, sizeof *s.ws.changed, cudaMemcpyDeviceToHost, s.stream),
-        "counting");
+  check(cudaMemcpyAsync(s.ws.host, s.ws.changed, sizeof *s.ws.changed, cudaMemcpyDeviceToHost, s.stream), "counting");
   check(cudaStreamSynchronize(s.stream), "counting");
-  if (*s.ws.changed_host > 0)
-    throw Refusal("it keeps points as fp16, which would change " + std::to_string(*s.ws.changed_host) + " of " +
+  if (*s.ws.host > 0)
+    throw Refusal("it keeps points as fp16, which would change " + std::to_string(*s.ws.host) + " of " +
                   std::to_string(values) + " coordinates; v25g_one_finish takes them as floats");
 }
 
-template <class T>
-void iterate(Run<T, Workspace<T>>& s) {
+template <class T, class W>
+void pass_over_points(Run<T, W>& s) {
   const auto& certified = s.ws.certified;
   RefineCounters* const refine_counters = next_refine_counters(s);
   const auto pass = [&]<int clusters, bool in_registers>() {
@@ -179,7 +178,7 @@ template <class T>
 constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
                                          .upload = upload<T>,
                                          .restart = restart_passes<T, Workspace<T>>,
-                                         .iterate = iterate<T>,
+                                         .iterate = pass_over_points<T, Workspace<T>>,
                                          .download = download_refined<T>};
 }  // namespace
 

@@ -8,8 +8,9 @@ namespace ladder {
 
 constexpr int pair = 2;  // entries of a row that are loaded at once
 
+/// What sums of sparse rows need.
 template <class T>
-struct WholeSums {
+struct SparseSums {
   SlicedRows<T> sparse;
   FixedSums fixed;
   Limits* limits = nullptr;  // 1
@@ -17,7 +18,11 @@ struct WholeSums {
   int* rests = nullptr;    // 1: entries whose rest is not 0
   bool whole = false;      // no value has a rest: the sums are whole numbers
   bool restarted = false;  // the sums hold no rows
-  Sums sums;               // of dense points
+};
+
+template <class T>
+struct WholeSums : SparseSums<T> {
+  Sums sums;  // of dense points
 };
 
 /// Counts entries whose sums are no whole numbers.
@@ -34,15 +39,20 @@ __global__ void rests_kernel(Slices<T, Column, pair> rows, Units<T> units, int* 
   if (count > 0) atomicAdd(rests, 1);
 }
 
-// ---- host side. W is a WholeSums<T>
+// ---- host side. W: a SparseSums<T>, or derived from it
 
 template <class T, class W>
-void prepare_whole_sums(Run<T, W>& s) {
-  prepare_sums(s);
+void prepare_sparse_sums(Run<T, W>& s) {
   prepare_sliced_rows(s, int64_t(s.n) * s.d * s.axis("percent") / 100, s.d <= 1 << 8 ? 1 : 2);
   s.ws.fixed = allocate_fixed_sums(s, s.k, s.d);
   s.ws.limits = s.template device<Limits>(1);
   s.ws.rests = s.template device<int>(1);
+}
+
+template <class T, class W>
+void prepare_whole_sums(Run<T, W>& s) {
+  prepare_sums(s);
+  prepare_sparse_sums(s);
 }
 
 /// `threads`: of a block.
