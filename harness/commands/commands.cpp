@@ -63,11 +63,16 @@ void need_bases(std::vector<Variant>& variants) {
   std::set<std::string> ids;
   for (const Variant& v : variants) ids.insert(v.id);
   for (Variant& v : variants) {
-    // A base that this build leaves out because its library is missing still has its source.
-    if (v.base.empty() || ids.count(v.base) || !source_of(v.base, source_folder() / "variants").empty()) continue;
-    for (const auto& [kind, module] : v.modules)
-      v.broken[kind] = fmt::format("its card names the base '{}', and there is no such variant: correct .base", v.base);
-    v.modules.clear();
+    const std::string joins = v.card.value("joins", "");
+    for (const auto& [field, id] : {std::pair("base", v.base), std::pair("joins", joins)}) {
+      // A base that this build leaves out because its library is missing still has its source.
+      if (id.empty() || ids.count(id) || !source_of(id, source_folder() / "variants").empty()) continue;
+      const std::string what = field == std::string("base") ? "the base" : "as what it joins";
+      for (const auto& [kind, module] : v.modules)
+        v.broken[kind] =
+            fmt::format("its card names {} '{}', and there is no such variant: correct .{}", what, id, field);
+      v.modules.clear();
+    }
   }
 }
 

@@ -87,8 +87,9 @@ std::string take_card(std::string& code) {
   return card;
 }
 
-std::string base_in(const std::string& card) {
-  static const std::regex stated(R"re((?:\.base|"base")\s*[=:]\s*"([A-Za-z0-9_]*)")re");
+/// The variant that a field of a card names (base, joins); empty where the card has no such field.
+std::string named_in(const std::string& card, const std::string& field) {
+  const std::regex stated(fmt::format(R"re((?:\.{0}|"{0}")\s*[=:]\s*"([A-Za-z0-9_]*)")re", field));
   std::smatch found;
   return std::regex_search(card, found, stated) ? found.str(1) : "";
 }
@@ -152,10 +153,10 @@ void add_part(const fs::path& part, Parts& parts) {
 }
 
 struct Source {
-  std::string base;   ///< from the card
-  std::string lines;  ///< of code in its own file
-  Parts parts;        ///< all that it uses
-  bool gpu = false;   ///< a .cu file
+  std::string base, joins;  ///< from the card
+  std::string lines;        ///< of code in its own file
+  Parts parts;              ///< all that it uses
+  bool gpu = false;         ///< a .cu file
 };
 
 Source read_source(const std::string& id) {
@@ -166,21 +167,29 @@ Source read_source(const std::string& id) {
   const bool python = file.extension() == ".py";
   std::string code = python ? without_python_comments(read_whole(file)) : without_comments(read_whole(file));
   const std::string card = take_card(code);
-  Source source{.base = base_in(card), .lines = "", .parts = {}, .gpu = file.extension() == ".cu"};
+  Source source{.base = named_in(card, "base"),
+                .joins = named_in(card, "joins"),
+                .lines = "",
+                .parts = {},
+                .gpu = file.extension() == ".cu"};
   std::vector<fs::path> parts;
   source.lines = code_lines(file, code, parts);
   for (const fs::path& part : parts) add_part(part, source.parts);
   return source;
 }
 
-/// The parts that `variant` uses, and none of `base`, its base, and so on to the root.
+/// The parts that `variant` uses, and none of `base`, its base, and so on to the root; nor any of what these join.
 Parts new_parts(const Source& variant, const std::string& base) {
   Parts fresh = variant.parts;
   std::set<std::string> seen;
-  for (std::string id = base; !id.empty() && seen.insert(id).second;) {
+  std::vector<std::string> pending = {base, variant.joins};
+  while (!pending.empty()) {
+    const std::string id = pending.back();
+    pending.pop_back();
+    if (id.empty() || !seen.insert(id).second) continue;
     const Source used = read_source(id);
     for (const auto& [part, lines] : used.parts) fresh.erase(part);
-    id = used.base;
+    pending.insert(pending.end(), {used.base, used.joins});
   }
   return fresh;
 }
@@ -193,14 +202,24 @@ int count_lines(const Parts& parts) {
   return lines;
 }
 
-/// The base's own file, followed by those of its parts that the variant does not use: code that moved from a part into
-/// the variant's own file is compared with that part.
-std::string with_dropped_parts(const Source& base, const Source& variant) {
-  std::string lines;
+/// Two texts that a step is the difference of, and the new parts that count beside it as they are.
+struct Comparison {
+  std::string base, variant;
+  Parts fresh;
+};
+
+/// The comparisons among which the smallest step counts: the two files; the base's file behind those of its parts that
+/// the variant does not use, for code that moved from a part into the variant's file; and the variant's file behind its
+/// new parts, for code that moved from the base's file into a part.
+std::vector<Comparison> comparisons(const Source& base, const Source& variant, const Parts& fresh) {
+  std::string dropped, moved;
   for (const auto& [part, text] : base.parts) {
-    if (!variant.parts.count(part)) lines += text;
+    if (!variant.parts.count(part)) dropped += text;
   }
-  return lines + base.lines;
+  for (const auto& [part, text] : fresh) moved += text;
+  return {{base.lines, variant.lines, fresh},
+          {dropped + base.lines, variant.lines, fresh},
+          {base.lines, moved + variant.lines, {}}};
 }
 
 /// Changes of one file, in lines. A rewritten line counts once in `changed`.
@@ -208,20 +227,25 @@ struct Change {
   int added = 0, removed = 0, changed = 0;
 };
 
+struct Step {
+  Comparison comparison;
+  Change change;
+  int lines() const { return change.changed + count_lines(comparison.fresh); }
+};
+
 class Comparer {
  public:
-  /// Counts the changed lines of the variant's own file; white space does not count. Returns the smaller one of two
-  /// comparisons: with the base's own file, and with_dropped_parts.
-  Change change(const Source& base, const Source& variant) const {
-    const Change in_file = change(base.lines, variant.lines),
-                 all = change(with_dropped_parts(base, variant), variant.lines);
-    return all.changed < in_file.changed ? all : in_file;
+  /// What `variant` changes, as the smallest of the comparisons has it; white space does not count.
+  Step step(const Source& base, const Source& variant, const Parts& fresh) const {
+    std::vector<Step> steps;
+    for (const Comparison& comparison : comparisons(base, variant, fresh))
+      steps.push_back({comparison, change(comparison.base, comparison.variant)});
+    const Step& apart = steps[1].lines() < steps[0].lines() ? steps[1] : steps[0];
+    // Lines of a new part beside removed ones that are others count once, too: that alone is no move.
+    return 2 * steps[2].lines() <= apart.lines() ? steps[2] : apart;
   }
-  /// Prints the comparison that `change` counts.
-  void show(const Source& base, const std::string& base_id, const Source& variant, const std::string& id) const {
-    const std::string all = with_dropped_parts(base, variant);
-    const bool take_all = change(all, variant.lines).changed < change(base.lines, variant.lines).changed;
-    write(take_all ? all : base.lines, variant.lines);
+  void show(const Comparison& comparison, const std::string& base_id, const std::string& id) const {
+    write(comparison.base, comparison.variant);
     std::fflush(stdout);
     const int status = std::system(command("-u --color=auto", base_id, id).c_str());
     if (status != 0 && WEXITSTATUS(status) != 1) throw Error("`diff` does not run: is diffutils installed?");
@@ -259,9 +283,10 @@ int show_one(const std::string& id, const std::string& over) {
     throw Error(fmt::format("{} is a root, it has no base: name a variant to compare it with, --over ID", id));
   const Source base = read_source(base_id);
   const Comparer comparer;
-  comparer.show(base, base_id, variant, id);
-  const Change change = comparer.change(base, variant);
-  const Parts fresh = new_parts(variant, base_id);
+  const Step step = comparer.step(base, variant, new_parts(variant, base_id));
+  comparer.show(step.comparison, base_id, id);
+  const Change& change = step.change;
+  const Parts& fresh = step.comparison.fresh;
   std::string list;
   for (const auto& [part, text] : fresh) {
     const fs::path name = part.lexically_relative(fs::weakly_canonical(variants_folder() / "common"));
@@ -269,8 +294,7 @@ int show_one(const std::string& id, const std::string& over) {
   }
   if (!list.empty()) fmt::print("new parts: {}\n", list);
   fmt::print("{} over {}: {} lines changed ({} added, {} removed), {} lines of new parts: a step of {} lines\n", id,
-             base_id, change.changed, change.added, change.removed, count_lines(fresh),
-             change.changed + count_lines(fresh));
+             base_id, change.changed, change.added, change.removed, count_lines(fresh), step.lines());
   return 0;
 }
 
@@ -291,29 +315,29 @@ int show_table(const std::string& patterns) {
   const std::vector<std::string> chosen =
       choose(all_ids(), patterns, "variant", [](const std::string& id) { return std::vector<std::string>{id}; });
   const Comparer comparer;
-  struct Step {
+  struct Measured {
     std::string id;
     double in_file, lines;
     bool gpu;
   };
-  std::vector<Step> steps;
+  std::vector<Measured> steps;
   fmt::print("{:<28} {:<28} {:>5} {:>9} {:>5}\n", "variant", "base", "own", "new parts", "step");
   for (const std::string& id : chosen) {
     const Source variant = read_source(id);
     if (variant.base.empty()) continue;
-    const int in_file = comparer.change(read_source(variant.base), variant).changed;
-    const int parts = count_lines(new_parts(variant, variant.base));
-    fmt::print("{:<28} {:<28} {:>5} {:>9} {:>5}{}\n", id, variant.base, in_file, parts, in_file + parts,
-               in_file + parts > limit ? fmt::format("  above {}", limit) : "");
-    steps.push_back({id, double(in_file), double(in_file + parts), variant.gpu});
+    const Step step = comparer.step(read_source(variant.base), variant, new_parts(variant, variant.base));
+    fmt::print("{:<28} {:<28} {:>5} {:>9} {:>5}{}\n", id, variant.base, step.change.changed,
+               count_lines(step.comparison.fresh), step.lines(),
+               step.lines() > limit ? fmt::format("  above {}", limit) : "");
+    steps.push_back({id, double(step.change.changed), double(step.lines()), variant.gpu});
   }
   if (steps.empty()) throw Error(fmt::format("none of '{}' has a base: there is no step to measure", patterns));
-  const bool any_gpu = std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.gpu; });
-  std::erase_if(steps, [&](const Step& step) { return any_gpu && !step.gpu; });
+  const bool any_gpu = std::any_of(steps.begin(), steps.end(), [](const Measured& step) { return step.gpu; });
+  std::erase_if(steps, [&](const Measured& step) { return any_gpu && !step.gpu; });
   std::vector<double> in_file, lines;
-  for (const Step& step : steps) in_file.push_back(step.in_file), lines.push_back(step.lines);
-  const Step& largest =
-      *std::max_element(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.lines < b.lines; });
+  for (const Measured& step : steps) in_file.push_back(step.in_file), lines.push_back(step.lines);
+  const Measured& largest = *std::max_element(steps.begin(), steps.end(),
+                                              [](const Measured& a, const Measured& b) { return a.lines < b.lines; });
   fmt::print("median of {}{} steps: {:g} lines, {:g} of own changes; largest: {}, {:g} lines\n", steps.size(),
              any_gpu ? " GPU" : "", summarise(lines).median, summarise(in_file).median, largest.id, largest.lines);
   return 0;
@@ -335,12 +359,12 @@ Command diff_command(CLI::App& app) {
       "step = own + new parts, in lines of code: comments, blank lines, white space, includes, namespaces and the "
       "card\n"
       "do not count.\n"
-      "own: changed lines of the variant's own file over the base's; a rewritten line counts once. Code that moved "
-      "from\n"
-      "  a part of the base into the file is compared with that part, if that makes the change smaller.\n"
+      "own: changed lines of the variant's own file over the base's; a rewritten line counts once.\n"
       "new parts: all lines of the files in variants/common/ that the variant uses, directly or through another part,\n"
-      "  and that no variant on its chain of bases uses; X.cu belongs to X.cuh, X.cpp to X.hpp. A part that the base\n"
-      "  uses too counts nothing, wherever it is included.\n"
+      "  and that no variant on its chain of bases, or that these join, uses; X.cu belongs to X.cuh, X.cpp to X.hpp.\n"
+      "  A part that the base uses too counts nothing, wherever it is included.\n"
+      "Code that moved from a part of the base into the file, or from the base's file into a new part, is compared\n"
+      "  with where it was, if that makes the step smaller, in the second case by half.\n"
       "--stat marks steps above 400 lines; its median is over all steps of .cu files, each against its base.");
   return {diff, [o, id] {
             if (o->as_table) return show_table(o->id.empty() ? "*" : o->id);

@@ -306,6 +306,7 @@ inline std::vector<int> range(int from, int to, int step) {
 struct Card {
   std::string id = "";       ///< the file's name without its ending
   std::string base = "";     ///< the variant this one differs from by one idea; empty for a root
+  std::string joins = "";    ///< another variant, where the idea is to take over its parts as they are; mostly empty
   std::string idea = "";     ///< that idea, in one line
   std::string expect = "";   ///< what should change and by how much, written before measuring
   std::string shows = "";    ///< the scope in which the change shows: assign, update, iteration, solve, end_to_end

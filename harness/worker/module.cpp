@@ -67,6 +67,7 @@ nlohmann::json to_json(const Card& card, DeviceKind home) {
   static const char* const draws[] = {"nothing", "uniform", "kmeanspp", "afkmc2"};
   return {{"id", card.id},
           {"base", card.base},
+          {"joins", card.joins},
           {"idea", card.idea},
           {"expect", card.expect},
           {"shows", card.shows},

@@ -324,6 +324,19 @@ def test_diff_counts_the_new_parts_of_a_step(checkout: Checkout) -> None:
     )
 
 
+def test_diff_compares_what_moved_into_a_part_and_knows_what_a_step_joins(checkout: Checkout) -> None:
+    kernel = "".join(f"int kernel_{i};\n" for i in range(40))
+    (checkout.chapter / "r3_whole.cu").write_text(f'{kernel}LADDER_VARIANT(.id = "r3_whole", .base = "r2_step")\n')
+    (checkout.parts / "lloyd" / "kernel_of_r4.cuh").write_text(f"#pragma once\n{kernel}int one_more;\n")
+    shared = '#include "../common/lloyd/kernel_of_r4.cuh"\nLADDER_VARIANT(.id = "{}", .base = "{}"{})\n'
+    (checkout.chapter / "r4_shared.cu").write_text(shared.format("r4_shared", "r3_whole", ""))
+    assert checkout("diff", "r4_shared").splitlines()[-1].endswith("0 lines of new parts: a step of 1 lines")
+    (checkout.chapter / "r5_alone.cu").write_text(shared.format("r5_alone", "r1_root", ""))
+    assert "41 lines of new parts" in checkout("diff", "r5_alone").splitlines()[-1]
+    (checkout.chapter / "r6_joins.cu").write_text(shared.format("r6_joins", "r1_root", ', .joins = "r4_shared"'))
+    assert " 0 lines of new parts" in checkout("diff", "r6_joins").splitlines()[-1]
+
+
 def test_diff_as_a_table(checkout: Checkout) -> None:
     checkout.put("r3_one", "r2_step", lines=20)
     checkout.put("r4_big", "r3_one", lines=450)
