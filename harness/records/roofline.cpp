@@ -68,8 +68,8 @@ std::optional<double> times(std::optional<double> rate, int gpus) {
 
 Work minimum_of(const std::string& scope, const Workload& w, int iterations) {
   const double points = point_bytes(w, element_bytes(w));
-  // An initialisation draws as it likes; a kernel's own cost is not the problem's to say.
-  if (scope == "initialise" || w.kernel) return {};
+  // An initialisation draws as it likes; a kernel's own cost is not the problem's to say, nor is that of a process.
+  if (scope == "initialise" || w.kernel || scope_named(scope).fresh) return {};
   if (scope == "upload") return {0, points};
   if (scope == "download") return {0, 4 * double(w.n) + double(w.k) * double(w.d) * element_bytes(w)};
   const Work once = one_pass(scope, w, points);
@@ -106,7 +106,7 @@ Roofline roofline_of(const std::string& scope, const Workload& w, const json& ca
   if (scope == "upload" || scope == "end_to_end") part("link", points, per_ms(c.pinned_h2d_gbs));
   if (scope == "download" || scope == "end_to_end") part("link", packed_labels + centroids, per_ms(c.pinned_d2h_gbs));
   bool complete = true;  // is every rate known that this work could be bound by?
-  if (scope != "upload" && scope != "download" && scope != "initialise" && !w.kernel) {
+  if (scope != "upload" && scope != "download" && scope != "initialise" && !w.kernel && !scope_named(scope).fresh) {
     const int passes = scope_named(scope).whole ? std::max(1, iterations) : 1;
     // Which distances, and which points, bounds leave out depends on the data: of a variant that prunes, only its
     // labels are sure.

@@ -14,9 +14,11 @@
 #include "validation/csr.hpp"
 #include "validation/exact.hpp"
 #include "validation/reference.hpp"
+#include "worker/cold_start.hpp"
 #include "worker/communicator.hpp"
 #include "worker/drive.hpp"
 #include "worker/module.hpp"
+#include "worker/peer.hpp"
 #include "worker/time.hpp"
 #include "worker/validate_solve.hpp"
 
@@ -93,6 +95,10 @@ class Session {
           row.scope = scope;
           row.reason = timer.refusal(which);
           if (!row.reason.empty()) report_(event("timed", row));
+          continue;
+        }
+        if (which.fresh && timer.refusal(which).empty()) {  // the run starts processes for it
+          if (!request_.validated.empty()) validator.save(request_.validated);
           continue;
         }
         doing(scope);
@@ -311,6 +317,31 @@ bool run_session(const Request& request, const Device& given, const Report& repo
   const Step end;
   if (ranks) ranks->tell(&end, sizeof end);
   return right;
+}
+
+void run_cold_start(const Request& request, double entered, const std::function<Device()>& choose_device,
+                    const Report& report) {
+  const bool peer = is_peer(request.module);
+  ColdParts parts;
+  const auto run = [&]<class T>(PageableProblem<T> held) {
+    const Problem<T>& problem = held.problem();
+    report(event("scope", json{{"scope", "cold_start"}}));
+    // A peer computes in a process of its own, which makes a context of its own.
+    if (!peer) parts.add("process", entered - request.begun);
+    const Device device = peer ? choose_device() : parts.time("context", choose_device);
+    const Card& card = *parts.time(peer ? "process" : "module", [&] { return load_card(request.module); });
+    const Axes axes = axes_of(card, request);
+    const auto refuse = [&] { return card.refuse ? card.refuse(problem, device, axes) : std::string(); };
+    if (const std::string why = peer ? parts.time("import", refuse) : refuse(); !why.empty()) throw Refusal(why);
+    report(event("timed", cold_run(request, problem, device, card, axes, parts)));
+  };
+  try {
+    of_type(
+        request, [&] { run(PageableProblem<float>(request, peer)); },
+        [&] { run(PageableProblem<double>(request, peer)); });
+  } catch (const Refusal& refusal) {
+    report(event("refused", json{{"reason", refusal.what()}}));
+  }
 }
 
 void follow_session(const Request& request, const Device& given, Ranks& ranks) {

@@ -99,6 +99,8 @@ class Asked:
             "check_only": False,
             "profile": False,
             "dump": "",
+            "validated": "",
+            "begun": 0,
             "benchmark_flags": [],
         }
         assert not set(more) - set(request)
