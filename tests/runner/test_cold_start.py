@@ -81,7 +81,7 @@ def test_a_crash_in_a_cold_start_costs_its_own_row_alone(tmp_path: Path) -> None
 
 
 def test_the_import_of_a_library_is_a_part_of_its_own(
-    write: Any,  # noqa: ANN401, F811
+    write: Any,  # noqa: ANN401
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
