@@ -167,6 +167,7 @@ class Session {
     if (card_.refuse) {
       if (const std::string why = card_.refuse(p, device_, axes_); !why.empty()) return why;
     }
+    if (const std::string why = lacks_instructions(card_, device_); !why.empty()) return why;
     const bool exact = card_.arithmetic.form == Arithmetic::Form::exact;
     if (const std::string why = exact ? beyond_exact_labels(p) : beyond_validation(p); !p.kernel && !why.empty())
       return why;
