@@ -149,7 +149,7 @@ class Table {
     if (with_base_) text += "; base: so many times faster than its base";
     if (with_root_) text += "; root: than the root of its tree";
     if (with_prepare_) text += "; prepare: once per process, before end_to_end and not in it";
-    if (with_roof_percent_) text += "; roof: share of what this device can do at most";
+    if (with_roof_percent_) text += "; roof: share of what this device can do at most with such arithmetic";
     if (with_right_ && !options_.brief)
       text += "\nsimt: a GPU's source on the CPU; that it is right counts, its time says nothing of a GPU";
     return text + "\n*: launch-bound, nothing at all takes a tenth of it or more\n";

@@ -92,6 +92,7 @@ nlohmann::json to_json(const Card& card, DeviceKind home) {
           {"distance_roundoff", card.arithmetic.distance_roundoff},
           {"input_roundoff", card.arithmetic.input_roundoff},
           {"sum_roundoff", card.arithmetic.sum_roundoff},
+          {"operands", card.arithmetic.operands},
           {"centred", card.arithmetic.centred},
           {"metrics", metrics},
           {"reads_labels", card.reads_labels},
