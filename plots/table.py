@@ -11,6 +11,7 @@ workload, the largest steps of the ladder, libraries beside them. `--update FILE
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -204,8 +205,45 @@ def whole_run(record: Record, name: str) -> str:
         text += f"; {ms(row.prepare_ms)} of preparation are not in `{best.variant}`'s time"
     if start := short.cold_start(record, best, row):
         text += f", and a cold start takes {ms(short.time_of(start))}{parts_text(start)}"
+    return f"{text}. {labels_checked(row, workload.n)}"
+
+
+def labels_checked(row: Row, points: int) -> str:
+    """How many labels were compared with fp64, and what a sample leaves open: if `m` random labels of many are right,
+    a share beyond -ln(0.05) / m of them would be wrong in one case of twenty at most."""
     seen = row.validation or {}
-    return f"{text}; of {seen.get('rows_checked', 0):,} labels held against fp64, {seen.get('labels_wrong')} are wrong."
+    checked, wrong, last = (seen.get(key) or 0 for key in ("rows_checked", "labels_wrong", "last_rows_checked"))
+    if last >= points:
+        return (
+            f"All {points:,} labels that it hands out, and {checked - last:,} of its earlier iterations, are compared "
+            f"with fp64: {wrong} are wrong."
+        )
+    text = f"Of {checked:,} labels compared with fp64, {wrong} are wrong"
+    if last and not wrong:
+        text += (
+            f"; of those that it hands out {last:,} were drawn for that, so that with 95 % certainty at most "
+            f"{percent(-100 * math.log(0.05) / last)} of them are"
+        )
+    return f"{text}."
+
+
+def one_history(record: Record, workload: str, row: Row) -> str:
+    """How many rungs moved as many labels as this row in every iteration, to the same inertia; empty where it is alone.
+    Labels and sums that are exact leave them no other way."""
+    if not row.reassigned:
+        return ""
+    same = {
+        other.variant
+        for other in record.rows
+        if (other.workload, other.status) == (workload, "ok")
+        and (other.reassigned, other.inertia) == (row.reassigned, row.inertia)
+    }
+    if len(same) < 2:
+        return ""
+    return (
+        f"{len(same)} rungs have one history here, to the last digit: as many labels moved in each of the "
+        f"{len(row.reassigned)} iterations, and the same inertia after each."
+    )
 
 
 SHORT_ROWS = 10
@@ -259,15 +297,15 @@ def short_table(record: Record, name: str | None) -> str:
         cells += [value(rung, row) for _, value in columns]
         return "| " + " | ".join(f"{mark}{cell}{mark}" if cell else "" for cell in cells) + " |"
 
-    seen = last.row.validation or {}
     time, variant = f"{number(last.ms)}{SPACE}ms", f"`{last.rung.variant}`"
     machine = record.machine(last.rung.device).split(" (")[0]
     used = [*(step.row for step in steps), *(row for _, row in beside), *cold.values()]
     bullets = [
         f"**{time}** ({variant}): {workload.size}, {last.row.iterations} iterations, host memory to host memory, one "
-        f"{machine}. Of {seen.get('rows_checked', 0):,} labels compared with fp64, {seen.get('labels_wrong')} are "
-        "wrong."
+        f"{machine}. {labels_checked(last.row, workload.n)}"
     ]
+    if same := one_history(record, workload.name, last.row):
+        bullets.append(same)
     others = []
     for other in short.siblings(record, workload):
         _, row = short.fastest(record, other.name)

@@ -37,6 +37,8 @@ Command profile_command(CLI::App& app, const std::vector<std::string>& argv);
 Command run_command(CLI::App& app, const std::vector<std::string>& argv);
 Command show_command(CLI::App& app);
 /// `argv` goes into the record.
+Command timeline_command(CLI::App& app, const std::vector<std::string>& argv);
+/// `argv` goes into the record.
 Command tune_command(CLI::App& app, const std::vector<std::string>& argv);
 
 /// The words of a list with commas between them.

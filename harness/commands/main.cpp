@@ -10,11 +10,19 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   const std::vector<std::string> words(argv, argv + argc);
   const std::vector<ladder::Command> commands = {
-      ladder::list_command(app),        ladder::new_command(app),         ladder::check_command(app),
-      ladder::run_command(app, words),  ladder::compare_command(app),     ladder::diff_command(app),
-      ladder::join_command(app, words), ladder::show_command(app),        ladder::profile_command(app, words),
-      ladder::doctor_command(app),      ladder::tune_command(app, words),
+      ladder::list_command(app),
+      ladder::new_command(app),
+      ladder::check_command(app),
+      ladder::run_command(app, words),
+      ladder::compare_command(app),
+      ladder::diff_command(app),
+      ladder::join_command(app, words),
+      ladder::show_command(app),
+      ladder::profile_command(app, words),
+      ladder::doctor_command(app),
+      ladder::tune_command(app, words),
       ladder::choose_command(app),
+      ladder::timeline_command(app, words),
   };
   try {
     app.parse(argc, argv);

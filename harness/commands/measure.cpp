@@ -59,6 +59,8 @@ void add_measure_options(CLI::App& command, MeasureWords& words) {
                   "Multiply-adds per check of labels; larger problems are checked on a sample of the points")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  command.add_flag("--all-labels", o.all_labels,
+                   "Compare every label that a solve hands out with fp64: N x K x D multiply-adds more, on the CPU");
   command.add_option("--gpu", o.ordinal, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
   command
       .add_option("--gpus", o.gpus,

@@ -50,12 +50,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Timed, scope, status, reason, samples_ms, med
 /// What validation found.
 struct Validation {
   int64_t rows_checked = 0, labels_wrong = 0, ties = 0;
-  int64_t labels_differ = 0;  ///< that are not the fp64 minimum's, right or wrong
+  int64_t last_rows_checked = 0;  ///< in the labels that a solve hands out; 0: there was none
+  int64_t labels_differ = 0;      ///< that are not the fp64 minimum's, right or wrong
   int steps_checked = 0;
   double worst_regret = 0, centroid_error = 0, inertia = 0;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Validation, rows_checked, labels_wrong, ties, labels_differ, steps_checked,
-                                   worst_regret, centroid_error, inertia)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Validation, rows_checked, labels_wrong, ties, last_rows_checked, labels_differ,
+                                   steps_checked, worst_regret, centroid_error, inertia)
 
 /// What holds for all rows of a session.
 struct SessionResult {

@@ -29,6 +29,7 @@ struct Request {
   double min_seconds = 0.5;        ///< wall time of sampling per scope, at least
   double max_seconds = 10;         ///< wall time of sampling per scope, at most
   double validation_budget = 2e9;  ///< fp64 multiply-adds spent on checking labels, per check
+  bool all_labels = false;         ///< check every label that a solve hands out, whatever the budget
   bool cold = false;               ///< evict L2 before every sample
   bool check_only = false;         ///< validate, time nothing
   bool profile = false;            ///< one sample per scope, while a profiler looks
@@ -39,7 +40,7 @@ struct Request {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, variant, workload, module, device, ordinals, ranks, points, centroids, csr,
                                    type, stop, metric, kernel, seed, scopes, axes, time_limit, warm_up_seconds,
-                                   sustained_seconds, min_seconds, max_seconds, validation_budget, cold, check_only,
-                                   profile, dump, validated, begun, benchmark_flags)
+                                   sustained_seconds, min_seconds, max_seconds, validation_budget, all_labels, cold,
+                                   check_only, profile, dump, validated, begun, benchmark_flags)
 
 }  // namespace ladder

@@ -123,6 +123,7 @@ Request request_of(const Session& session, const Workload& w, const RunOptions& 
   request.min_seconds = o.min_seconds;
   request.max_seconds = o.max_seconds;
   request.validation_budget = o.validation_budget;
+  request.all_labels = o.all_labels;
   request.cold = o.cold;
   request.check_only = o.check_only;
   request.profile = o.profile;
@@ -257,9 +258,11 @@ double time_limit_of(const Workload& w, const Session& session, const RunOptions
   const double load = double(w.n) * double(w.d) * 8 / 1e8;
   const double warm_up = session.setting.device == DeviceKind::cuda ? o.warm_up_seconds + o.sustained_seconds : 0;
   // A solve is validated and then timed in two scopes; every scope is checked, warmed up and sampled.
-  const double check = std::min(o.validation_budget, double(w.n) * double(w.d) * w.k) / 2e8;
+  const double every = double(w.n) * double(w.d) * w.k;
+  const double check = std::min(o.validation_budget, every) / 2e8;
   const double scope = check + warm_up + std::max(2 * o.min_seconds, 5 * pass);
-  return std::clamp(15 + load + 3 * passes * pass + double(session.scopes.size()) * scope, 20.0, 300.0);
+  const double all_labels = o.all_labels && whole ? every / 2e9 : 0;
+  return std::clamp(15 + load + all_labels + 3 * passes * pass + double(session.scopes.size()) * scope, 20.0, 300.0);
 }
 
 std::vector<json> rows_of_session(const Session& session, const Workload& w, const RunOptions& o, const Limits& limits,

@@ -25,6 +25,7 @@ struct RunOptions {
   double warm_up_seconds = 1, sustained_seconds = 0;
   double min_seconds = 0.5, max_seconds = 10;
   double validation_budget = 2e9;
+  bool all_labels = false;    ///< check every label that a solve hands out
   bool every_device = false;  ///< a variant runs on all that it is for, else on the first of them
   bool cold = false;
   bool check_only = false;  ///< validate, time nothing

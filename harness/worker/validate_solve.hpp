@@ -38,6 +38,7 @@ class SolveValidator {
     };
     thorough_ = rows(request.validation_budget, 1000);
     quick_ = rows(request.validation_budget / 16, 256);
+    last_ = request.all_labels ? p.n : thorough_;
     // Means are held against fp64 in every iteration where that is cheap, else ever more rarely.
     all_means_ = double(p.n) * p.d * 50 <= request.validation_budget;
   }
@@ -217,6 +218,11 @@ class SolveValidator {
       add(check_kernel_labels(p, before.centroids.data(), label.data(), rules(), rows_of), where);
     if (after) check_means(before.centroids, label, *after, where);
   }
+  /// The labels that a solve hands out, as they follow from `before`.
+  void check_handed_out(const Before& before, const std::vector<int32_t>& label, const std::string& where) {
+    check_step(before, label, nullptr, where, last_);
+    found_.last_rows_checked = last_;
+  }
   void check_means(const std::vector<T>& before, const std::vector<int32_t>& label, const std::vector<T>& after,
                    const std::string& where) {
     if (!ok()) return;  // means of labels that do not exist cannot be checked
@@ -316,7 +322,10 @@ class SolveValidator {
       if (done == 1) first_labels_ = label;
       const bool last = !no_solve_.empty() || stop.reached(done, changed, p.n);
       const Before from{before, done > 1 ? &previous : nullptr};
-      check_step(from, label, nullptr, where, done == 1 || last ? thorough_ : quick_);
+      if (last && whole && no_solve_.empty())
+        check_handed_out(from, label, where);
+      else
+        check_step(from, label, nullptr, where, done == 1 || last ? thorough_ : quick_);
       if (last || means_due(done)) check_means(before, label, after, where);
       if (!ok()) return;
       reassigned_.push_back(changed);
@@ -438,7 +447,10 @@ class SolveValidator {
       const std::string where = "in iteration " + std::to_string(step) + " of a solve";
       const bool thorough = step == 1 || step == done;
       const Before from{last ? now.centroids : before.centroids, step > 1 ? &before.label : nullptr};
-      check_step(from, now.label, nullptr, where, thorough ? thorough_ : quick_);
+      if (step == done && !last)
+        check_handed_out(from, now.label, where);
+      else
+        check_step(from, now.label, nullptr, where, thorough ? thorough_ : quick_);
       if (!last)
         check_means(before.centroids, now.label, now.centroids, where);
       else if (step > 1)
@@ -488,7 +500,7 @@ class SolveValidator {
   /// after the last of them, and the one before. Fewer labels differ than an iteration more or less would change, or it
   /// is the means of the state before all the same.
   void check_last(const Solved& whole, const Solved& steps, const Solved& previous, int done, int64_t changed) {
-    check_step(whole.centroids, whole.label, nullptr, "at the end of a solve", thorough_);
+    check_handed_out(whole.centroids, whole.label, "at the end of a solve");
     check_ended(whole, done, changed, "in its first solve");
     if (done > 1) {
       const int64_t differ = count_different(whole.label, steps.label);
@@ -586,6 +598,7 @@ class SolveValidator {
   const Request& request_;
   const double begin_seconds_;
   int thorough_ = 0, quick_ = 0;  // rows per check of labels
+  int last_ = 0;                  // of the labels that a solve hands out
   bool all_means_ = true;
   int next_means_ = 1;
   int offset_ = 0;  // of the last timed sample

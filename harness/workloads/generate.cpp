@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -22,13 +23,13 @@ namespace {
 using Kind = GeneratorSpec::Kind;
 
 /// A member of a JSON object as the type that `is` tests for, or an Error that says what was found.
-template <class T>
+template <class T, class Test>
 T member(const nlohmann::json& object, const std::string& key, const std::string& where, const std::string& wanted,
-         bool (nlohmann::json::*is)() const noexcept) {
+         Test is) {
   if (!object.contains(key)) throw Error(where + " lacks '" + key + "': give " + wanted);
   const auto& value = object.at(key);
-  if (!(value.*is)()) throw Error(where + " has '" + key + "' " + value.dump() + ": give " + wanted);
-  return value.get<T>();
+  if (!std::invoke(is, value)) throw Error(where + " has '" + key + "' " + value.dump() + ": give " + wanted);
+  return value.template get<T>();
 }
 
 size_t natural(const nlohmann::json& object, const std::string& key, const std::string& where) {
@@ -40,6 +41,57 @@ float nearest_half(float value) {
   const int exponent = value == 0 ? -14 : std::max(std::ilogb(value), -14);  // below 2^-14 halves are subnormal
   const float rounded = std::scalbn(std::nearbyint(std::scalbn(value, 10 - exponent)), exponent - 10);
   return std::clamp(rounded, -65504.0f, 65504.0f);
+}
+
+bool pairs_of_numbers(const nlohmann::json& value) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), [](const nlohmann::json& pair) {
+           return pair.is_array() && pair.size() == 2 && pair[0].is_number_unsigned() && pair[1].is_number();
+         });
+}
+
+/// Of the d directions of a spectrum, in their order.
+std::vector<double> shares_of(const GeneratorSpec& spec) {
+  const auto& told = spec.variances;
+  const std::string advice = ": give pairs of a rank and its share above 0, with ranks that rise from 1 to " +
+                             std::to_string(spec.d) + ", the number of features";
+  if (told.empty() || told.front().first != 1 || told.back().first != int64_t(spec.d))
+    throw Error("a generator's variances do not begin at rank 1 and end at the last" + advice);
+  std::vector<double> shares(spec.d);
+  for (size_t i = 0; i < told.size(); ++i) {
+    const auto [rank, share] = told[i];
+    if (!(share > 0 && std::isfinite(share)) || (i > 0 && rank <= told[i - 1].first))
+      throw Error("a generator's variances have the pair " + std::to_string(rank) + ", " + std::to_string(share) +
+                  advice);
+    shares[rank - 1] = share;
+    if (i == 0) continue;
+    const auto [before, from] = told[i - 1];
+    const double steepness = std::log(share / from) / std::log(double(rank) / before);
+    for (int r = before + 1; r < rank; ++r) shares[r - 1] = from * std::pow(double(r) / before, steepness);
+  }
+  return shares;
+}
+
+/// d orthogonal rows of length 1, by Gram and Schmidt from random ones; twice, as rounding takes the first time's
+/// orthogonality away.
+std::vector<double> orthogonal_rows(uint64_t seed, size_t d) {
+  std::vector<double> rows(d * d);
+  const auto dot = [&](size_t a, size_t b) {
+    double sum = 0;
+    for (size_t f = 0; f < d; ++f) sum += rows[a * d + f] * rows[b * d + f];
+    return sum;
+  };
+  for (size_t r = 0; r < d; ++r) {
+    normals(seed, Stream::mixing, uint32_t(r), d, &rows[r * d]);
+    for (int time = 0; time < 2; ++time) {
+      for (size_t before = 0; before < r; ++before) {
+        const double along = dot(r, before);
+        for (size_t f = 0; f < d; ++f) rows[r * d + f] -= along * rows[before * d + f];
+      }
+      const double length = std::sqrt(dot(r, r));
+      for (size_t f = 0; f < d; ++f) rows[r * d + f] /= length;
+    }
+  }
+  return rows;
 }
 
 }  // namespace
@@ -63,17 +115,23 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
     spec.kind = Kind::classes;
     known = {"classes"};
   } else if (name == "embedding") {
-    const auto flavour = member<std::string>(parameters, "flavour", where, "lowrank, isotropic or blobs", text);
+    const auto flavour =
+        member<std::string>(parameters, "flavour", where, "lowrank, spectrum, isotropic or blobs", text);
     if (flavour == "lowrank") {
       spec.kind = Kind::lowrank;
       known = {"flavour", "rank", "noise", "decay"};
+    } else if (flavour == "spectrum") {
+      spec.kind = Kind::spectrum;
+      known = {"flavour", "variances"};
+      spec.variances = member<std::vector<std::pair<int, double>>>(
+          parameters, "variances", where, "pairs of a rank and its share, as [[1, 0.5], [8, 0.01]]", pairs_of_numbers);
     } else if (flavour == "isotropic") {
       spec.kind = Kind::isotropic;
       known = {"flavour"};
     } else if (flavour == "blobs") {
       known = {"flavour", "clusters", "spread"};
     } else {
-      throw Error(where + " has no flavour '" + flavour + "': give lowrank, isotropic or blobs");
+      throw Error(where + " has no flavour '" + flavour + "': give lowrank, spectrum, isotropic or blobs");
     }
   } else {
     throw Error("there is no generator '" + name + "': give blobs, embedding or classes");
@@ -85,7 +143,7 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
       for (const auto& k : known) list += (list.empty() ? "" : ", ") + k;
       throw Error(where + " has no parameter '" + key + "' here: it knows " + list);
     }
-    if (key == "flavour") continue;
+    if (key == "flavour" || key == "variances") continue;
     if (key == "halves") {
       spec.halves = member<bool>(parameters, key, where, "true or false", &nlohmann::json::is_boolean);
       continue;
@@ -114,13 +172,14 @@ GeneratorSpec from_json(const nlohmann::json& entry) {
 
 std::string to_string(const GeneratorSpec& spec) {
   constexpr int version = 1;  // raised when the same description would give other points
-  static const char* const kinds[] = {"blobs", "lowrank", "isotropic", "classes"};
+  static const char* const kinds[] = {"blobs", "lowrank", "isotropic", "classes", "spectrum"};
   nlohmann::json text = {
       {"version", version}, {"kind", kinds[int(spec.kind)]}, {"n", spec.n}, {"d", spec.d}, {"seed", spec.seed}};
   if (spec.kind == Kind::blobs)
     text.update({{"clusters", spec.clusters}, {"spread", spec.spread}, {"zeros", spec.zeros}});
   if (spec.kind == Kind::lowrank) text.update({{"rank", spec.rank}, {"noise", spec.noise}});
   if (spec.kind == Kind::lowrank && spec.decay != 0) text.update({{"decay", spec.decay}});
+  if (spec.kind == Kind::spectrum) text.update({{"variances", spec.variances}});
   if (spec.kind == Kind::classes) text.update({{"classes", spec.classes}});
   if (spec.outlier > 0) text.update({{"outlier", spec.outlier}});
   if (spec.halves) text.update({{"halves", true}});
@@ -154,6 +213,17 @@ PointGenerator::PointGenerator(const GeneratorSpec& spec) : spec_(spec) {
     for (int r = 0; r < spec.rank; ++r) {
       normals(spec.seed, Stream::mixing, r, spec.d, &mixing_[r * spec.d]);
       const double scale = std::pow(r + 1, -spec.decay / 2) / std::sqrt(all);
+      for (size_t f = 0; f < spec.d; ++f) mixing_[r * spec.d + f] *= scale;
+    }
+  } else if (spec.kind == Kind::spectrum) {
+    const std::vector<double> shares = shares_of(spec);
+    double all = 0;
+    for (const double share : shares) all += share;
+    spec_.rank = int(spec.d);
+    spec_.noise = 0;
+    mixing_ = orthogonal_rows(spec.seed, spec.d);
+    for (size_t r = 0; r < spec.d; ++r) {
+      const double scale = std::sqrt(shares[r] / all * double(spec.d));
       for (size_t f = 0; f < spec.d; ++f) mixing_[r * spec.d + f] *= scale;
     }
   } else if (spec.kind == Kind::classes) {
@@ -215,6 +285,7 @@ void PointGenerator::rows(size_t begin, size_t end, float* out) const {
       case Kind::blobs:
         blob_row(row, out);
         break;
+      case Kind::spectrum:
       case Kind::lowrank:
         lowrank_row(row, out, latent, sum);
         break;

@@ -18,23 +18,27 @@ namespace ladder {
 ///   Kind::lowrank    like embeddings: A z + noise * e, where A is d x rank of normals of variance 1 / rank, the same
 ///                    for all points, and z and e are standard normal: all variance but noise^2 lies in `rank`
 ///                    directions. With `decay` the r-th of them has a share of it that is proportional to r^-decay
+///   Kind::spectrum   normal, with the variances along d orthogonal directions that `variances` tells: pairs of a rank
+///                    from 1 to d and the share of that direction, of some measured spectrum. Shares between two ranks
+///                    lie on a line of their logarithms, and all are scaled so that a coordinate has variance 1
 ///   Kind::isotropic  standard normal in all directions: the hardest case for every bound on distances
 ///   Kind::classes    a random class for each point, uniform in that class's unit cube: the cubes are cells of a grid
 ///                    (the smallest that holds them all), each a unit away from the next
 /// With `outlier` = s > 0 the row in the middle, n / 2, is multiplied by 2^s: one row that is that much longer. With
 /// `halves` every value is rounded to the nearest number that fp16 holds, ties to even.
 struct GeneratorSpec {
-  enum class Kind { blobs, lowrank, isotropic, classes } kind = Kind::blobs;
+  enum class Kind { blobs, lowrank, isotropic, classes, spectrum } kind = Kind::blobs;
   size_t n = 0, d = 0;
   uint64_t seed = 0;
-  int clusters = 10;   ///< blobs
-  double spread = 1;   ///< blobs
-  double zeros = 0;    ///< blobs: the share of zeros, in [0, 1)
-  int rank = 30;       ///< lowrank
-  double noise = 0.1;  ///< lowrank
-  double decay = 0;    ///< lowrank
-  int classes = 5;     ///< classes
-  int outlier = 0;     ///< 0 to 100
+  int clusters = 10;                                   ///< blobs
+  double spread = 1;                                   ///< blobs
+  double zeros = 0;                                    ///< blobs: the share of zeros, in [0, 1)
+  int rank = 30;                                       ///< lowrank
+  double noise = 0.1;                                  ///< lowrank
+  double decay = 0;                                    ///< lowrank
+  int classes = 5;                                     ///< classes
+  std::vector<std::pair<int, double>> variances = {};  ///< spectrum
+  int outlier = 0;                                     ///< 0 to 100
   bool halves = false;
 };
 
@@ -42,9 +46,10 @@ struct GeneratorSpec {
 ///   {"generator": "blobs", "n": 1000, "d": 100, "seed": 1, "parameters": {"clusters": 10, "spread": 1, "zeros": 0.9}}
 ///   {"generator": "embedding", ..., "parameters": {"flavour": "lowrank", "rank": 30, "noise": 0.1}}
 ///   {"generator": "classes", ..., "parameters": {"classes": 5}}
-/// Flavours of embedding are lowrank (rank, noise, decay), isotropic (no parameters) and blobs (clusters, spread). All
-/// know "outlier": 12 and "halves": true. Parameters left out have GeneratorSpec's values; one that the generator does
-/// not have is an Error. Other keys of the entry are not looked at.
+/// Flavours of embedding are lowrank (rank, noise, decay), spectrum (variances, as [[1, 0.13], ..., [d, 0.0003]]),
+/// isotropic (no parameters) and blobs (clusters, spread). All know "outlier": 12 and "halves": true. Parameters left
+/// out have GeneratorSpec's values; one that the generator does not have is an Error. Other keys of the entry are not
+/// looked at.
 GeneratorSpec from_json(const nlohmann::json& entry);
 
 /// The description as text: equal texts, equal points, down to the last bit.

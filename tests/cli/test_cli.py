@@ -239,6 +239,15 @@ def test_wrong_variants_are_invalid_and_have_no_times(ladder: Ladder) -> None:
     assert all(r["median_ms"] is None and "label" in r["reason"] for r in rows)
 
 
+@pytest.mark.parametrize(("flags", "checked"), [((), 1000), (("--all-labels",), 2000)])
+def test_all_labels_that_a_solve_hands_out_are_compared_where_asked(
+    ladder: Ladder, flags: tuple[str, ...], checked: int
+) -> None:
+    words = ("--device", "simt", "--workloads", "kmcuda_tiny", "--validation-budget", "10", "--scopes", "solve")
+    for row in ladder.run("--variants", "v01_global,v46_graph_loop", *words, *flags)["rows"]:
+        assert row["status"] == "ok" and row["validation"]["last_rows_checked"] == checked, "of 2,000 points"
+
+
 def test_an_interrupted_run_keeps_its_rows_and_resumes(ladder: Ladder) -> None:
     out = ladder.folder / "record.json"
     words = ["--device", "simt", "--workloads", "kmcuda_tiny", "--scopes", "assign"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import sample_record
 from figure_helpers import FEW, cells, newer, part_of, roofed, with_zeros, without
 
 from plots import table
-from plots.lib.record import DAGGER, SPACE, TIMES, Cell, Column, Gap, Record, Rung, Speedup, from_document, number
+from plots.lib.record import DAGGER, ROOT, SPACE, TIMES, Cell, Column, Gap, Record, Rung, Speedup, from_document, number
 
 pytest_plugins = ("figure_fixtures",)
 
@@ -125,7 +126,7 @@ def test_the_whole_run_is_told_before_the_table(tmp_path: Path, capsys: pytest.C
     assert table.main([str(source), "--workload", workload, "--whole-run", workload, "--markdown"]) == 0
     sentence = capsys.readouterr().out.splitlines()[0]
     assert f"by `{best['variant']}`" in sentence and f"**{number(best['median_ms'])}{SPACE}ms**" in sentence
-    assert f"{best['validation']['rows_checked']:,} labels held against fp64, 0 are wrong" in sentence
+    assert f"{best['validation']['rows_checked']:,} labels compared with fp64, 0 are wrong" in sentence
     best |= {"q1_ms": None, "q3_ms": None, "samples_ms": best["samples_ms"][:1]}  # few samples have no quartiles
     assert "quartiles" in sentence and "quartiles" not in table.whole_run(from_document(document, source), workload)
     assert table.main([str(source), "--whole-run", "nothing", "--markdown"]) == 1
@@ -139,3 +140,30 @@ def test_update_refuses_a_file_without_marks(tmp_path: Path, capsys: pytest.Capt
     assert table.main([str(source), "--update", str(readme)]) == 1
     assert readme.read_text() == "nothing here\n"
     assert "must hold the lines" in capsys.readouterr().err
+
+
+def test_what_a_sample_of_labels_leaves_open_is_said() -> None:
+    row = from_document(sample_record.make(), ROOT / "record.json").rows[0]
+    seen = {"rows_checked": 1500, "labels_wrong": 0, "last_rows_checked": 1000}
+    # 0.997^1000 is 0.0496: were 0.3 % of many labels wrong, a thousand right ones would be seen once in twenty times.
+    assert f"at most 0.3{SPACE}% of them are" in table.labels_checked(replace(row, validation=seen), 50000)
+    all_of_them = table.labels_checked(replace(row, validation=seen), 1000)
+    assert (
+        all_of_them.startswith("All 1,000 labels that it hands out, and 500 of its earlier") and "0 are" in all_of_them
+    )
+    old = {"rows_checked": 1500, "labels_wrong": 0}
+    assert table.labels_checked(replace(row, validation=old), 1000).endswith("0 are wrong.")
+    wrong = table.labels_checked(replace(row, validation=seen | {"labels_wrong": 3}), 50000)
+    assert wrong == "Of 1,500 labels compared with fp64, 3 are wrong."
+
+
+def test_rungs_that_share_a_history_are_counted() -> None:
+    record = from_document(sample_record.make(), ROOT / "record.json")
+    rows = [replace(r, reassigned=[9, 4, 1], inertia=[3.0, 2.0]) for r in record.rows if r.status == "ok"]
+    first = rows[0]
+    alike = len({r.variant for r in rows if r.workload == first.workload})
+    text = table.one_history(Record(record.sources, record.workloads, rows), first.workload, first)
+    assert alike > 1 and text.startswith(f"{alike} rungs have one history") and "each of the 3 iterations" in text
+    rows[0] = first = replace(first, inertia=[3.0, 2.5])
+    alone = [r for r in rows if r is first or r.variant != first.variant]
+    assert not table.one_history(Record(record.sources, record.workloads, alone), first.workload, first)

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -199,6 +200,44 @@ TEST(PointGenerator, LowRankHasItsVarianceInFewDirections) {
   EXPECT_NEAR(rows_of(), 1, 0.15);
   falling.rank = 1;
   EXPECT_NEAR(rows_of(), 1, 0.15);
+}
+
+TEST(PointGenerator, ASpectrumHasTheVariancesThatItTells) {
+  // From 4 at rank 1 to 1/4 at rank 4, on a line of logarithms: 4, 1, 4/9, 1/4, which are 5.694 in all.
+  const size_t n = 20000, d = 4;
+  const auto points = points_of({.kind = Kind::spectrum, .n = n, .d = d, .seed = 8, .variances = {{1, 4}, {4, 0.25}}});
+  double covariance[d][d] = {};
+  for (size_t i = 0; i < n; ++i)
+    for (size_t a = 0; a < d; ++a)
+      for (size_t b = 0; b < d; ++b) covariance[a][b] += double(points[i * d + a]) * points[i * d + b] / double(n);
+  for (const double share : {4.0, 1.0, 4.0 / 9, 0.25}) {  // the largest that is left, by power iteration, taken out
+    double v[d] = {1, 0.7, 0.4, 0.2}, length = 0;
+    for (int time = 0; time < 200; ++time) {
+      double w[d] = {};
+      for (size_t a = 0; a < d; ++a)
+        for (size_t b = 0; b < d; ++b) w[a] += covariance[a][b] * v[b];
+      length = std::sqrt(std::inner_product(w, w + d, w, 0.0));
+      for (size_t a = 0; a < d; ++a) v[a] = w[a] / length;
+    }
+    EXPECT_NEAR(length, share / 5.694 * d, 0.05 * share);
+    for (size_t a = 0; a < d; ++a)
+      for (size_t b = 0; b < d; ++b) covariance[a][b] -= length * v[a] * v[b];
+  }
+}
+
+TEST(PointGenerator, ASpectrumThatMakesNoSenseIsRefused) {
+  using Pairs = std::vector<std::pair<int, double>>;
+  for (const Pairs& variances : {Pairs{}, Pairs{{1, 1}}, Pairs{{2, 1}, {4, 1}}, Pairs{{1, 1}, {5, 1}},
+                                 Pairs{{1, 1}, {3, 1}, {2, 1}, {4, 1}}, Pairs{{1, 1}, {4, 0}}, Pairs{{1, -1}, {4, 1}}})
+    EXPECT_THROW(PointGenerator({.kind = Kind::spectrum, .n = 1, .d = 4, .variances = variances}), Error);
+  const auto entry = [](const char* variances) {
+    return nlohmann::json::parse(R"({"generator": "embedding", "n": 9, "d": 4, "seed": 1, "parameters": {"flavour":
+      "spectrum", "variances": )" +
+                                 std::string(variances) + "}}");
+  };
+  EXPECT_EQ(from_json(entry("[[1, 0.5], [4, 0.1]]")).variances, (Pairs{{1, 0.5}, {4, 0.1}}));
+  for (const char* variances : {"3", "[1, 2]", "[[1]]", "[[1, 2, 3]]", "[[-1, 2]]", "[[1, \"a\"]]"})
+    EXPECT_THROW(from_json(entry(variances)), Error) << variances;
 }
 
 TEST(PointGenerator, IsotropicIsStandardNormal) {

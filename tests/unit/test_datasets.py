@@ -82,7 +82,7 @@ def test_every_family_has_a_tiny_one() -> None:
     same |= {"points2d_n": "points2d", "points2d_k": "points2d", "grid_flat": "tiles", "grid_decaying": "kmcuda"}
     same |= {"kmcuda_300": "kmcuda", "kmcuda_large_15": "kmcuda", "kmcuda_large_isotropic_15": "tiles"}
     same |= {"mnist_k1000_10": "mnist", "powerlaw": "kmcuda", "zeros": "blobs30", "halves30": "halves"}
-    same |= {"chunks": "kmcuda", "kmcuda_outlier": "outlier"}
+    same |= {"kmcuda_features": "kmcuda", "chunks": "kmcuda", "kmcuda_outlier": "outlier"}
     for beginning in ("map", "hold"):
         same |= {f"{beginning}_flat": "tiles", f"{beginning}_decaying": "kmcuda", f"{beginning}_double": "kmcuda"}
         same |= {f"{beginning}_sparse": "blobs30"}
@@ -521,3 +521,14 @@ def test_convert_real_files(name: str, arguments: list[str], shape: tuple[int, i
         assert points[0].tolist() == [2, 8, 3, 5, 1, 8, 13, 0, 6, 6, 10, 8, 0, 8, 0, 8]
     if name.startswith("sparse"):
         assert (np.flatnonzero(points[0]) + 1).tolist()[:4] == [3, 11, 14, 19] and set(np.unique(points)) == {0, 1}
+
+
+def test_the_spectrum_of_kmcuda_features_is_that_of_real_features() -> None:
+    features = np.load(real("cifar10/CIFAR10_0_resnet18.npz"))["X"].astype(np.float64)
+    source = entries_of("sources")["kmcuda_features"]
+    variances = np.linalg.eigvalsh(np.cov(features.T))[::-1][: source["d"]]
+    ranks, shares = zip(*source["parameters"]["variances"], strict=True)
+    told = np.exp(np.interp(np.log(np.arange(1, source["d"] + 1)), np.log(ranks), np.log(shares)))
+    cumulated = np.cumsum(told / told.sum()), np.cumsum(variances / variances.sum())
+    assert np.abs(cumulated[0] - cumulated[1]).max() < 0.01
+    assert 0.80 < cumulated[1][29] < 0.82, "as datasets/README.md says of 30 directions"

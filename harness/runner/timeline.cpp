@@ -1,0 +1,126 @@
+#include "runner/timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/folders.hpp"
+#include "base/text.hpp"
+#include "records/record.hpp"
+#include "runner/child.hpp"
+#include "runner/devices.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+constexpr int schema_version = 1;
+
+/// A program that runs the worker with the library in it.
+fs::path with_library(const fs::path& events, const fs::path& scratch) {
+  const fs::path script = scratch / "with_timeline";
+  std::ofstream(script) << fmt::format("#!/bin/sh\nCUDA_INJECTION64_PATH={} LADDER_TIMELINE={} exec {} \"$@\"\n",
+                                       quoted(timeline_library().string()), quoted(events.string()),
+                                       quoted(worker(DeviceKind::cuda).string()));
+  fs::permissions(script, fs::perms::owner_all);
+  return script;
+}
+
+bool same_place(const json& a, const json& b) {
+  constexpr std::array fields = {"variant", "workload", "scope"};
+  return std::all_of(fields.begin(), fields.end(), [&](const char* field) { return a.at(field) == b.at(field); });
+}
+
+}  // namespace
+
+fs::path timeline_library() {
+  const fs::path library = worker(DeviceKind::cuda).parent_path() / "libladder_timeline.so";
+  return fs::exists(library) ? library : fs::path();
+}
+
+Traced trace_session(const Variant& v, const Workload& w, const RunOptions& o, const fs::path& scratch,
+                     Progress& progress) {
+  const fs::path events = scratch / "timeline.json";
+  fs::remove(events);
+  Session session;
+  session.variant = &v;
+  session.setting = {.device = DeviceKind::cuda, .axes = axes_of(v, o.axes)};
+  session.scopes = o.scopes;
+  session.worker = with_library(events, scratch);
+  const json row = rows_of_session(session, w, o, {}, scratch, "", progress).at(0);
+  if (row.at("status") != "ok") return {row.at("status"), row.at("reason"), {}};
+  if (!fs::exists(events)) {
+    const fs::path log = scratch / "request.json.log";
+    const std::string words = fs::exists(log) ? read_whole(log) : "";
+    const size_t ours = words.rfind("timeline: ");
+    return {"failed",
+            ours == std::string::npos ? "CUPTI recorded nothing: a sandbox may keep it from the driver"
+                                      : words.substr(ours, words.find('\n', ours) - ours),
+            {}};
+  }
+  const json where = context({}, o.gpu);
+  json timeline = {{"variant", v.id},
+                   {"workload", w.name},
+                   {"n", w.n},
+                   {"d", w.d},
+                   {"k", w.k},
+                   {"type", w.type},
+                   {"scope", o.scopes.at(0)},
+                   {"module_hash", v.module_hash.at(DeviceKind::cuda)},
+                   {"iterations", row.at("solve_iterations")},
+                   {"gpu", o.gpu},
+                   {"time", where.at("time")},
+                   {"git_sha", where.at("git_sha")},
+                   {"git_dirty", where.at("git_dirty")}};
+  timeline.update(json::parse(read_whole(events)));
+  return {"ok", "", {timeline}};
+}
+
+void merge_into_timelines(const fs::path& file, const std::vector<json>& timelines) {
+  json whole = {{"schema_version", schema_version}, {"timelines", json::array()}};
+  if (fs::exists(file)) {
+    const json before = json::parse(read_whole(file), nullptr, false);
+    if (before.is_discarded() || !before.contains("timelines") || before.value("schema_version", 0) != schema_version)
+      throw Error(fmt::format("{} is not a file of timelines: name another with --out", file.string()));
+    whole = before;
+  }
+  json& kept = whole.at("timelines");
+  for (const json& made : timelines) {
+    kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const json& t) { return same_place(t, made); }),
+               kept.end());
+    kept.push_back(made);
+  }
+  write_whole(file, whole.dump() + "\n");
+}
+
+std::string timeline_text(const json& timeline) {
+  struct Stream {
+    double busy = 0, end = 0, gap = 0, gap_from = 0;
+    size_t events = 0;
+  };
+  std::map<int64_t, Stream> streams;
+  for (const json& e : timeline.at("events")) {
+    Stream& s = streams[e.at("stream")];
+    const double start = e.at("start_us"), end = start + e.at("us").get<double>();
+    if (s.events++ > 0 && start - s.end > s.gap) s.gap = start - s.end, s.gap_from = s.end;
+    s.busy += std::max(0.0, end - std::max(start, s.end));
+    s.end = std::max(s.end, end);
+  }
+  std::string text = fmt::format("{} {} {}: {:.2f} ms\n", timeline.at("variant").get<std::string>(),
+                                 timeline.at("workload").get<std::string>(), timeline.at("scope").get<std::string>(),
+                                 timeline.at("us").get<double>() * 1e-3);
+  for (const auto& [number, s] : streams)
+    text += fmt::format("  {:<10} {:>6} events, busy {:>8.2f} ms, longest gap {:>7.3f} ms at {:.2f} ms\n",
+                        number < 0 ? "host waits" : fmt::format("stream {}", number), s.events, s.busy * 1e-3,
+                        s.gap * 1e-3, s.gap_from * 1e-3);
+  return text;
+}
+
+}  // namespace ladder

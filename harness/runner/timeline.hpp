@@ -1,0 +1,34 @@
+// Timelines: what ran when on a GPU, of one sample of each scope, through a library of CUPTI that the driver loads into
+// the worker.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runner/session.hpp"
+
+namespace ladder {
+
+/// The library beside this program, harness/worker/timeline.cpp; empty where it was not built.
+std::filesystem::path timeline_library();
+
+struct Traced {
+  std::string status;                     ///< ok, refused, invalid or failed
+  std::string reason;                     ///< why not ok
+  std::vector<nlohmann::json> timelines;  ///< one, of the scope that was asked for
+};
+
+/// One sample of options.scopes[0], after one to warm up, on a workload that is ready. The events are those of
+/// harness/worker/timeline.cpp.
+Traced trace_session(const Variant& variant, const Workload& workload, const RunOptions& options,
+                     const std::filesystem::path& scratch, Progress& progress);
+
+/// The file of timelines with these in place of those of the same variant, workload and scope. Throws Error where the
+/// file is there and holds something else.
+void merge_into_timelines(const std::filesystem::path& file, const std::vector<nlohmann::json>& timelines);
+
+/// For people: of each stream how long it was busy, and its longest gap.
+std::string timeline_text(const nlohmann::json& timeline);
+
+}  // namespace ladder
