@@ -26,6 +26,8 @@ Without a GPU the first chapters come first: built, validated and drawn within m
                      variant on awkward sizes, right and wrong variants, what plans and prints
   --ci               test: with the presets ci and asan-ci. Warnings in variants are errors; without a GPU here, GPU
                      code is only checked
+  --architectures    test: no test, but all GPU code compiled for every kind of GPU that students have, from 7.5 (T4) to
+                     12.0 (RTX 50): needs nvcc 12.9 or later and no GPU; half an hour of one core
   --no-install       install no packages: say what is missing and go on
   --which-python     print the Python that all of this would use now, and do nothing
   --help             this text
@@ -424,6 +426,28 @@ draw() {
 
 # ----------------------------------------------------------------------------------------------------------------- test
 
+# All rungs and parts, those that others build upon included, to machine code for each of these. Files with a line
+# `// for cuda: 90a` are compiled for that one alone.
+architectures=(75 80 86 89 90 100 120)
+check_architectures() {
+  local log=build/log/architectures.log broken file
+  step "GPU code for compute capabilities ${architectures[*]}"
+  use_compiler_cache
+  if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
+    export PATH=$PATH:/usr/local/cuda/bin
+  fi
+  command -v nvcc >/dev/null || stop "no nvcc is found: --architectures needs the CUDA toolkit, 12.9 or later."
+  local list
+  list=$(printf '%s-real;' "${architectures[@]}")
+  logged build/log/configure-architectures.log cmake --preset ci -B build/architectures -D LADDER_CUDA=ON \
+    -D LADDER_TESTS=OFF -D CMAKE_CUDA_ARCHITECTURES="${list%;}" || stop "the build cannot be configured."
+  say "compiles with $jobs jobs; follow it in $log"
+  logged "$log" cmake --build build/architectures --target gpu_code -j "$jobs" -- -k 0 && return
+  mapfile -t broken < <(broken_variants "$log")
+  for file in "${broken[@]}"; do problem "$file does not compile for all of them (see $log)"; done
+  ((${#broken[@]})) || problem "not all GPU code compiles for all of them (see $log)"
+}
+
 run_tests() {
   local first=default sanitized=asan
   if ((ci)); then
@@ -497,6 +521,7 @@ no_install=0
 first_shown=0  # 1: the record holds the first chapters already
 all=0
 ci=0
+architectures_alone=0
 python=
 binary_dir=build
 
@@ -515,6 +540,7 @@ while (($#)); do
       ;;
     --all) all=1 ;;
     --ci) ci=1 ;;
+    --architectures) architectures_alone=1 ;;
     --no-install) no_install=1 ;;
     --which-python)  # for `ladder doctor`
       choose_python
@@ -560,9 +586,13 @@ for name in "${steps[@]}"; do
     run) run_ladder ;;
     draw) draw ;;
     test)
-      setup_packages
-      setup_python
-      run_tests
+      if ((architectures_alone)); then
+        check_architectures
+      else
+        setup_packages
+        setup_python
+        run_tests
+      fi
       ;;
   esac
 done

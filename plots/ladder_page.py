@@ -14,7 +14,7 @@ from typing import Any
 
 from plots.figures import counters, overview, roofline, waterfall
 from plots.figures.tree import usual_workload
-from plots.lib import cards, schema, sources
+from plots.lib import cards, schema, short, sources
 from plots.lib.cards import Card
 from plots.lib.claims import HEAD, MOST_NAMED, RULE, Verdict, at, cells, judged, named, swept
 from plots.lib.options import Options
@@ -121,6 +121,19 @@ def tuned_texts(record: Record, rung: Rung, scope: str) -> list[str]:
     return found
 
 
+def cold_texts(record: Record, rung: Rung) -> list[str]:
+    """Of each workload with cold starts of the rung: their time, beside that of a whole run and its preparation."""
+    found = []
+    for name in record.workloads:
+        whole = record.row(rung, name, short.SCOPE)
+        start = short.cold_start(record, rung, whole) if whole and whole.median_ms else None
+        if whole and start:
+            text = f"`{name}`: {number(short.time_of(start))} ms; a whole run {number(short.time_of(whole))} ms"
+            text += f", its preparation {number(whole.prepare_ms)} ms" if whole.prepare_ms else ""
+            found.append(f"{text}.")
+    return found
+
+
 def rung_lines(record: Record, card: Card, claims: Sequence[tuple[str, Verdict]], counter: str) -> list[str]:
     lines = [f"### `{card.id}`", ""]
     base = f" Its base is `{card.base}`." if card.base else " A root."
@@ -147,6 +160,7 @@ def rung_lines(record: Record, card: Card, claims: Sequence[tuple[str, Verdict]]
         lines.append(f"- **Measured** ({'GPU' if rung.device == 'cuda' else 'CPU'}): {measured}")
         if counter:
             lines.append(f"- **The counter that shows it**: {counter}")
+        lines += [f"- **Cold start**: {text}" for text in cold_texts(record, rung)]
         lines += [f"- **Tuned**: {text}" for text in tuned_texts(record, rung, shown)]
         if record.bases.get(card.id):
             lines.append(f"- **Where it is slower**: {hurts or 'nowhere in this record.'}")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -201,6 +201,10 @@ def whole_run(record: Record, name: str) -> str:
     if foot != best and foot in timed:
         gain = number(timed[foot] / timed[best])
         text += f", {number(timed[foot])}{SPACE}ms by `{foot.variant}`, its root: {gain}{TIMES}"
+    if row.prepare_ms:
+        text += f"; {ms(row.prepare_ms)} of preparation are not in `{best.variant}`'s time"
+    if start := short.cold_start(record, best, row):
+        text += f", and a cold start takes {ms(short.time_of(start))}{parts_text(start)}"
     return f"{text}. {labels_checked(row, workload.n)}"
 
 
@@ -243,6 +247,7 @@ def one_history(record: Record, workload: str, row: Row) -> str:
 
 
 SHORT_ROWS = 10
+PARTS = ("process", "context", "module", "import", "prepare", "run")  # of a cold start, in their order
 
 
 def linked(variant: str) -> str:
@@ -250,6 +255,12 @@ def linked(variant: str) -> str:
     if variant not in cards.load():
         return f"`{variant}`"
     return f"[`{variant}`]({cards.path_of(variant).relative_to(ROOT).as_posix()})"
+
+
+def parts_text(start: Row) -> str:
+    """In brackets, what the parts of a cold start took; empty where the record does not say."""
+    parts = [f"{name} {ms(start.parts_ms[name])}" for name in PARTS if start.parts_ms.get(name)]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def short_table(record: Record, name: str | None) -> str:
@@ -266,22 +277,29 @@ def short_table(record: Record, name: str | None) -> str:
     steps = short.steps(record, workload.name, SHORT_ROWS - len(beside))
     first, last = steps[0], steps[-1]
 
-    def line(step: str, idea: str, time: float, mark: str) -> str:
-        ratio = f"{number(first.ms / time)}{TIMES}" if time != first.ms else f"1{TIMES}"
-        cells = (step, cell_text(idea), f"{number(time)}{SPACE}ms", ratio)
-        return "| " + " | ".join(f"{mark}{cell}{mark}" for cell in cells) + " |"
-
-    lines = [
-        (step.ms, line(linked(step.rung.variant), short.idea_of(record, step.rung.variant), step.ms, ""))
-        for step in steps
+    shown = [*((step.rung, step.row, "") for step in steps), *((rung, row, "*") for rung, row in beside)]
+    shown.sort(key=lambda entry: -short.time_of(entry[1]))
+    cold = {rung: start for rung, row, _ in shown if (start := short.cold_start(record, rung, row))}
+    # A time that is not in the record leaves its cell empty; a column without any time is left out.
+    columns: list[tuple[str, Callable[[Rung, Row], str]]] = [
+        ("whole run", lambda _, row: ms(short.time_of(row))),
+        ("prepare", lambda _, row: ms(row.prepare_ms) if row.prepare_ms else ""),
+        ("cold start", lambda rung, _: ms(short.time_of(cold[rung])) if rung in cold else ""),
+        (
+            "speedup",
+            lambda _, row: f"{number(first.ms / t)}{TIMES}" if (t := short.time_of(row)) != first.ms else f"1{TIMES}",
+        ),
     ]
-    for rung, row in beside:
-        time = short.time_of(row)
-        lines.append((time, line(linked(rung.variant), short.idea_of(record, rung.variant), time, "*")))
-    lines.sort(key=lambda entry: -entry[0])
+    columns = [column for column in columns if any(column[1](rung, row) for rung, row, _ in shown)]
+
+    def line(rung: Rung, row: Row, mark: str) -> str:
+        cells = [linked(rung.variant), cell_text(short.idea_of(record, rung.variant))]
+        cells += [value(rung, row) for _, value in columns]
+        return "| " + " | ".join(f"{mark}{cell}{mark}" if cell else "" for cell in cells) + " |"
+
     time, variant = f"{number(last.ms)}{SPACE}ms", f"`{last.rung.variant}`"
     machine = record.machine(last.rung.device).split(" (")[0]
-    used = [*(step.row for step in steps), *(row for _, row in beside)]
+    used = [*(step.row for step in steps), *(row for _, row in beside), *cold.values()]
     bullets = [
         f"**{time}** ({variant}): {workload.size}, {last.row.iterations} iterations, host memory to host memory, one "
         f"{machine}. {labels_checked(last.row, workload.n)}"
@@ -302,8 +320,14 @@ def short_table(record: Record, name: str | None) -> str:
             f"Not in {time}: {number(last.row.prepare_ms)}{SPACE}ms of preparation, once per process (device memory, "
             f"page-locked memory and the copy of the points into it). Records: {records}."
         )
-    head = ["| step | idea | whole run | speedup |", "| --- | --- | ---: | ---: |"]
-    return "\n".join([*head, *(entry[1] for entry in lines), "", *(f"- {text}" for text in bullets)]) + "\n"
+    if start := cold.get(last.rung):
+        bullets.append(
+            f"A cold start of {variant}, from a fresh process to labels and centroids: {ms(short.time_of(start))}"
+            f"{parts_text(start)}."
+        )
+    head = ["| step | idea | " + " | ".join(name for name, _ in columns) + " |"]
+    head.append("| --- | --- |" + " ---: |" * len(columns))
+    return "\n".join([*head, *(line(*entry) for entry in shown), "", *(f"- {text}" for text in bullets)]) + "\n"
 
 
 @in_sentences

@@ -133,9 +133,9 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
   auto* workloads_option = run->add_option("--workloads,--workload", words->workloads,
                                            "Globs over names and families, with commas between them")
                                ->capture_default_str();
-  run->add_option(
-      "--scopes", words->scopes,
-      fmt::format("Of {} (default: all but initialise, which is for variants about it)", listed(scope_names())));
+  run->add_option("--scopes", words->scopes,
+                  fmt::format("Of {} (default: all but initialise, which is for variants about it, and cold_start)",
+                              listed(scope_names())));
   add_measure_options(*run, *words);
   run->add_flag("--check", words->options.check_only, "Validate only, without timing");
   run->add_flag("--share", words->options.share,

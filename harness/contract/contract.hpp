@@ -329,6 +329,7 @@ struct Card {
   std::string (*refuse)(const Shape&, const Device&, const Axes&) = nullptr;
   PhaseTable<float> f32 = {};
   PhaseTable<double> f64 = {};
+  std::string for_cuda = "";  ///< the file's line `// for cuda: 90a`, which the build puts here; empty: it has none
 
   template <class T>
   const PhaseTable<T>& phases() const {
@@ -351,9 +352,13 @@ inline int blocks(int64_t count, int per_block) { return int((count + per_block 
 
 }  // namespace ladder
 
+#ifndef LADDER_FOR_CUDA
+#define LADDER_FOR_CUDA ""  // cmake/variants.cmake says otherwise for files that have such a line
+#endif
+
 /// Makes the file a variant: LADDER_VARIANT(.id = "FILE_NAME", .base = "ID", ...).
 #define LADDER_VARIANT(...)                                                                \
   extern "C" __attribute__((visibility("default"))) const ladder::Card* ladder_variant() { \
-    static const ladder::Card card{__VA_ARGS__};                                           \
+    static const ladder::Card card{__VA_ARGS__, .for_cuda = LADDER_FOR_CUDA};              \
     return &card;                                                                          \
   }

@@ -110,6 +110,8 @@ struct Arithmetic {
   double distance_roundoff = 0;   ///< unit roundoff of the sums of distances; 0: that of the element type
   double input_roundoff = 0;      ///< of points and centroids, if they are rounded first (2^-11: half); 0: they are not
   double sum_roundoff = 0x1p-53;  ///< unit roundoff of the sums of points; by default fp64
+  const char* operands = "";      ///< of the products that distances are made of: fp16, tf32, int8, or own, the element
+                                  ///< type. Empty: own, or, where points are rounded or the form is exact, not told
   bool centred = false;  ///< the points' mean is subtracted from points and centroids first, and added back at the end
 };
 

@@ -41,10 +41,11 @@ struct Timed {
   std::vector<int> iterations;              ///< of scopes with a whole solve, one per sample
   int64_t labels_differ = 0;                ///< after the last sample: labels that differ from the validated solve's
   std::optional<double> communication_ms;   ///< of several GPUs: in sums over them, the median over the samples
+  std::map<std::string, double> parts_ms;   ///< of a cold start: what each part took, the median over the samples
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Timed, scope, status, reason, samples_ms, median_ms, q1_ms, q3_ms, per_iteration_ms,
                                    verdict, warm_up_seconds, sm_mhz, settled_mhz, watts, watt_limit, retries,
-                                   iterations, labels_differ, communication_ms)
+                                   iterations, labels_differ, communication_ms, parts_ms)
 
 /// What validation found.
 struct Validation {

@@ -34,11 +34,13 @@ struct Request {
   bool check_only = false;         ///< validate, time nothing
   bool profile = false;            ///< one sample per scope, while a profiler looks
   std::string dump;                ///< folder for labels.npy and its companions; empty: none
+  std::string validated;           ///< folder where the session leaves its validated solve for cold starts; empty: none
+  double begun = 0;                ///< not 0: a cold start, for which the run asked at this time (now_seconds())
   std::vector<std::string> benchmark_flags;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, variant, workload, module, device, ordinals, ranks, points, centroids, csr,
                                    type, stop, metric, kernel, seed, scopes, axes, time_limit, warm_up_seconds,
                                    sustained_seconds, min_seconds, max_seconds, validation_budget, all_labels, cold,
-                                   check_only, profile, dump, benchmark_flags)
+                                   check_only, profile, dump, validated, begun, benchmark_flags)
 
 }  // namespace ladder

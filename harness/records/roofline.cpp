@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <vector>
 
 #include "protocol/scopes.hpp"
@@ -17,7 +18,9 @@ namespace {
 struct Demand {
   bool prunes = false;
   bool rounds = false;     ///< distances in less than the element type: tensor cores may serve
-  double value_bytes = 4;  ///< of a coordinate
+  bool exact = false;      ///< labels of the exact minimum, whatever led to them
+  std::string operands;    ///< of its matrix products, where the card says so
+  double value_bytes = 4;  ///< of a coordinate in the device's memory
 };
 
 Demand demand_of(const json& card, const std::string& type) {
@@ -27,10 +30,15 @@ Demand demand_of(const json& card, const std::string& type) {
   if (!card.is_object()) return demand;
   demand.prunes = card.value("prunes", false);
   const double input = card.value("input_roundoff", 0.0), distance = card.value("distance_roundoff", 0.0);
-  if (card.value("arithmetic", "") == "exact") {
-    // The label is right whatever led to it: nothing is said of how the points are held on the way.
+  demand.operands = card.value("operands", "");
+  demand.exact = card.value("arithmetic", "") == "exact";
+  if (demand.exact) {
+    // The label is right whatever led to it: nothing else is said of how the points are held on the way.
     demand.rounds = true;
-    demand.value_bytes = 1;
+    demand.value_bytes = demand.operands == "fp16"   ? 2
+                         : demand.operands == "own"  ? size
+                         : demand.operands == "tf32" ? 4
+                                                     : 1;
   } else if (input > 0 || distance > own_roundoff) {
     demand.rounds = true;
     // A significand of b bits rounds by 2^-b; sign and exponent take more, which is not counted on.
@@ -60,6 +68,33 @@ Work one_pass(const std::string& scope, const Workload& w, double points) {
   return {distances + sums, points + 2 * centroids + labels};
 }
 
+std::optional<double> most(std::initializer_list<std::optional<double>> rates) {
+  return std::max(rates);  // none is less than any
+}
+
+/// A rate of arithmetic, GFLOP/s, and what it is of.
+struct Peak {
+  std::string of;
+  std::optional<double> gflops;
+  std::optional<double> sure = std::nullopt;  ///< that no kernel exceeds; a library's products are no such limit
+};
+
+/// The rate of the arithmetic that the card names; where it leaves that open, of the fastest that may serve.
+Peak peak_of(const Demand& demand, const std::string& type, const Ceilings& c) {
+  if (demand.operands == "fp16") return {"fp16", c.tensor_fp16_gflops};
+  if (demand.operands == "tf32") return {"tf32", c.tensor_tf32_gflops};
+  if (demand.operands == "int8") return {"int8", c.tensor_int8_gflops};
+  if (demand.rounds && demand.operands != "own") {
+    const auto floats = most({c.tensor_fp16_gflops, c.tensor_tf32_gflops, c.tensor_gflops});
+    return {"fastest", demand.exact && floats ? most({floats, c.tensor_int8_gflops}) : floats};
+  }
+  if (type == "f32") return {"fp32", c.fp32_gflops, demand.rounds ? std::nullopt : c.fp32_gflops};
+  // The tensor cores of data-centre GPUs double the rate of fp64 as well, without rounding anything.
+  const auto twice = c.fp64_gflops ? std::optional(2 * *c.fp64_gflops) : std::nullopt;
+  const auto measured = c.tensor_fp64_gflops ? most({c.tensor_fp64_gflops, c.fp64_gflops}) : twice;
+  return {"fp64", measured, demand.rounds ? std::nullopt : twice};
+}
+
 std::optional<double> times(std::optional<double> rate, int gpus) {
   return rate && *rate > 0 ? std::optional(*rate * gpus) : std::nullopt;
 }
@@ -68,8 +103,8 @@ std::optional<double> times(std::optional<double> rate, int gpus) {
 
 Work minimum_of(const std::string& scope, const Workload& w, int iterations) {
   const double points = point_bytes(w, element_bytes(w));
-  // An initialisation draws as it likes; a kernel's own cost is not the problem's to say.
-  if (scope == "initialise" || w.kernel) return {};
+  // An initialisation draws as it likes; a kernel's own cost is not the problem's to say, nor is that of a process.
+  if (scope == "initialise" || w.kernel || scope_named(scope).fresh) return {};
   if (scope == "upload") return {0, points};
   if (scope == "download") return {0, 4 * double(w.n) + double(w.k) * double(w.d) * element_bytes(w)};
   const Work once = one_pass(scope, w, points);
@@ -88,38 +123,52 @@ Roofline roofline_of(const std::string& scope, const Workload& w, const json& ca
 
   const Ceilings& c = limits.ceilings;
   const Demand demand = demand_of(card, w.type);
-  const double points = point_bytes(w, demand.value_bytes);
-  // A label can travel in as few bytes as its range needs.
+  const double points = point_bytes(w, demand.value_bytes), on_host = point_bytes(w, element_bytes(w));
+  const double packed = point_bytes(w, demand.exact ? 1 : demand.value_bytes);  // what a card says is no proof
+  const double labels = 4 * double(w.n);
   const double packed_labels = double(w.n) * (w.k <= 256 ? 1 : w.k <= 65536 ? 2 : 4);
-  const double centroids = double(w.k) * double(w.d) * demand.value_bytes;
-  const auto part = [&](const char* name, double amount, std::optional<double> per_ms) {
-    if (!per_ms || amount <= 0) return;
-    const double ms = amount / *per_ms;
-    if (roofline.floor_ms && *roofline.floor_ms >= ms) return;
-    roofline.floor_ms = ms;
-    roofline.bound_by = name;
-  };
-  const auto per_ms = [&](std::optional<double> giga) {
+  const double centroids = double(w.k) * double(w.d);
+  const auto ms_of = [&](double amount, std::optional<double> giga) {
     const auto all = times(giga, limits.gpus);
-    return all ? std::optional(*all * 1e6) : std::nullopt;
+    return all && amount > 0 ? std::optional(amount / (*all * 1e6)) : std::nullopt;
   };
-  if (scope == "upload" || scope == "end_to_end") part("link", points, per_ms(c.pinned_h2d_gbs));
-  if (scope == "download" || scope == "end_to_end") part("link", packed_labels + centroids, per_ms(c.pinned_d2h_gbs));
+  const auto raise = [](std::optional<double>& to, std::optional<double> ms) {
+    if (!ms || (to && *to >= *ms)) return false;
+    to = ms;
+    return true;
+  };
+  const auto part = [&](const char* name, double amount, std::optional<double> giga) {
+    if (raise(roofline.floor_ms, ms_of(amount, giga))) roofline.bound_by = name, roofline.roof_of = std::nullopt;
+  };
+  const auto sure = [&](const char* name, double amount, std::optional<double> giga) {
+    if (raise(roofline.least_ms, ms_of(amount, giga))) roofline.least_by = name;
+  };
+  // Points, labels and centroids cross the link as they lie on the host. One who packs them is faster than this roof;
+  // of a label, as many bytes as its range needs are sure.
+  const auto link = [&](double amount, double least, std::optional<double> giga) {
+    part("link", amount, giga);
+    sure("link", least, giga);
+  };
+  if (scope == "upload" || scope == "end_to_end") link(on_host, packed, c.pinned_h2d_gbs);
+  if (scope == "download" || scope == "end_to_end")
+    link(labels + centroids * element_bytes(w), packed_labels + centroids * demand.value_bytes, c.pinned_d2h_gbs);
   bool complete = true;  // is every rate known that this work could be bound by?
-  if (scope != "upload" && scope != "download" && scope != "initialise" && !w.kernel) {
+  if (scope != "upload" && scope != "download" && scope != "initialise" && !w.kernel && !scope_named(scope).fresh) {
     const int passes = scope_named(scope).whole ? std::max(1, iterations) : 1;
     // Which distances, and which points, bounds leave out depends on the data: of a variant that prunes, only its
     // labels are sure.
     const Work once = one_pass(scope, w, demand.prunes ? 0 : points);
-    if (c.l2_bytes) part("bytes", passes * std::max(0.0, once.bytes - limits.kept_bytes), per_ms(c.read_gbs));
+    if (c.l2_bytes) {
+      const auto beyond_caches = [&](double bytes) { return passes * std::max(0.0, bytes - limits.kept_bytes); };
+      part("bytes", beyond_caches(once.bytes), c.read_gbs);
+      sure("bytes", beyond_caches(one_pass(scope, w, demand.prunes ? 0 : packed).bytes), c.read_gbs);
+    }
     if (!demand.prunes) {
-      // The tensor cores of data-centre GPUs double the rate of fp64 as well, without rounding anything.
-      const auto peak = demand.rounds     ? c.tensor_gflops
-                        : w.type == "f32" ? c.fp32_gflops
-                        : c.fp64_gflops   ? std::optional(2 * *c.fp64_gflops)
-                                          : std::nullopt;
-      part("flop", passes * once.flop, per_ms(peak));
-      complete = peak.has_value();
+      const Peak peak = peak_of(demand, w.type, c);
+      part("flop", passes * once.flop, peak.gflops);
+      if (roofline.bound_by == "flop") roofline.roof_of = peak.of;
+      sure("flop", passes * once.flop, peak.sure);
+      complete = peak.gflops.has_value();
     }
   }
   if (median_ms && roofline.floor_ms && complete) roofline.roof_percent = 100 * *roofline.floor_ms / *median_ms;
@@ -128,16 +177,16 @@ Roofline roofline_of(const std::string& scope, const Workload& w, const json& ca
 }
 
 std::string too_fast(const Roofline& roofline, double median_ms, const Limits& limits) {
-  if (!roofline.floor_ms || median_ms >= 0.98 * *roofline.floor_ms) return "";
+  if (!roofline.least_ms || median_ms >= 0.98 * *roofline.least_ms) return "";
   const Ceilings& c = limits.ceilings;
   const std::string how =
-      *roofline.bound_by == "flop" ? fmt::format("{:.4g} GFLOP", roofline.flop * 1e-9)
-      : *roofline.bound_by == "link"
+      roofline.least_by == "flop" ? fmt::format("{:.4g} GFLOP", roofline.flop * 1e-9)
+      : roofline.least_by == "link"
           ? fmt::format("bytes over the link at {:.4g} GB/s", c.pinned_h2d_gbs.value_or(0) * limits.gpus)
           : fmt::format("bytes at {:.4g} GB/s", *c.read_gbs * limits.gpus);
   return fmt::format(
       "faster than this device can be: {:.3g} ms, the least is {:.3g} ms ({}): what is timed is not the work",
-      median_ms, *roofline.floor_ms, how);
+      median_ms, *roofline.least_ms, how);
 }
 
 }  // namespace ladder

@@ -74,6 +74,8 @@ void put(json& row, const Timed& timed) {
   // Both a sample and the validated solve have iterations; the row tells them apart.
   said["solve_iterations"] = std::move(said["iterations"]);
   said.erase("iterations");
+  row.erase("parts_ms");
+  if (timed.parts_ms.empty()) said.erase("parts_ms");
   row.update(said);
   row["communication_share"] =
       timed.communication_ms && timed.median_ms ? json(*timed.communication_ms / *timed.median_ms) : json();

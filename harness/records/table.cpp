@@ -117,8 +117,16 @@ class Table {
     };
     with_root_ =
         options_.over != Over::base && any([&](const Line& l, const std::string& s) { return over_root(l, s); });
+    with_prepare_ = std::find(scopes_.begin(), scopes_.end(), "end_to_end") != scopes_.end() &&
+                    std::any_of(lines_.begin(), lines_.end(), [](const Line& line) { return prepare_of(line) > 0; });
     with_base_ = (options_.over != Over::root || !with_root_) &&
                  any([&](const Line& l, const std::string& s) { return over_base(l, s); });
+  }
+
+  /// What a whole run had done before it was timed, ms; 0 where there is no whole run, or nothing to prepare.
+  static double prepare_of(const Line& line) {
+    const auto row = line.rows.find("end_to_end");
+    return row == line.rows.end() || !median_of(row->second) ? 0 : row->second->value("prepare_ms", 0.0);
   }
 
   int speedup_columns() const { return std::max(with_base_ + with_root_, int(with_right_)); }
@@ -128,6 +136,7 @@ class Table {
     const std::string blank = fmt::format("{:<{}} {:<{}} {:<4}", "", workloads_, "", names_, "");
     std::string text = fmt::format("{:<{}} {:<{}} {:<4}", "workload", workloads_, "variant", names_, "on");
     for (const std::string& scope : scopes_) text += fmt::format(" {:>{}}", scope, cell_width());
+    if (with_prepare_) text += fmt::format(" {:>9}", "prepare");
     text += "\n" + blank;
     std::string columns = fmt::format(" {:>10}", "ms ");
     if (with_base_) columns += fmt::format("{:>7}", "base");
@@ -135,10 +144,12 @@ class Table {
     if (with_right_ && !with_base_ && !with_root_) columns += fmt::format("{:>7}", "");
     if (with_roof_percent_) columns += fmt::format("{:>5}", "roof");
     for (size_t i = 0; i < scopes_.size(); ++i) text += columns;
+    if (with_prepare_) text += fmt::format(" {:>9}", "ms");
     text += "\nms: the median";
     if (with_base_) text += "; base: so many times faster than its base";
     if (with_root_) text += "; root: than the root of its tree";
-    if (with_roof_percent_) text += "; roof: share of what this device can do at most";
+    if (with_prepare_) text += "; prepare: once per process, before end_to_end and not in it";
+    if (with_roof_percent_) text += "; roof: share of what this device can do at most with such arithmetic";
     if (with_right_ && !options_.brief)
       text += "\nsimt: a GPU's source on the CPU; that it is right counts, its time says nothing of a GPU";
     return text + "\n*: launch-bound, nothing at all takes a tenth of it or more\n";
@@ -213,6 +224,8 @@ class Table {
   std::string line_text(const Line& line) const {
     std::string text = fmt::format("{:<{}} {:<{}} {:<4}", line.workload, workloads_, line.variant, names_, line.device);
     for (const std::string& scope : scopes_) text += " " + cell(line, scope);
+    if (const double prepare = prepare_of(line); with_prepare_ && prepare > 0)
+      text += fmt::format(" {:>9.4g}", prepare);
     text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
     if (!line.setting.empty()) text += fmt::format("   {}{}\n", line.setting, line.tuned ? " (tuned)" : "");
@@ -273,7 +286,8 @@ class Table {
   std::map<std::string, std::string> base_;
   std::vector<std::string> scopes_;
   bool with_base_ = false, with_root_ = false, with_roof_percent_ = false;  ///< columns of each scope
-  bool with_right_ = false;                                                 ///< where the CPU device says "right"
+  bool with_prepare_ = false;
+  bool with_right_ = false;  ///< where the CPU device says "right"
   size_t names_ = 12, workloads_ = 12;
 };
 

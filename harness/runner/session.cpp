@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "base/statistics.hpp"
 #include "base/text.hpp"
 #include "protocol/events.hpp"
 #include "protocol/request.hpp"
@@ -163,6 +164,59 @@ bool may_share(const Session& session, const RunOptions& o) {
          setting.gpus * setting.ranks == 1;
 }
 
+/// More than the clocks resolve, and short in a record.
+double seven_digits(double value) { return std::stod(fmt::format("{:.7g}", value)); }
+
+constexpr int cold_starts = 5, fewest_cold_starts = 3;
+
+/// The row of the scope cold_start: fresh workers one after another, each of which runs the request once.
+/// `request` is that of a session that has left its validated solve in request.validated.
+Timed time_cold_starts(const fs::path& program, Request request, const fs::path& scratch) {
+  Timed row;
+  row.scope = "cold_start";
+  request.scopes = {row.scope};
+  const fs::path file = scratch / "cold_start.json";
+  const int most = request.device == DeviceKind::simt ? 1 : cold_starts;  // that device's times say nothing of a GPU
+  std::map<std::string, std::vector<double>> parts;
+  const double begin = now_seconds();
+  const auto late = [&] {
+    const double limit =
+        int(row.samples_ms.size()) < fewest_cold_starts ? 3 * request.max_seconds : request.max_seconds;
+    return !row.samples_ms.empty() && now_seconds() - begin > limit;
+  };
+  while (int(row.samples_ms.size()) < most && !late()) {
+    Heard heard;
+    request.begun = now_seconds();
+    write_whole(file, json(request).dump());
+    const End end = run_child(program, file, request.time_limit, [&](const json& event) { heard.take(event); });
+    const auto found = heard.timed.find(row.scope);
+    if (found == heard.timed.end() || !heard.ended) {
+      row.status = heard.refused.empty() ? "failed" : "refused";
+      row.reason = !heard.refused.empty() ? heard.refused
+                   : !heard.error.empty() ? heard.error
+                   : end.interrupted      ? "interrupted (Ctrl-C) in cold_start"
+                                          : how_it_ended(end, heard, request);
+      row.samples_ms.clear();
+      row.iterations.clear();
+      return row;
+    }
+    const Timed& sample = found->second;
+    row.samples_ms.push_back(seven_digits(sample.samples_ms.at(0)));
+    row.iterations.push_back(sample.iterations.at(0));
+    row.labels_differ = sample.labels_differ;
+    for (const auto& [part, ms] : sample.parts_ms) parts[part].push_back(ms);
+    row.status = sample.status;
+    row.reason = sample.reason;
+    if (row.status != "ok") break;
+  }
+  const Summary q = summarise(row.samples_ms);
+  row.median_ms = q.median;
+  if (row.samples_ms.size() >= 5) row.q1_ms = q.q1, row.q3_ms = q.q3;
+  row.verdict = int(row.samples_ms.size()) < most ? "time" : q.relative_iqr() < 0.02 ? "settled" : "steady";
+  for (const auto& [part, ms] : parts) row.parts_ms[part] = seven_digits(summarise(ms).median);
+  return row;
+}
+
 /// Adds the roofline fields to a row that has all others.
 void put_roofline(json& row, const Session& session, const Workload& w, const Limits& limits) {
   // Of a timed solve its own iterations count: a sum in another order may end it one sooner.
@@ -225,7 +279,9 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
   };
   if (const auto [status, reason] = status_beforehand(session, o); !status.empty()) return all(status, reason);
 
-  const Request request = request_of(session, w, o, dump);
+  Request request = request_of(session, w, o, dump);
+  if (std::any_of(session.scopes.begin(), session.scopes.end(), [](const auto& s) { return scope_named(s).fresh; }))
+    request.validated = (scratch / "validated").string();
   const fs::path request_file = scratch / "request.json";
   write_whole(request_file, json(request).dump(1));
   Heard heard;
@@ -252,6 +308,12 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
                      ? ""
                      : fmt::format("; {} was to start the ranks: --launcher own does without it", launcher));
   if (!heard.ended && !stopped) return all("failed", unfinished);
+  for (const std::string& scope : session.scopes) {
+    const bool validated = heard.ended && heard.result && heard.result->fault.empty() && !o.check_only;
+    if (!scope_named(scope).fresh || heard.timed.count(scope) || !validated) continue;
+    progress.doing(label + ": " + scope);
+    heard.timed[scope] = time_cold_starts(program, request, scratch);
+  }
 
   for (json& row : rows) {
     if (heard.result) put(row, *heard.result);

@@ -1,7 +1,14 @@
 #include "worker/ceilings.hpp"
 
+#include <dlfcn.h>
+
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <string>
+#if __has_include(<cublas_v2.h>)
+#include <cublas_v2.h>
+#endif
 
 #include "contract/launch.cuh"
 #include "worker/device_helpers.hpp"
@@ -81,6 +88,88 @@ double gflops(Bench& bench, T* out, int multiprocessors) {
   return 2.0 * chains * steps * grid * threads / seconds * 1e-9;
 }
 
+#if __has_include(<cublas_v2.h>)
+/// cuBLAS, loaded when it is needed: linked with it, every worker would start some tenths of a second later.
+class Cublas {
+ public:
+  explicit Cublas(cudaStream_t stream) {
+    for (const std::string name : {LADDER_CUBLAS, "libcublas.so"}) {
+      if (!library_) library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+    if (!library_) return;
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library_, name));
+      return function != nullptr;
+    };
+    if (!find(create_, "cublasCreate_v2") || !find(destroy_, "cublasDestroy_v2") ||
+        !find(set_stream_, "cublasSetStream_v2") || !find(gemm_, "cublasGemmEx"))
+      return;
+    if (create_(&handle_) != CUBLAS_STATUS_SUCCESS) handle_ = nullptr;
+    if (handle_) set_stream_(handle_, stream);
+  }
+  ~Cublas() {
+    if (handle_) destroy_(handle_);
+  }
+  Cublas(const Cublas&) = delete;
+  Cublas& operator=(const Cublas&) = delete;
+  explicit operator bool() const { return handle_ != nullptr; }
+
+  /// C = A^T B of square matrices; false where this GPU has no such product.
+  template <class Scalar>
+  bool multiply(int side, const void* a, const void* b, cudaDataType operands, void* c, cudaDataType result,
+                cublasComputeType_t compute) const {
+    const Scalar one = 1, zero = 0;
+    return gemm_(handle_, CUBLAS_OP_T, CUBLAS_OP_N, side, side, side, &one, a, operands, side, b, operands, side, &zero,
+                 c, result, side, compute, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
+  }
+
+ private:
+  void* library_ = nullptr;
+  cublasHandle_t handle_ = nullptr;
+  cublasStatus_t (*create_)(cublasHandle_t*) = nullptr;
+  cublasStatus_t (*destroy_)(cublasHandle_t) = nullptr;
+  cublasStatus_t (*set_stream_)(cublasHandle_t, cudaStream_t) = nullptr;
+  cublasStatus_t (*gemm_)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*, const void*,
+                          cudaDataType, int, const void*, cudaDataType, int, const void*, void*, cudaDataType, int,
+                          cublasComputeType_t, cublasGemmAlgo_t) = nullptr;
+};
+
+/// The rates of matrix products by type of their operands. `from` and `to` are device memory of so many bytes each.
+nlohmann::json tensor_rates(Bench& bench, const void* from, void* to, size_t bytes) {
+  nlohmann::json found = nlohmann::json::object();
+  const Cublas cublas(bench.stream);
+  if (!cublas) return found;
+  const auto measure = [&](const char* name, size_t element, int most, auto multiply) {
+    int side = most;
+    while (side > 256 && 2 * element * side * side > bytes) side /= 2;
+    const void* const b = static_cast<const char*>(from) + element * side * side;
+    if (2 * element * side * side > bytes || !multiply(side, b)) return;
+    if (cudaStreamSynchronize(bench.stream) != cudaSuccess) return;
+    const double seconds = bench.best(5, [&] { multiply(side, b); });
+    found[name] = 2.0 * side * side * side / seconds * 1e-9;
+  };
+  measure("tensor_fp16_gflops", 2, 8192, [&](int side, const void* b) {
+    return cublas.multiply<float>(side, from, b, CUDA_R_16F, to, CUDA_R_16F, CUBLAS_COMPUTE_32F);
+  });
+  measure("tensor_tf32_gflops", 4, 8192, [&](int side, const void* b) {
+    return cublas.multiply<float>(side, from, b, CUDA_R_32F, to, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32);
+  });
+  measure("tensor_int8_gflops", 1, 8192, [&](int side, const void* b) {
+    return cublas.multiply<int>(side, from, b, CUDA_R_8I, to, CUDA_R_32I, CUBLAS_COMPUTE_32I);
+  });
+  measure("tensor_fp64_gflops", 8, 4096, [&](int side, const void* b) {
+    return cublas.multiply<double>(side, from, b, CUDA_R_64F, to, CUDA_R_64F, CUBLAS_COMPUTE_64F);
+  });
+  double fastest = 0;
+  for (const char* name : {"tensor_fp16_gflops", "tensor_tf32_gflops"})
+    fastest = std::max(fastest, found.value(name, 0.0));
+  if (fastest > 0) found["tensor_gflops"] = fastest;
+  return found;
+}
+#else
+nlohmann::json tensor_rates(Bench&, const void*, void*, size_t) { return nlohmann::json::object(); }
+#endif
+
 }  // namespace
 
 nlohmann::json measure_gpu_ceilings(int ordinal) {
@@ -122,6 +211,8 @@ nlohmann::json measure_gpu_ceilings(int ordinal) {
         {"empty_event_us", 1e6 * bench.best(200, [] {})},
         {"empty_launch_us", 1e6 * bench.best(200, [&] { launch(empty_kernel, 1, 1, 0, bench.stream); })},
         {"l2_bytes", p.l2CacheSize}};
+    // On a GPU without tensor cores the library's products are no more than its ordinary arithmetic.
+    if (p.major >= 7) found.update(tensor_rates(bench, from, to, bytes));
   }
   cudaFree(from);
   cudaFree(to);

@@ -65,8 +65,10 @@ struct Step {
 template <class T>
 class Driver {
  public:
-  /// `ranks`: of rank 0 of a run with several, which tells the others each step; null elsewhere.
-  Driver(const Problem<T>& problem, const Device& device, const Card& card, const Axes& axes, Ranks* ranks = nullptr)
+  /// `ranks`: of rank 0 of a run with several, which tells the others each step; null elsewhere. `upload`: now, after
+  /// the preparation; else the caller does.
+  Driver(const Problem<T>& problem, const Device& device, const Card& card, const Axes& axes, Ranks* ranks = nullptr,
+         bool upload = true)
       : problem_(problem), device_(device), card_(card), phases_(card.phases<T>()), ranks_(ranks) {
     const size_t size = size_t(problem.k) * problem.d;
     centroids_twice_.reserve(2 * size);
@@ -95,6 +97,7 @@ class Driver {
     do_phase(phases_.prepare);
     synchronize();
     prepare_seconds_ = now_seconds() - begin;
+    if (!upload) return;
     do_phase(phases_.upload);
     synchronize();
     look_at_memory();

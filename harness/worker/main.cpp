@@ -15,6 +15,7 @@
 #include <regex>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "worker/ceilings.hpp"
 #include "worker/device_helpers.hpp"
 #include "worker/module.hpp"
@@ -27,6 +28,8 @@ namespace {
 using namespace ladder;
 using nlohmann::json;
 namespace fs = std::filesystem;
+
+double entered = 0;  // when main began
 
 #ifdef LADDER_WORKER_CUDA
 constexpr DeviceKind home = DeviceKind::cuda;
@@ -177,12 +180,27 @@ Device device_of(const Request& request, int rank, std::string& missing) {
   return device;
 }
 
+/// The device of a cold start, with its context: what the runtime makes of it at the first call that needs one.
+Device device_with_context(const Request& request) {
+  std::string missing;
+  const Device device = device_of(request, 0, missing);
+  if (!missing.empty()) throw Error(missing);
+  if (!device.host_memory) check(cudaFree(nullptr), "making a context on the device");
+  return device;
+}
+
 /// Runs the session of a request. `shared`: the process is to take another one after it. `launched`: by MPI's launcher,
 /// as were the other ranks. Returns whether it can take another: nothing went wrong, and nothing of this session is
 /// left that could go wrong later.
 bool run_one(const fs::path& request_file, bool shared, bool launched, const Report& report) {
   report({{"event", "begin"}});
   const Request request = json::parse(std::ifstream(request_file));
+  if (request.begun > 0) {
+    run_cold_start(
+        request, entered, [&] { return device_with_context(request); }, report);
+    report({{"event", "end"}});
+    return false;
+  }
   start_benchmark(request.benchmark_flags);
   std::string missing;
   Device device = device_of(request, 0, missing);
@@ -267,6 +285,7 @@ int run(const fs::path& request_file, int events, const std::string& more, bool 
 }  // namespace
 
 int main(int argc, char** argv) {
+  entered = now_seconds();
   const std::vector<std::string> words(argv + 1, argv + argc);
   try {
     if (words.size() == 1 && words[0] == "devices") {

@@ -1,8 +1,10 @@
 #include "worker/module.hpp"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "worker/peer.hpp"
 
@@ -29,6 +31,15 @@ const Card* load_card(const std::filesystem::path& module) {
                 "': make them the same");
   }
   return &card;
+}
+
+std::string lacks_instructions(const Card& card, const Device& device) {
+  if (card.for_cuda.empty() || device.kind != DeviceKind::cuda) return "";
+  const int compiled = std::stoi(card.for_cuda), here = device.compute_capability;
+  const bool alone = std::isalpha(static_cast<unsigned char>(card.for_cuda.back()));
+  if (here == compiled || (!alone && here > compiled && here / 10 == compiled / 10)) return "";
+  return fmt::format("its instructions (sm_{}) are those of compute capability {}.{}, this GPU has {}.{}",
+                     card.for_cuda, compiled / 10, compiled % 10, here / 10, here % 10);
 }
 
 namespace {
@@ -82,6 +93,7 @@ nlohmann::json to_json(const Card& card, DeviceKind home) {
           {"distance_roundoff", card.arithmetic.distance_roundoff},
           {"input_roundoff", card.arithmetic.input_roundoff},
           {"sum_roundoff", card.arithmetic.sum_roundoff},
+          {"operands", card.arithmetic.operands},
           {"centred", card.arithmetic.centred},
           {"metrics", metrics},
           {"reads_labels", card.reads_labels},

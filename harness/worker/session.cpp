@@ -14,9 +14,11 @@
 #include "validation/csr.hpp"
 #include "validation/exact.hpp"
 #include "validation/reference.hpp"
+#include "worker/cold_start.hpp"
 #include "worker/communicator.hpp"
 #include "worker/drive.hpp"
 #include "worker/module.hpp"
+#include "worker/peer.hpp"
 #include "worker/time.hpp"
 #include "worker/validate_solve.hpp"
 
@@ -95,6 +97,10 @@ class Session {
           if (!row.reason.empty()) report_(event("timed", row));
           continue;
         }
+        if (which.fresh && timer.refusal(which).empty()) {  // the run starts processes for it
+          if (!request_.validated.empty()) validator.save(request_.validated);
+          continue;
+        }
         doing(scope);
         report_(event("timed", request_.profile ? timer.profile(which) : timer.time(which)));
         if (!validator.ok()) break;
@@ -161,6 +167,7 @@ class Session {
     if (card_.refuse) {
       if (const std::string why = card_.refuse(p, device_, axes_); !why.empty()) return why;
     }
+    if (const std::string why = lacks_instructions(card_, device_); !why.empty()) return why;
     const bool exact = card_.arithmetic.form == Arithmetic::Form::exact;
     if (const std::string why = exact ? beyond_exact_labels(p) : beyond_validation(p); !p.kernel && !why.empty())
       return why;
@@ -311,6 +318,31 @@ bool run_session(const Request& request, const Device& given, const Report& repo
   const Step end;
   if (ranks) ranks->tell(&end, sizeof end);
   return right;
+}
+
+void run_cold_start(const Request& request, double entered, const std::function<Device()>& choose_device,
+                    const Report& report) {
+  const bool peer = is_peer(request.module);
+  ColdParts parts;
+  const auto run = [&]<class T>(PageableProblem<T> held) {
+    const Problem<T>& problem = held.problem();
+    report(event("scope", json{{"scope", "cold_start"}}));
+    // A peer computes in a process of its own, which makes a context of its own.
+    if (!peer) parts.add("process", entered - request.begun);
+    const Device device = peer ? choose_device() : parts.time("context", choose_device);
+    const Card& card = *parts.time(peer ? "process" : "module", [&] { return load_card(request.module); });
+    const Axes axes = axes_of(card, request);
+    const auto refuse = [&] { return card.refuse ? card.refuse(problem, device, axes) : std::string(); };
+    if (const std::string why = peer ? parts.time("import", refuse) : refuse(); !why.empty()) throw Refusal(why);
+    report(event("timed", cold_run(request, problem, device, card, axes, parts)));
+  };
+  try {
+    of_type(
+        request, [&] { run(PageableProblem<float>(request, peer)); },
+        [&] { run(PageableProblem<double>(request, peer)); });
+  } catch (const Refusal& refusal) {
+    report(event("refused", json{{"reason", refusal.what()}}));
+  }
 }
 
 void follow_session(const Request& request, const Device& given, Ranks& ranks) {

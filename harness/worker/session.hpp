@@ -12,6 +12,13 @@ namespace ladder {
 /// then. What goes wrong is thrown as an Error; false: validation found a fault.
 bool run_session(const Request& request, const Device& device, const Report& report, Ranks* ranks = nullptr);
 
+/// A cold start of a request whose session left a validated solve in request.validated: reports its row, with one
+/// sample and its parts, or why it is refused. `entered`: when this process came to its first statement
+/// (now_seconds()); `choose_device` makes the request's device current, with a context. A peer's module is a file that
+/// Python runs.
+void run_cold_start(const Request& request, double entered, const std::function<Device()>& choose_device,
+                    const Report& report);
+
 /// Another rank of such a session: repeats each step of rank 0, until that one has done.
 void follow_session(const Request& request, const Device& device, Ranks& ranks);
 

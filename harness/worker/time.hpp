@@ -167,6 +167,11 @@ class Timer {
                             : "the whole solve is one piece here: see solve";
     }
     if ((is("iteration") || is("download")) && !steps) return "the whole solve is one piece here: see solve";
+    if (!scope.fresh) return "";
+    if (request_.profile) return "a cold start is not profiled: the start of the profiler itself would count";
+    if (request_.cold) return "a fresh process finds no cache that could be emptied: leave --cache cold out";
+    if (request_.ordinals.size() > 1 || request_.ranks > 1)
+      return "a cold start is one process with one GPU: leave --gpus and --ranks out";
     return "";
   }
 

@@ -3,6 +3,7 @@
 // labels are compared with the implicit means of the previous labels.
 #pragma once
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
@@ -11,9 +12,11 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/npy.hpp"
 #include "base/parallel.hpp"
 #include "protocol/events.hpp"
 #include "protocol/request.hpp"
+#include "protocol/scopes.hpp"
 #include "validation/initialise.hpp"
 #include "validation/kernel.hpp"
 #include "validation/reference.hpp"
@@ -85,6 +88,22 @@ class SolveValidator {
     found_.inertia = inertia_of({final_centroids_, &solved_labels_}, final_labels_);
   }
 
+  /// The validated solve, for another process: into a folder, and from there in place of `validate`.
+  void save(const std::string& folder) const {
+    std::filesystem::create_directories(folder);
+    const int64_t counts[] = {iterations_.value_or(0), alike_};
+    write_npy(folder + "/counts.npy", counts, {2});
+    write_npy(folder + "/labels.npy", solved_labels_.data(), {solved_labels_.size()});
+    write_npy(folder + "/centroids.npy", final_centroids_.data(), {final_centroids_.size()});
+  }
+  void load(const std::string& folder) {
+    const NpyFile counts(folder + "/counts.npy"), labels(folder + "/labels.npy"), centroids(folder + "/centroids.npy");
+    iterations_ = int(counts.data<int64_t>()[0]);
+    alike_ = counts.data<int64_t>()[1];
+    solved_labels_.assign(labels.data<int32_t>(), labels.data<int32_t>() + labels.size());
+    final_centroids_.assign(centroids.template data<T>(), centroids.template data<T>() + centroids.size());
+  }
+
   // -------------------------------------------------------------------------------------------- after timed samples
 
   /// Validates what the last timed sample of a scope left on the device; it started at the current offset.
@@ -96,7 +115,7 @@ class SolveValidator {
     } else if (scope == "initialise") {
       run_.download();
       check_initialised("in the last timed initialise");
-    } else if (scope == "solve" || scope == "end_to_end") {
+    } else if (scope_named(scope).whole) {
       check_solve("in the last timed " + scope, timed);
     } else {
       run_.download();
@@ -511,7 +530,7 @@ class SolveValidator {
     const int done = timed.iterations.empty() ? 0 : timed.iterations.back();
     if (ok() && done < 1) fail("no iteration was done " + where);
     if (!ok()) return;
-    if (timed.scope != "end_to_end") run_.download();
+    if (timed.scope == "solve") run_.download();
     const Solved now{run_.labels(), run_.centroids()};
     const int k = problem().k, offset = run_.offset();
     const auto differ = int64_t(

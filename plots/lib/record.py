@@ -32,6 +32,7 @@ PHRASES = {
     "iteration": "one iteration",
     "solve": "the solve (all iterations)",
     "end_to_end": "the whole run, host memory to host memory",
+    "cold_start": "a cold start, from a fresh process to the results",
 }
 SCOPE_TITLES = {scope: PHRASES.get(scope, scope.replace("_", " ")) for scope in SCOPES}
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -201,6 +202,7 @@ class Row:
     watts: float | None = None
     watt_limit: float | None = None
     prepare_ms: float | None = None
+    parts_ms: dict[str, float] = field(default_factory=dict)  # of a cold start
     peak_device_bytes: int | None = None
     flop: float | None = None
     bytes: float | None = None

@@ -14,6 +14,7 @@ from plots.lib import cards
 from plots.lib.record import Record, RecordError, Row, Rung, Workload
 
 SCOPE = "end_to_end"
+COLD = "cold_start"
 MOST_BARS = 12
 MOST_LINES = 3  # libraries beside the bars
 NOISE = 0.02  # a share by which two runs of one rung may differ
@@ -46,6 +47,12 @@ def timed_rows(record: Record, device: str, workload: str) -> dict[Rung, Row]:
     """Rungs with a valid whole run there. An unstable time counts for nothing here."""
     found = {rung: record.row(rung, workload, SCOPE) for rung in record.rungs(device)}
     return {rung: row for rung, row in found.items() if row and row.status == "ok" and row.median_ms}
+
+
+def cold_start(record: Record, rung: Rung, whole_run: Row) -> Row | None:
+    """The valid cold start beside a whole run, where the record has one."""
+    row = record.row(rung, whole_run.workload, COLD)
+    return row if row and row.status == "ok" and row.median_ms else None
 
 
 def device_of(record: Record, workload: str) -> str:

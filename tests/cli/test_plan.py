@@ -97,7 +97,17 @@ def test_pieces_with_long_names_have_files_of_their_own() -> None:
     assert len({job.name for job in jobs}) == 2 and max(len(job.name) for job in jobs) <= 150
 
 
-PLANS = ["plan.toml", "seeds.toml", "again.toml", "grid.toml", "map.toml", "peers.toml", "sustained.toml", "goals.toml"]
+PLANS = [
+    "plan.toml",
+    "seeds.toml",
+    "again.toml",
+    "grid.toml",
+    "map.toml",
+    "peers.toml",
+    "sustained.toml",
+    "goals.toml",
+    "cold_start.toml",
+]
 
 
 @pytest.mark.parametrize("plan", PLANS)

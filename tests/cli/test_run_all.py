@@ -213,6 +213,23 @@ def test_a_variant_that_does_not_compile_is_named_and_its_old_module_not_run(che
     assert drawn(checkout)
 
 
+def test_all_gpu_code_is_compiled_for_all_architectures_and_nothing_else_is_done(checkout: Path) -> None:
+    put(checkout / "tools" / "nvcc", "#!/bin/bash\n")
+    put_variants(checkout, "v6_good", "v7_bad")
+    answer = run_all(checkout, "test", "--architectures")
+    assert answer.returncode == 0, answer.stderr
+    (configured,) = cmake_calls(checkout, "--preset")
+    (listed,) = (word for word in configured if word.startswith("CMAKE_CUDA_ARCHITECTURES="))
+    assert listed == "CMAKE_CUDA_ARCHITECTURES=" + ";".join(f"{a}-real" for a in (75, 80, 86, 89, 90, 100, 120))
+    (built,) = cmake_calls(checkout, "--build")
+    assert built[:3] == ["build/architectures", "--target", "gpu_code"]
+    unit = "CMakeFiles/cuda_v7_bad.dir/wrappers/gpu_code/v7_bad.cu.o"
+    (checkout / "build-output").write_text(f"FAILED: {unit} \nptxas: wgmma is not supported on .target sm_75\n")
+    answer = run_all(checkout, "test", "--architectures")
+    assert answer.returncode == 1
+    assert "variants/1_memory/v7_bad.cu does not compile for all of them" in answer.stderr, answer.stderr
+
+
 def put_variants(checkout: Path, *ids: str, chapter: str = "1_memory") -> None:
     """Their files in the chapter, and their built modules."""
     sources, modules = checkout / "variants" / chapter, checkout / "build" / "variants" / "simt"

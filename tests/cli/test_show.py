@@ -69,6 +69,17 @@ def test_columns_stand_under_their_names(ladder: Ladder, tmp_path: Path) -> None
     assert ends == [match.end() for match in re.finditer(r"[\d.]+x|\d+%", line)]
 
 
+def test_the_preparation_stands_beside_whole_runs(ladder: Ladder, tmp_path: Path) -> None:
+    record = of_three()
+    assert "prepare" not in shown(ladder, tmp_path, record)
+    whole = [row | {"scope": "end_to_end", "prepare_ms": 12.5, "key": row["key"] + "e"} for row in record["rows"][:2]]
+    record["rows"] += whole
+    lines = shown(ladder, tmp_path, record).splitlines()
+    assert lines[0].endswith(" prepare") and "before end_to_end" in "".join(lines)
+    (line,) = (line for line in lines if line.startswith("grapes ") and " r " in line)
+    assert line.endswith(" 12.5") and len(line) == len(lines[0])
+
+
 def test_reasons_are_shown_whole_cause_first(ladder: Ladder, tmp_path: Path) -> None:
     record = of_three()
     lines = shown(ladder, tmp_path, record).splitlines()

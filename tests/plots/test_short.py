@@ -7,19 +7,19 @@ from pathlib import Path
 import sample_record
 from matplotlib.figure import Figure
 
-from plots import table
+from plots import ladder_page, table
 from plots.figures import short_ladder
 from plots.lib import short
 from plots.lib.options import Options
-from plots.lib.record import TIMES, Record, from_document
+from plots.lib.record import TIMES, Record, Rung, from_document
 
 pytest_plugins = ("figure_fixtures",)
 
 TIMES_MS = {"a": 1000.0, "b": 1010.0, "c": 500.0, "d": 480.0, "e": 100.0, "f": 99.0, "g": 10.0}
 
 
-def chain() -> Record:
-    """Seven rungs, each the base of the next; a library that is a root of its own."""
+def chain(cold: dict[str, float] | None = None) -> Record:
+    """Seven rungs, each the base of the next; a library that is a root of its own. `cold`: cold starts of some, ms."""
     w = sample_record.workload("grapes", "grapes", 1000, 4, 16)
     other = sample_record.workload("plums", "plums", 1000, 4, 16) | {"data_hash": "sha256:11"}
     rows = []
@@ -32,6 +32,11 @@ def chain() -> Record:
     for row in rows:
         exact = TIMES_MS.get(row["variant"], 250.0) if row["workload"] == "grapes" else 20.0
         row["iterations"], row["prepare_ms"], row["median_ms"] = 7, 33.0, exact
+    for variant, ms in (cold or {}).items():
+        row = sample_record.row(variant, "", w, "cuda", short.COLD, ms)
+        rows.append(row | {"median_ms": ms, "parts_ms": {"run": ms - 300, "context": 300.0}})
+        if ms < 300:
+            rows[-1] |= {"status": "invalid", "reason": "a part takes less than no time"}
     document = {"schema_version": 2, "context": sample_record.context(), "workloads": [w, other], "rows": rows}
     return from_document(document, Path("record.json"))
 
@@ -49,10 +54,31 @@ def test_the_table_has_at_most_ten_rows_libraries_among_them() -> None:
     text = table.short_table(chain(), "grapes").replace("\N{NO-BREAK SPACE}", " ")
     lines = [line for line in text.splitlines() if line.startswith("| ")][2:]
     assert len(lines) == len(short.steps(chain(), "grapes")) + 1 <= table.SHORT_ROWS
-    assert lines[0].endswith(f"| 1,000 ms | 1{TIMES} |") and lines[-1].endswith(f"| 10.0 ms | 100{TIMES} |")
+    assert lines[0].endswith(f"| 1,000 ms | 33.0 ms | 1{TIMES} |")
+    assert lines[-1].endswith(f"| 10.0 ms | 33.0 ms | 100{TIMES} |")
     names = [line.split("`")[1] for line in lines]
     assert names.index("d") < names.index("lib") < names.index("e")
     assert "33.0 ms" in text and "20.0 ms in 7 iterations on `plums`" in text
+
+
+def test_cold_starts_stand_beside_whole_runs_where_there_are_any() -> None:
+    assert "cold start" not in table.short_table(chain(), "grapes").lower()
+    record = chain({"a": 1500.0, "g": 400.0, "f": 90.0})
+    text = table.short_table(record, "grapes").replace("\N{NO-BREAK SPACE}", " ")
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    assert lines[0] == "| step | idea | whole run | prepare | cold start | speedup |"
+    cells = {line.split("`")[1]: [cell.strip() for cell in line.split("|")[3:-1]] for line in lines[2:]}
+    assert cells["a"] == ["1,000 ms", "33.0 ms", "1,500 ms", f"1{TIMES}"]
+    assert cells["g"][:3] == ["10.0 ms", "33.0 ms", "400 ms"]
+    assert cells["f"][2] == "", "a time that is not valid is not shown"
+    assert (
+        "A cold start of `g`, from a fresh process to labels and centroids: 400 ms (context 300 ms, run 100 ms)."
+        in text
+    )
+    assert "a cold start takes 400 ms" in table.whole_run(record, "grapes").replace("\N{NO-BREAK SPACE}", " ")
+    (line,) = ladder_page.cold_texts(record, Rung("g", "cuda"))
+    assert line == "`grapes`: 400 ms; a whole run 10.0 ms, its preparation 33.0 ms."
+    assert ladder_page.cold_texts(record, Rung("f", "cuda")) == ladder_page.cold_texts(record, Rung("e", "cuda")) == []
 
 
 def test_the_picture_has_a_bar_per_step_and_a_line_per_library(figures: dict[str, Figure], tmp_path: Path) -> None:

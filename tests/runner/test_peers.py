@@ -95,10 +95,13 @@ class Asked:
             "min_seconds": 0,
             "max_seconds": 0.05,
             "validation_budget": 2e9,
+            "all_labels": False,
             "cold": False,
             "check_only": False,
             "profile": False,
             "dump": "",
+            "validated": "",
+            "begun": 0,
             "benchmark_flags": [],
         }
         assert not set(more) - set(request)

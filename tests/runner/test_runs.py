@@ -170,6 +170,55 @@ def test_no_share_of_a_roof_that_was_not_measured(fake: FakeBuild) -> None:
     assert row["status"] == "ok" and row["bound_by"] == "link" and row["roof_percent"] is None
 
 
+TENSOR = {"fp16": 600e3, "tf32": 300e3, "int8": 1200e3, "fp64": 50e3}
+
+
+@pytest.mark.parametrize(
+    ("card", "of", "rate"),
+    [
+        ({}, "fp32", 60e3),
+        ({"arithmetic": "exact", "operands": "fp16"}, "fp16", 600e3),
+        ({"input_roundoff": 2**-11, "operands": "fp16"}, "fp16", 600e3),
+        ({"input_roundoff": 2**-10, "operands": "tf32"}, "tf32", 300e3),
+        ({"arithmetic": "exact", "operands": "int8"}, "int8", 1200e3),
+        ({"arithmetic": "exact", "operands": "own"}, "fp32", 60e3),
+        ({"arithmetic": "exact"}, "fastest", 1200e3),
+        ({"input_roundoff": 2**-11}, "fastest", 600e3),
+    ],
+)
+def test_the_roof_is_that_of_the_arithmetic_that_the_card_names(
+    fake: FakeBuild, card: dict[str, Any], of: str, rate: float
+) -> None:
+    fake.plan["ceilings"]["cuda"] |= {f"tensor_{name}_gflops": value for name, value in TENSOR.items()}
+    fake.add("x1", **card)
+    rows = by_scope(sound(fake.run("--device", "cuda")))
+    flop = 2 * 1000 * 3 * 5
+    assert (rows["assign"]["bound_by"], rows["assign"]["roof_of"]) == ("flop", of)
+    assert rows["assign"]["floor_ms"] == pytest.approx(flop / rate / 1e6)
+    assert rows["assign"]["roof_percent"] == pytest.approx(100 * flop / rate / 1e6)
+    assert rows["upload"]["roof_of"] is None
+    # The link carries floats, whatever becomes of them.
+    assert rows["upload"]["floor_ms"] == pytest.approx(4 * 1000 * 3 / 55e6)
+    assert rows["download"]["floor_ms"] == pytest.approx(4 * (1000 + 5 * 3) / 55e6)
+
+
+def test_doubles_have_the_roof_of_the_tensor_cores_that_have_them(fake: FakeBuild) -> None:
+    fake.workloads[0]["type"] = "f64"
+    row = by_scope(fake.run("--device", "cuda"))["assign"]
+    assert (row["roof_of"], row["floor_ms"]) == ("fp64", pytest.approx(30000 / 60e9)), "twice the rate, unmeasured"
+    fake.plan["ceilings"]["cuda"]["tensor_fp64_gflops"] = TENSOR["fp64"]
+    row = by_scope(fake.run("--device", "cuda", "--measure-ceilings"))["assign"]
+    assert (row["roof_of"], row["floor_ms"]) == ("fp64", pytest.approx(30000 / 50e9))
+
+
+def test_faster_than_the_product_of_a_library_is_no_fault(fake: FakeBuild) -> None:
+    fake.plan["ceilings"]["cuda"] |= {"tensor_fp16_gflops": 600e3}
+    fake.add("x1", arithmetic="exact", operands="fp16")
+    fake.plan["sessions"]["x1"] = [timed("assign", 4e-8), result(), END]
+    row = sound(fake.run("--device", "cuda", "--scopes", "assign"))["rows"][0]
+    assert row["status"] == "ok" and row["roof_percent"] == pytest.approx(125)
+
+
 @pytest.mark.parametrize(
     ("scope", "ms", "words"),
     [("assign", 3e-7, "GFLOP"), ("end_to_end", 1e-4, "over the link"), ("solve", 1e-6, "GFLOP")],

@@ -101,5 +101,6 @@ LADDER_VARIANT(.id = "v13c_tf32", .base = "v13b_cublas", .idea = "products on th
                .shows = "assign", .counter = "tensor_percent", .source = "what PyTorch does when allowed to",
                .arithmetic = {.form = Arithmetic::Form::expanded,
                               .distance_roundoff = 0x1p-22,
-                              .input_roundoff = 0x1p-10},
+                              .input_roundoff = 0x1p-10,
+                              .operands = "tf32"},
                .devices = {DeviceKind::cuda}, .f32 = phases<float>)

@@ -138,5 +138,6 @@ LADDER_VARIANT(.id = "v22_tensor_split", .base = "v21_three_stages",
                .source = "H. Ootomo and R. Yokota, Recovering single precision accuracy from Tensor Cores, 2022",
                .arithmetic = {.form = Arithmetic::Form::expanded,
                               .distance_roundoff = 0x1p-21,
-                              .input_roundoff = 0x1p-21},
+                              .input_roundoff = 0x1p-21,
+                              .operands = "fp16"},
                .refuse = refuse, .f32 = phases)

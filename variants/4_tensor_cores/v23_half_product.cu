@@ -145,5 +145,6 @@ LADDER_VARIANT(.id = "v23_half_product", .base = "v22_tensor_split",
                .arithmetic = {.form = Arithmetic::Form::expanded,
                               .distance_roundoff = 0x1p-21,
                               .input_roundoff = 0x1p-11,
+                              .operands = "fp16",
                               .centred = true},
                .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

@@ -48,5 +48,5 @@ LADDER_VARIANT(.id = "v25_refine", .base = "v24_certified",
                    "kmcuda shrink to 0.1, and the assignment is 2.5 to 3 times as fast as v22's. Where many centroids "
                    "are equally near (duplicates), brute force still takes longer than the products",
                .shows = "assign", .counter = "tensor_percent", .source = "this project: docs/certificate.md",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .refuse = refuse, .f32 = phases<float>,
-               .f64 = phases<double>)
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .refuse = refuse,
+               .f32 = phases<float>, .f64 = phases<double>)

@@ -128,5 +128,5 @@ LADDER_VARIANT(.id = "v26_wgmma", .base = "v25_refine",
                    "loaded again for each tile: 1.3 to 1.6 times as fast as v25 where K and D are large",
                .shows = "assign", .counter = "tensor_percent",
                .source = "NVIDIA, PTX ISA, Asynchronous Warpgroup Level Matrix Instructions",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .devices = {DeviceKind::cuda},
+               .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

@@ -174,5 +174,5 @@ LADDER_VARIANT(.id = "v27_tma_ring", .base = "v26_wgmma",
                    "256, where points stay in registers",
                .shows = "assign", .counter = "tensor_percent",
                .source = "NVIDIA's CUTLASS, PipelineTmaAsync; HazyResearch's ThunderKittens, educational_h100",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .devices = {DeviceKind::cuda},
+               .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

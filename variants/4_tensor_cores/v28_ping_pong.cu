@@ -188,5 +188,5 @@ LADDER_VARIANT(
             "epilogue is the longer part, and turns change nothing",
         .shows = "assign", .counter = "tensor_percent",
         .source = "NVIDIA's CUTLASS, kernels with ping-pong warpgroups; J. Shah and others, FlashAttention-3, 2024",
-        .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
-        .f32 = phases<float>, .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .devices = {DeviceKind::cuda},
+        .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

@@ -106,5 +106,5 @@ LADDER_VARIANT(
             "epilogue is the longest part",
         .shows = "assign", .counter = "tensor_percent",
         .source = "NVIDIA's CUTLASS, kernels with ping-pong warpgroups and TMA multicast",
-        .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
-        .f32 = phases<float>, .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .devices = {DeviceKind::cuda},
+        .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

@@ -129,5 +129,5 @@ LADDER_VARIANT(
             "rows with up to eight candidates need a list and a kernel that compares them",
         .shows = "assign",
         .source = "this project; cuVS, fused distance and argmin, for the idea of an argmin epilogue",
-        .arithmetic = {.form = Arithmetic::Form::exact}, .devices = {DeviceKind::cuda}, .refuse = refuse,
-        .f32 = phases<float>, .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .devices = {DeviceKind::cuda},
+        .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

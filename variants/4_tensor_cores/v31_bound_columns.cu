@@ -52,5 +52,6 @@ LADDER_VARIANT(
             "becomes the limit. At 128 features both parts take as long, and below that little is gained. Rows shorter "
             "than nearly all others by 2^20 and more, and the few that are longer by much, go to the exact kernels. A "
             "new algorithm: another certificate, which is part of the product and needs all rows in one unit",
-        .shows = "assign", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
-        .devices = {DeviceKind::cuda}, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+        .shows = "assign", .source = "this project",
+        .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .devices = {DeviceKind::cuda},
+        .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

@@ -64,5 +64,5 @@ LADDER_VARIANT(.id = "v32_reproducible_sums", .base = "v31_bound_columns",
                    "fixed point",
                .shows = "update", .counter = "global_atomics",
                .source = "U. Kulisch and W. Miranker, exact sums in fixed point, 1981",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .refuse = refuse, .f32 = phases<float>,
-               .f64 = phases<double>)
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .refuse = refuse,
+               .f32 = phases<float>, .f64 = phases<double>)

@@ -71,5 +71,5 @@ LADDER_VARIANT(.id = "v33_incremental_update", .base = "v32_reproducible_sums",
                    "update, the one that is timed by itself, sums all points: the base's time. A new algorithm: sums "
                    "are kept, not made",
                .shows = "solve", .counter = "global_atomics", .source = "this project",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .refuse = refuse, .f32 = phases<float>,
-               .f64 = phases<double>)
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .refuse = refuse,
+               .f32 = phases<float>, .f64 = phases<double>)

@@ -77,5 +77,5 @@ LADDER_VARIANT(.id = "v34_cluster_order", .base = "v33_incremental_update",
                    "H200. With large K D, where the sums do not fit L2, the order may save misses. The rungs above "
                    "need it",
                .shows = "update", .counter = "global_atomics", .source = "counting sort: H. Seward, 1954",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .refuse = refuse, .f32 = phases<float>,
-               .f64 = phases<double>)
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .refuse = refuse,
+               .f32 = phases<float>, .f64 = phases<double>)

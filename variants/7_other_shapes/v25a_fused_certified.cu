@@ -282,4 +282,5 @@ LADDER_VARIANT(
             "second and third read of the points, are gone. A larger step: assignment, certificate and sums "
             "meet in one kernel",
         .shows = "iteration", .counter = "dram_percent", .source = "this project: docs/certificate.md",
-        .arithmetic = {.form = Arithmetic::Form::exact}, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .refuse = refuse, .f32 = phases<float>,
+        .f64 = phases<double>)

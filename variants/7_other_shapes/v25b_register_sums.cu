@@ -233,5 +233,5 @@ LADDER_VARIANT(
             "for issue slots, so 1.9 to 2.3 ms. A larger step: sums, their place and what fits in shared memory "
             "change together",
         .shows = "iteration", .counter = "dadd", .source = "this project: docs/certificate.md",
-        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse, .f32 = phases<float>,
-        .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0, .operands = "fp16"}, .refuse = refuse,
+        .f32 = phases<float>, .f64 = phases<double>)

@@ -176,5 +176,5 @@ LADDER_VARIANT(
             "tile with 15 warps: 1.4 to 1.7 ms an iteration on an H200. The 177 extra turns that copies of a tile "
             "took for bank conflicts go, too. Where D is small, padding costs bytes: 8 floats become 12",
         .shows = "iteration", .counter = "bank_conflicts_load", .source = "this project: docs/certificate.md",
-        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse_few_clusters<Sizes>,
-        .f32 = phases<float>, .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0, .operands = "fp16"},
+        .refuse = refuse_few_clusters<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -157,5 +157,5 @@ LADDER_VARIANT(
             "to 1.3 ms. A larger step: another layout of products, so that multiplying and bounding change "
             "together",
         .shows = "iteration", .counter = "bank_conflicts_load", .source = "this project: docs/certificate.md",
-        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse_few_clusters<Sizes>,
-        .f32 = phases<float>, .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0, .operands = "fp16"},
+        .refuse = refuse_few_clusters<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -147,5 +147,5 @@ LADDER_VARIANT(
             "memory 430 cycles a tile or 0.51 ms, by bytes 0.86 ms. Other warps load while one computes, but not "
             "without gaps: 0.95 to 1.1 ms an iteration. v25a had two of three double additions in double-double",
         .shows = "iteration", .counter = "dadd", .source = "this project: docs/certificate.md",
-        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse_few_clusters<Sizes>,
-        .f32 = phases<float>, .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0, .operands = "fp16"},
+        .refuse = refuse_few_clusters<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

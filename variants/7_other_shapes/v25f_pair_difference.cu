@@ -151,5 +151,5 @@ LADDER_VARIANT(
             "them has two candidates, which took 300 instructions and take 110: 100 to 190 less for a tile, a tenth. "
             "Its warps wait for data in 28 % of the samples, which stays: 0.93 to 0.97 ms",
         .shows = "iteration", .counter = "dadd", .source = "this project: docs/certificate.md",
-        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse_few_clusters<Sizes>,
-        .f32 = phases<float>, .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0, .operands = "fp16"},
+        .refuse = refuse_few_clusters<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -30,5 +30,5 @@ LADDER_VARIANT(
             "1 %. The block that ends last could do the same at the end of the large kernel, without any launch: "
             "tried, and slower (1,072 us), for a reason that was not found",
         .shows = "iteration", .source = "this project",
-        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse_few_clusters<Sizes>,
-        .f32 = phases<float>, .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0, .operands = "fp16"},
+        .refuse = refuse_few_clusters<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

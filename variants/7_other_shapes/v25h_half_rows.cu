@@ -194,5 +194,5 @@ LADDER_VARIANT(
             "undecided, most of them among all ten centroids, and blobs30_00 at most 0.31, among a few: exact "
             "comparisons set the time, not the bytes",
         .shows = "iteration", .source = "this project",
-        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0}, .refuse = refuse_few_clusters<HalfSizes>,
-        .f32 = phases<float>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .sum_roundoff = 0, .operands = "fp16"},
+        .refuse = refuse_few_clusters<HalfSizes>, .f32 = phases<float>)

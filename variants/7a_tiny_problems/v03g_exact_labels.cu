@@ -197,5 +197,5 @@ LADDER_VARIANT(.id = "v03g_exact_labels", .base = "v03f_moved_sums",
                    "distances by one warp, some 3 us in the iterations that have one. Doubles are never undecided "
                    "unless distances are equal. A larger step: a bound, a second minimum and an exact comparison",
                .shows = "solve", .source = "this project: v24_certified",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .reads_labels = true, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"}, .reads_labels = true,
+               .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

@@ -248,6 +248,7 @@ LADDER_VARIANT(.id = "v03h_one_barrier", .base = "v03g_exact_labels",
                    "thread, 0.2 us, and each move is made twice. A quotient takes some 60 instructions, at half rate: "
                    "4,096 of them take a block 1.1 us, so with more the grid divides as before. A larger step: a "
                    "second copy of the sums needs labels of its own",
-               .shows = "solve", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
+               .shows = "solve", .source = "this project",
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
                .axes = {{"own_means", {0, 1024, 4096, 16384, 65536}, 4096}}, .refuse = refuse, .f32 = phases<float>,
                .f64 = phases<double>)

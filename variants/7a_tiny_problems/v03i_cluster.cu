@@ -264,7 +264,7 @@ LADDER_VARIANT(
             "400 cycles, and with a trip to L2 for the changes and one for the sums, 700 each, 2,900 in all: "
             "1.7 us in place of 2.2. The limit of 600,000 multiply-adds is where both forms should meet",
         .shows = "solve", .source = "this project; CUDA: thread block clusters",
-        .arithmetic = {.form = Arithmetic::Form::exact},
+        .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
         .axes = {{"own_means", {0, 1024, 4096, 16384, 65536}, 4096},
                  {"cluster_work", {0, 300, 600, 1200, 2400, 4800}, 600}},
         .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

@@ -272,7 +272,8 @@ LADDER_VARIANT(.id = "v03j_short_division", .base = "v03i_cluster",
                    "some 90 dependent instructions of 4 to 8 cycles less, once per iteration: 500 cycles or 0.3 us of "
                    "1.7 us at 1,599 x 11, K = 16 on an H200. At K = 900, where 9,900 quotients are shared by 132 "
                    "blocks, a thread has none or one: the same 0.3 us of 8",
-               .shows = "solve", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
+               .shows = "solve", .source = "this project",
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
                .axes = {{"own_means", {0, 1024, 4096, 16384, 65536}, 4096},
                         {"cluster_work", {0, 300, 600, 1200, 2400, 4800}, 600}},
                .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

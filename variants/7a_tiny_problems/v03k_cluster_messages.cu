@@ -339,5 +339,5 @@ LADDER_VARIANT(
             "first iteration that moves every point, over 44 iterations: 2.5 to 2.7 us in place of 5.9",
         .shows = "solve",
         .source = "PTX ISA: st.async; CUDA programming guide: distributed shared memory; this project",
-        .arithmetic = {.form = Arithmetic::Form::exact}, .reads_labels = true, .refuse = refuse, .f32 = phases<float>,
-        .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"}, .reads_labels = true, .refuse = refuse,
+        .f32 = phases<float>, .f64 = phases<double>)

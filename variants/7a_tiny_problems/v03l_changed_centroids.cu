@@ -145,8 +145,7 @@ __device__ int list_changed(int* changed, int* same, unsigned* mask, const unsig
     const unsigned word = begin + lane < words ? __ldcg(&changes[begin + lane]) : 0;
     for (int w = warp; w < min(words - begin, warp_lanes); w += threads / warp_lanes) {
       const unsigned bits = __shfl_sync(all_lanes, word, w);
-      const int at = before + __reduce_add_sync(all_lanes, lane < w ? __popc(word) : 0) +
-                     __popc(bits & ((1u << lane) - 1)),
+      const int at = before + warp_add(lane < w ? __popc(word) : 0) + __popc(bits & ((1u << lane) - 1)),
                 j = (begin + w) * warp_lanes + lane;
       if (lane == 0) mask[begin + w] = bits;
       if (j >= k) continue;
@@ -155,7 +154,7 @@ __device__ int list_changed(int* changed, int* same, unsigned* mask, const unsig
       else
         same[j - at] = j;
     }
-    before += __reduce_add_sync(all_lanes, __popc(word));
+    before += warp_add(__popc(word));
   }
   return before;
 }

@@ -173,6 +173,6 @@ LADDER_VARIANT(.id = "v04g_exact", .base = "v04f_changed_rows",
                    "each, shared out among 16 warps: 20 us at most, so 0.19 to 0.21 ms an iteration. A larger step: "
                    "the proof and the exact comparison are new",
                .shows = "iteration", .counter = "instructions_per_cycle", .source = "this project",
-               .arithmetic = {.form = Arithmetic::Form::exact},
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
                .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

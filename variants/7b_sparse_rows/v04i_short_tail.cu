@@ -189,6 +189,6 @@ LADDER_VARIANT(.id = "v04i_short_tail", .base = "v04h_shared_counter",
                    "in place of 0.17 for the distances of blobs30_01, so 0.17 to 0.19 ms for an iteration in which few "
                    "rows change. Nothing where K is a multiple of 4, or above 16",
                .shows = "iteration", .counter = "l1_percent", .source = "this project",
-               .arithmetic = {.form = Arithmetic::Form::exact},
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
                .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -197,5 +197,6 @@ LADDER_VARIANT(
             "Reading the entries from memory takes 0.135 ms alone, so 0.16 to 0.18 ms for an iteration in "
             "which few rows change. The most where K is 4 n + 1 or 4 n + 2",
         .shows = "iteration", .counter = "l1_percent", .source = "this project",
-        .arithmetic = {.form = Arithmetic::Form::exact}, .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}},
-        .reads_labels = true, .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
+        .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
+        .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

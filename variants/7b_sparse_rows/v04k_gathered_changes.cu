@@ -203,6 +203,6 @@ LADDER_VARIANT(.id = "v04k_gathered_changes", .base = "v04j_first_subtracted",
                    "0.7 ms for the "
                    "first, 0.6 ms on average",
                .shows = "iteration", .counter = "shared_atomics", .source = "this project",
-               .arithmetic = {.form = Arithmetic::Form::exact},
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
                .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -232,6 +232,6 @@ LADDER_VARIANT(.id = "v04l_rare_apart", .base = "v04k_gathered_changes",
                    "iteration of "
                    "blobs30_01 on an H200. The object compiles in 26 s of processor time, v04j's in 44",
                .shows = "iteration", .counter = "instructions_per_cycle", .source = "this project",
-               .arithmetic = {.form = Arithmetic::Form::exact},
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
                .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

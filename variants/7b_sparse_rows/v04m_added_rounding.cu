@@ -218,6 +218,6 @@ LADDER_VARIANT(.id = "v04m_added_rounding", .base = "v04l_rare_apart",
                    "the first "
                    "iteration, hardly any less for the others",
                .shows = "iteration", .counter = "instructions_per_cycle", .source = "this project",
-               .arithmetic = {.form = Arithmetic::Form::exact},
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
                .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -240,6 +240,6 @@ LADDER_VARIANT(.id = "v04n_short_loop", .base = "v04m_added_rounding",
                    "row changes: a "
                    "fifth less, 0.4 ms an iteration of blobs30_01 on an H200",
                .shows = "iteration", .counter = "instructions_per_cycle", .source = "this project",
-               .arithmetic = {.form = Arithmetic::Form::exact},
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
                .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -296,6 +296,6 @@ LADDER_VARIANT(.id = "v04o_whole_slice", .base = "v04n_short_loop",
                    "ten. A larger step: "
                    "a slice's place and its columns get forms of their own, to be loaded early",
                .shows = "iteration", .counter = "dram_percent", .source = "this project",
-               .arithmetic = {.form = Arithmetic::Form::exact},
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
                .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

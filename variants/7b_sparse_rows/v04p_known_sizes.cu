@@ -164,6 +164,6 @@ LADDER_VARIANT(.id = "v04p_known_sizes", .base = "v04o_whole_slice",
                    "seventh pair, whose wait for memory ends: 0.40 ms and 0.33 ms, 0.34 in a run of ten. A larger "
                    "step: a row's loads and pairs get a form of their own",
                .shows = "iteration", .counter = "dram_percent", .source = "this project",
-               .arithmetic = {.form = Arithmetic::Form::exact},
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
                .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -190,6 +190,6 @@ LADDER_VARIANT(.id = "v04q_first_apart", .base = "v04p_known_sizes",
                    "42,240, which three 32-byte sectors of L2 take one by one: at one a cycle 8 us of each iteration. "
                    "0.32 ms in a run of ten. A larger step: a second way to add rows",
                .shows = "iteration", .counter = "dram_percent", .source = "this project",
-               .arithmetic = {.form = Arithmetic::Form::exact},
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
                .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
                .refuse = refuse_whole_sums<Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -27,6 +27,6 @@ LADDER_VARIANT(
             "average and 9 slices in 10 have one that does. 10 to 25 of 500 instructions for a slice; the atomics, 30 "
             "to 40 of 190 cycles of shared memory, stay: 2 to 5 %, 0.30 to 0.31 ms in a run of ten",
         .shows = "iteration", .counter = "dram_percent", .source = "this project",
-        .arithmetic = {.form = Arithmetic::Form::exact}, .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}},
-        .reads_labels = true, .refuse = refuse_whole_sums<sparse_pass::Sizes>, .f32 = phases<float>,
-        .f64 = phases<double>)
+        .arithmetic = {.form = Arithmetic::Form::exact, .operands = "own"},
+        .axes = {{"percent", {10, 20, 30, 40, 50, 60, 80, 100}, 40}}, .reads_labels = true,
+        .refuse = refuse_whole_sums<sparse_pass::Sizes>, .f32 = phases<float>, .f64 = phases<double>)

@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(warps_of(d, rounds) * warp_lanes, 1)
         move_by_label(numbers, label, labels, before == no_centroid, moved, s.format, put);
       }
       before = only, label = labels;
-      changed = __reduce_add_sync(all_lanes, changed);
+      changed = warp_add(changed);
       if (lane == 0 && changed > 0) atomicAdd(&block_sum[entries - 1], static_cast<unsigned long long>(changed));
     }
     __syncthreads();

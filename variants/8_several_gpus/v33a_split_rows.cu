@@ -98,5 +98,6 @@ LADDER_VARIANT(
             "takes 1.09 ms, on one 1.79, efficiency 0.82, as the all-reduce takes 0.14 ms (some 235 GB/s, waits "
             "included) and 0.05 more do not halve; with 4 million points (kmcuda_large) 0.98. A larger step: rows of "
             "several devices, and a new algorithm for their sums",
-        .shows = "solve", .source = "source 000; NCCL's all-reduce", .arithmetic = {.form = Arithmetic::Form::exact},
-        .gpus = 16, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+        .shows = "solve", .source = "source 000; NCCL's all-reduce",
+        .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .gpus = 16, .refuse = refuse,
+        .f32 = phases<float>, .f64 = phases<double>)

@@ -148,6 +148,6 @@ LADDER_VARIANT(.id = "v33b_overlapped_sum", .base = "v33a_split_rows",
                    "iteration 1.15 ms after 1.09, as the split alone costs 0.18 ms on one GPU, where nothing is to "
                    "hide. A larger step: labels of the tail travel",
                .shows = "solve", .source = "source 000; NCCL's all-reduce",
-               .arithmetic = {.form = Arithmetic::Form::exact},
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"},
                .axes = {{"tail_percent", {6, 12, 25, 50}, 25}, {"free_multiprocessors", {0, 8, 16, 24, 32}, 16}},
                .gpus = 16, .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

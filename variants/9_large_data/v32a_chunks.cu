@@ -66,5 +66,6 @@ LADDER_VARIANT(.id = "v32a_chunks", .base = "v32_reproducible_sums",
                    "left. Measured on an H100 with 4.1 GB within 512 MiB: 93.9 ms, 78 % of the link's 55.4 GB/s, as 5 "
                    "ms more are neither copies (73.7), the base's kernels (13.0) nor halves: 0.17 ms for each of 31 "
                    "chunks, not profiled. A new algorithm: a run within a budget",
-               .shows = "iteration", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact},
-               .axes = chunk_axes(), .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+               .shows = "iteration", .source = "this project",
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .axes = chunk_axes(),
+               .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

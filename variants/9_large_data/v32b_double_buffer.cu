@@ -65,5 +65,5 @@ LADDER_VARIANT(.id = "v32b_double_buffer", .base = "v32a_chunks",
                    "1 ms per GB and 1000 centroids, are the slower of the two. Measured on an H100: 75.6 ms for 4.1 GB "
                    "within 512 MiB and 443 ms for 24 GB within 4 GiB, 97 and 98 % of the link's rate of 55.4 GB/s",
                .shows = "iteration", .source = "CUDA C++ Best Practices Guide, staged concurrent copy and execute",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .axes = chunk_axes(), .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .axes = chunk_axes(),
+               .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

@@ -80,5 +80,6 @@ LADDER_VARIANT(
             "780 for 24, where the base takes 76 and 443. The threads fill the buffers at 35 and 31 GB/s, 4 GB/s each, "
             "half of what was counted; page faults of the mapping, threads started anew for each chunk, or the disk: "
             "not profiled. `prepare` takes 0.17 s for 4.1 GB, before 1.80",
-        .shows = "iteration", .source = "this project", .arithmetic = {.form = Arithmetic::Form::exact}, .axes = axes(),
-        .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+        .shows = "iteration", .source = "this project",
+        .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .axes = axes(), .refuse = refuse,
+        .f32 = phases<float>, .f64 = phases<double>)

@@ -152,5 +152,5 @@ LADDER_VARIANT(.id = "v32e_chunks_on_several", .base = "v32b_double_buffer",
                    "channels. Measured on two H100s with 24 GB, 4 GiB on each: 222 ms after 438, efficiency 0.99; host "
                    "memory gives 54 GB/s to each link. A larger step: rows of several devices",
                .shows = "iteration", .source = "source 000; v33a_split_rows",
-               .arithmetic = {.form = Arithmetic::Form::exact}, .axes = chunk_axes(), .gpus = 16, .refuse = refuse,
-               .f32 = phases<float>, .f64 = phases<double>)
+               .arithmetic = {.form = Arithmetic::Form::exact, .operands = "fp16"}, .axes = chunk_axes(), .gpus = 16,
+               .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)

@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -77,11 +78,12 @@ inline std::string why_no_device() {
   return "no GPU works here";
 }
 
-/// Runs the phases of `variant` on points (n x d) from the given centroids (k x d), without timing anything.
+/// Runs the phases of `variant` on points (n x d) from the given centroids (k x d), without timing anything. `other`: a
+/// device in the place of this program's.
 template <class T>
 Outcome validate_variant(DeviceKind kind, const Variant& variant, const std::vector<T>& points,
                          const std::vector<T>& centroids, int d, const Stop& stop, std::vector<std::string> scopes = {},
-                         const std::function<void(Request&)>& adapt = {}) {
+                         const std::function<void(Request&)>& adapt = {}, const std::optional<Device>& other = {}) {
   const auto folder = std::filesystem::temp_directory_path() / ("ladder-test-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   Request request;
@@ -109,7 +111,8 @@ Outcome validate_variant(DeviceKind kind, const Variant& variant, const std::vec
     if (event["event"] == "result") outcome.result = event, outcome.fault = event["fault"];
   };
   try {
-    run_session(request, device_of(kind, request.ordinals, is_peer(request.module)), report);
+    const Device device = other ? *other : device_of(kind, request.ordinals, is_peer(request.module));
+    run_session(request, device, report);
   } catch (const std::exception& error) {
     outcome.fault = error.what();                    // a kernel that was stopped
     if (kind != DeviceKind::cpu) cudaDeviceReset();  // and took the context with it: others need one

@@ -31,7 +31,7 @@ struct WholeNumbers {
   /// One warp, as sum_members().
   __device__ long long sum(unsigned members, const FixedPoint& format) const {
     const int lane = threadIdx.x % warp_lanes;
-    const int count = __reduce_add_sync(all_lanes, __popc(members));
+    const int count = warp_add(__popc(members));
     long long part = lane == BoxSums::values(format, d) ? count : 0;
     for (int w = 0; w < format.words; ++w) {
 #pragma unroll
@@ -93,7 +93,7 @@ __device__ int near_in_rounds(const NarrowBox<d>& box, const NarrowCentroid<d>* 
     }
     if (__float_as_uint(distance) < nearest) nearest = __float_as_uint(distance), best = j;
   }
-  const unsigned holders = __ballot_sync(all_lanes, nearest == __reduce_min_sync(all_lanes, nearest));
+  const unsigned holders = __ballot_sync(all_lanes, nearest == warp_least(nearest));
   return __shfl_sync(all_lanes, best, __ffs(int(holders)) - 1);
 }
 

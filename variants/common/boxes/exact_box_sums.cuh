@@ -41,8 +41,8 @@ __device__ void balanced_digits(double x, const FixedPoint& format, const Add& a
 /// The sum over the lanes of a warp, in each of them, of numbers below 2^46.
 __device__ inline long long warp_sum_wide(long long value) {
   constexpr int low_bits = 26;
-  const unsigned low = __reduce_add_sync(all_lanes, unsigned(value) & ((1u << low_bits) - 1));
-  const int high = __reduce_add_sync(all_lanes, int(value >> low_bits));
+  const unsigned low = warp_add(unsigned(value) & ((1u << low_bits) - 1));
+  const int high = warp_add(int(value >> low_bits));
   return static_cast<long long>(high) * (1ll << low_bits) + low;
 }
 
@@ -51,7 +51,7 @@ __device__ inline long long warp_sum_wide(long long value) {
 template <class T, int d>
 __device__ long long sum_members(const BoxPoints<T, d>& points, unsigned members, const FixedPoint& format) {
   const int lane = threadIdx.x % warp_lanes;
-  const int count = __reduce_add_sync(all_lanes, __popc(members));
+  const int count = warp_add(__popc(members));
   long long part = lane == BoxSums::values(format, d) ? count : 0;
 #pragma unroll
   for (int f = 0; f < d; ++f) {

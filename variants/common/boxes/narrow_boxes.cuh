@@ -66,7 +66,7 @@ __device__ int near_centre(const NarrowBox<d>& box, const NarrowCentroid<d>* c, 
     }
     if (__float_as_uint(distance) < nearest) nearest = __float_as_uint(distance), best = j;
   }
-  const unsigned holders = __ballot_sync(all_lanes, nearest == __reduce_min_sync(all_lanes, nearest));
+  const unsigned holders = __ballot_sync(all_lanes, nearest == warp_least(nearest));
   return __shfl_sync(all_lanes, best, __ffs(int(holders)) - 1);
 }
 

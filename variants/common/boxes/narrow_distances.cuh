@@ -90,7 +90,7 @@ __device__ int exact_nearest_of_warp(const T (&x)[d], const T* c, int k) {
 #pragma unroll 2
   for (int j = lane; j < k; j += warp_lanes)
     if (squared_distance<T, d>(x, c + j * d) <= limit) ++as_near, mine = j;
-  if (__reduce_add_sync(all_lanes, as_near) == 1) return __reduce_max_sync(all_lanes, mine);
+  if (warp_add(as_near) == 1) return warp_greatest(mine);
   T copy[d];  // as in exact_nearest()
   for (int f = 0; f < d; ++f) copy[f] = x[f];
   int best = k;

@@ -52,7 +52,9 @@ struct FragmentB {
 /// d += A B. Called by all lanes of a warp, in a block of one dimension. library: nvcuda::wmma hides the fragment
 /// layout, CuTe has it (SM80_16x8x16_F32F16F16F32_TN); own because the epilogues index fragments.
 __device__ inline void mma(float (&d)[4], const FragmentA& a, const FragmentB& b) {
-#ifdef __CUDACC__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  __trap();  // never reached: refuse_tensor_tiles
+#elif defined(__CUDACC__)
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])

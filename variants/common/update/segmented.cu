@@ -7,11 +7,16 @@ namespace {
 constexpr int run_points = 256;  // points of a block, and threads
 template <class T>
 constexpr int run_blocks_per_sm = sizeof(T) == 4 ? 5 : 4;  // blocks of a multiprocessor
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+constexpr int most_run_blocks = 4;  // of the 1024 threads that a multiprocessor of Turing holds
+#else
+constexpr int most_run_blocks = 5;
+#endif
 
 /// Where most points moved: sums all of them in sorted order. A block has run_points points and run_features features;
 /// a thread sums one feature over a run of `lanes` points.
 template <class T, int summands>
-__global__ void __launch_bounds__(run_points, run_blocks_per_sm<T>)
+__global__ void __launch_bounds__(run_points, std::min(run_blocks_per_sm<T>, most_run_blocks))
     segmented_sum_kernel(const T* __restrict__ rows, const int* __restrict__ order, const int32_t* __restrict__ label,
                          const MoveCounters* moves, int share, unsigned long long* sum, FixedPoint format, int n, int k,
                          int d) {
