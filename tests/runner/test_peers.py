@@ -301,15 +301,23 @@ def test_a_way_that_cannot_be_repeated_is_ok_and_noted(write: Any, tmp_path: Pat
         # an iteration less than asked for
         ("range(1, s.stop.most + 1)", "range(1, max(s.stop.most - 1, 1) + 1)", "wrong at the end of a solve"),
         # centroids that are no means
-        ("    s.c[:], s", "    c = c if done == 1 else c + np.float32(0.1)\n    s.c[:], s", "wrong at the end of a solve"),
+        (
+            "    s.c[:], s",
+            "    c = c if done == 1 else c + np.float32(0.1)\n    s.c[:], s",
+            "wrong at the end of a solve",
+        ),
         # another way than that of single iterations, and the same in each solve
         ("c, noise = s.centroids, NOISE", "c, noise = s.centroids, np.random.default_rng(1)", "at the end of a solve"),
         # noise in the last iteration too, so that none is right
         ("if done < s.stop.most:", "if True:", "centroid"),
     ],
 )
-def test_a_wrong_solve_is_no_other_way(  # noqa: ANN401
-    write: Any, tmp_path: Path, before: str, after: str, words: str
+def test_a_wrong_solve_is_no_other_way(
+    write: Any,  # noqa: ANN401
+    tmp_path: Path,
+    before: str,
+    after: str,
+    words: str,
 ) -> None:
     assert UNRULY.count(before) == 1
     assert words in unruly(write, tmp_path, UNRULY.replace(before, after)).fault
