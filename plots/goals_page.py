@@ -293,7 +293,7 @@ def ratio_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
     return Result(
         goal,
         goal.least / worst.ratio,
-        f"{number(worst.ratio)}{TIMES} over `{worst.peer.variant}`{where}",
+        f"{number(worst.ratio)}{TIMES} over `{worst.peer.variant}`{' (its slope)' if worst.slope else ''}{where}",
         worst.rung,
         tuple(dict.fromkeys(commit(record) for record in sources)),
         gpu_of(sources[0]),

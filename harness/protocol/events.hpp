@@ -47,16 +47,29 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Timed, scope, status, reason, samples_ms, med
                                    verdict, warm_up_seconds, sm_mhz, settled_mhz, watts, watt_limit, retries,
                                    iterations, labels_differ, communication_ms, parts_ms)
 
-/// What validation found.
-struct Validation {
+/// What validation counted and measured.
+struct Findings {
   int64_t rows_checked = 0, labels_wrong = 0, ties = 0;
   int64_t last_rows_checked = 0;  ///< in the labels that a solve hands out; 0: there was none
   int64_t labels_differ = 0;      ///< that are not the fp64 minimum's, right or wrong
   int steps_checked = 0;
   double worst_regret = 0, centroid_error = 0, inertia = 0;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Validation, rows_checked, labels_wrong, ties, last_rows_checked, labels_differ,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Findings, rows_checked, labels_wrong, ties, last_rows_checked, labels_differ,
                                    steps_checked, worst_regret, centroid_error, inertia)
+
+/// What validation found.
+struct Validation : Findings {
+  std::string note;  ///< what a reader of a valid result should know, in words; empty: nothing, and not in the JSON
+};
+inline void to_json(nlohmann::json& to, const Validation& from) {
+  to = static_cast<const Findings&>(from);
+  if (!from.note.empty()) to["note"] = from.note;
+}
+inline void from_json(const nlohmann::json& from, Validation& to) {
+  from.get_to(static_cast<Findings&>(to));
+  to.note = from.value("note", "");
+}
 
 /// What holds for all rows of a session.
 struct SessionResult {

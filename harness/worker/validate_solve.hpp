@@ -3,6 +3,7 @@
 // labels are compared with the implicit means of the previous labels.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -241,10 +242,17 @@ class SolveValidator {
   /// decided otherwise in another run. Most clusters have none of those, and must be right.
   void check_most_means(const std::vector<T>& before, const std::vector<int32_t>& label, const std::vector<T>& after,
                         const std::string& what, std::span<const double> reach = {}) {
-    if (!ok() || implicit() || moves_points(label)) return;
+    if (!ok()) return;
+    if (const std::string wrong = most_means_wrong(before, label, after, reach); !wrong.empty())
+      fail(what + ": " + wrong);
+  }
+  /// What is wrong with most of these means; empty if nothing is.
+  std::string most_means_wrong(const std::vector<T>& before, const std::vector<int32_t>& label,
+                               const std::vector<T>& after, std::span<const double> reach = {}) const {
+    if (implicit() || moves_points(label)) return "";
     const Problem<T>& p = problem();
     const CentroidReport report = check_centroids(p, before.data(), after.data(), label.data(), rules(), reach);
-    if (2 * report.values_wrong > report.values_checked) fail(what + ": " + report.first);
+    return 2 * report.values_wrong > report.values_checked ? report.first : "";
   }
   /// The first iteration of a solve whose labels belong to the centroids that it leaves: those for the centroids that
   /// it was given are not known. They are the fp64 reference's but for ties, of which points on a grid have many.
@@ -498,18 +506,43 @@ class SolveValidator {
   }
   /// What a first solve left whose labels belong to its centroids, against the same iterations one by one: the state
   /// after the last of them, and the one before. Fewer labels differ than an iteration more or less would change, or it
-  /// is the means of the state before all the same.
+  /// is the means of the state before all the same, or the library does not take one way twice (check_other_way).
   void check_last(const Solved& whole, const Solved& steps, const Solved& previous, int done, int64_t changed) {
     check_handed_out(whole.centroids, whole.label, "at the end of a solve");
     check_ended(whole, done, changed, "in its first solve");
-    if (done > 1) {
+    if (done > 1 && ok()) {
       const int64_t differ = count_different(whole.label, steps.label);
       alike_ = count_different(steps.label, previous.label) / 4;
-      if (differ == 0 || differ > alike_)
-        check_most_means(previous.centroids, previous.label, whole.centroids,
-                         "a centroid is wrong at the end of a solve");
+      steps_inertia_ = inertia_of(steps.centroids, steps.label);
+      last_gain_ = inertia_of(previous.centroids, previous.label) - steps_inertia_;
+      if (differ == 0 || differ > alike_) {
+        const std::string wrong = most_means_wrong(previous.centroids, previous.label, whole.centroids);
+        if (!wrong.empty()) check_other_way(whole, done, differ, "a centroid is wrong at the end of a solve: " + wrong);
+      }
     }
     if (ok()) check_next(whole, "in an iteration after a solve");
+  }
+  /// A solve that met neither the iterations one by one nor a solve that is one iteration shorter. It is `wrong`,
+  /// unless the library leaves other centroids when the same solve is repeated: then sums in any order have led another
+  /// way, and no two solves of it can be held against each other by their labels. What holds on every way:
+  /// - more than those few labels differ, and yet most are the same: clusters keep their numbers;
+  /// - inertia is that of as many iterations, within half of what the last of them gained;
+  /// - an iteration from the library's own state after one less is right, as are its labels for its own centroids.
+  void check_other_way(const Solved& now, int done, int64_t differ, const std::string& wrong) {
+    const double off = std::abs(inertia_of(now.centroids, now.label) - steps_inertia_);
+    const bool as_far = off <= std::max(last_gain_ / 2, least_gain * steps_inertia_);
+    if (differ <= alike_ || 2 * differ > problem().n || !as_far) return fail(wrong);
+    if (solved_after(done).centroids == now.centroids) return fail(wrong);
+    const Solved before = solved_after(done - 1), after = solved_from(before.centroids);
+    const std::string where = "in an iteration from a solve of " + std::to_string(done - 1);
+    check_step(before.centroids, before.label, nullptr, "at the end of a shorter solve", thorough_);
+    check_step(after.centroids, after.label, nullptr, where, thorough_);
+    check_most_means(before.centroids, before.label, after.centroids, "a centroid is wrong " + where);
+    if (ok()) {
+      found_.note =
+          "the path of iterations is not reproducible: two solves from the same centroids differ, and each "
+          "iteration from the solve's own state is right";
+    }
   }
   /// A solve that does not tell how many labels its last iteration changed may end by a number of iterations, or where
   /// nothing would change any more: its centroids are then the means of the labels that belong to them.
@@ -543,7 +576,12 @@ class SolveValidator {
       if (!ok() || (done == *iterations_ && differ <= alike_)) return;
       if (done == 1) return check_began(run_.initial(offset), now.centroids, where);
       const Solved before = solved_after(done - 1);
-      return check_most_means(before.centroids, before.label, now.centroids, "a centroid is wrong " + where);
+      const std::string wrong = most_means_wrong(before.centroids, before.label, now.centroids);
+      if (!wrong.empty() && done == *iterations_)
+        check_other_way(now, done, differ, "a centroid is wrong " + where + ": " + wrong);
+      else if (!wrong.empty())
+        fail("a centroid is wrong " + where + ": " + wrong);
+      return;
     }
     if (differ == 0 && done == *iterations_) {
       // The centroids of an empty cluster are the validated solve's.
@@ -593,6 +631,7 @@ class SolveValidator {
   static constexpr uint64_t sample_seed = 20161126;           // of the rows that stand for all where a problem is large
   static constexpr uint64_t unused_seed = uint64_t(1) << 32;  // beyond those of samples
   static constexpr double solve_share = 0.4;                  // of the session's time that a first solve may take
+  static constexpr double least_gain = 1e-5;                  // of inertia: other ways end no nearer to each other
 
   Driver<T>& run_;
   const Request& request_;
@@ -614,6 +653,8 @@ class SolveValidator {
   std::vector<int32_t> final_labels_;   // of the centroids after it
   std::vector<int32_t> first_labels_;   // of the initial centroids
   int64_t alike_ = 0;                   // labels in which a solve may differ from its iterations one by one
+  double steps_inertia_ = 0;            // after those iterations
+  double last_gain_ = 0;                // what the last of them took off it
   std::vector<T> drawn_;
   std::vector<T> final_centroids_;
 };

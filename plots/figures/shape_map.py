@@ -1,7 +1,8 @@
 """The map of shapes: over N, D and K, how many times faster than the best peer the best rung of the ladder is.
 
 A peer is a root from which nothing was made (a library's, say); all others are the ladder. Drawn of families that have,
-for the same N, several D and several K. Of a whole solve, the time per iteration is compared.
+for the same N, several D and several K. Of a whole solve, the time per iteration is compared; a peer's by the slope
+between two numbers of iterations, where the record has both (plots/lib/slope.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from plots.figures.per_workload import common_beginning
 from plots.lib.heatmap import EMPTY, Square, gap_square
 from plots.lib.options import Options
 from plots.lib.record import DAGGER, DEVICES, SCOPE_TITLES, Gap, Record, Row, Workload, geometric_mean, renamed
+from plots.lib.slope import slope_ms
 from plots.lib.style import BODY, GREY, LINE, MARGIN, SMALL, WIDTH, Notes, Page, text_width, times
 
 GAP = 0.25  # inches between two panels
@@ -33,10 +35,11 @@ class Place:
 
     rung: Row
     peer: Row
+    slope: float | None = None  # ms of the peer's iteration, where two numbers of iterations tell it
 
     @property
     def ratio(self) -> float:
-        return milliseconds(self.peer) / milliseconds(self.rung)
+        return (self.slope or milliseconds(self.peer)) / milliseconds(self.rung)
 
     @property
     def marks(self) -> str:
@@ -69,7 +72,7 @@ def place_of(record: Record, device: str, workload: Workload, scope: str) -> Pla
     peer = fastest(record, device, workload, scope, peers=True)
     if isinstance(rung, Gap):
         return rung
-    return peer if isinstance(peer, Gap) else Place(rung, peer)
+    return peer if isinstance(peer, Gap) else Place(rung, peer, slope_ms(record, peer))
 
 
 def grids(record: Record, device: str, scope: str) -> dict[str, list[Workload]]:

@@ -123,7 +123,7 @@ def libraries(record: Record, workload: str, most: int = MOST_LINES) -> list[tup
 def library_name(record: Record, rung: Rung) -> str:
     """What it is known by: the head of its idea where that names it, else the id."""
     head, colon, _ = idea_of(record, rung.variant).partition(":")
-    return f"{head} ({rung.variant})" if colon and len(head.split()) <= 2 else rung.variant
+    return f"{head} ({rung.variant})" if colon and len(head.split()) <= 4 else rung.variant
 
 
 def siblings(record: Record, workload: Workload) -> Sequence[Workload]:

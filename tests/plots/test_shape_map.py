@@ -9,11 +9,15 @@ from figure_helpers import ITERATION, record_of, texts, with_gaps
 from matplotlib.figure import Figure
 
 from plots.figures import shape_map
+from plots.figures.shape_map import Place, place_of
 from plots.lib import schema
 from plots.lib.options import Options
 from plots.lib.record import DAGGER, TIMES, Record, renamed
+from plots.lib.slope import slope_ms
 
 pytest_plugins = ("figure_fixtures",)
+
+ONCE, EACH = 7.0, 2.0  # ms: of a peer's solve, and of each of its iterations
 
 
 def test_the_map_has_the_best_rung_over_the_best_peer_of_each_shape(figures: dict[str, Figure], tmp_path: Path) -> None:
@@ -76,3 +80,45 @@ def test_names_are_short_only_where_that_tells_them_apart() -> None:
     number = past.split("_")[0]
     assert shape_map.short_names([past, f"{number}_two"], 0.5) == {past: f"former {number}", f"{number}_two": number}
     assert shape_map.short_names(["p_one", "p_two"], 0.1) == {"p_one": "p_one", "p_two": "p_two"}
+
+
+def twins(second: str = "fixed:15", **other: object) -> dict:
+    """A peer and a rung with `ONCE` of the peer's in every solve, on a problem with 5 iterations and on another."""
+    document = sample_record.grid()
+    peer = next(row for row in document["rows"] if row["scope"] == "solve" and row["variant"] == "p_one")
+    rung = next(row for row in document["rows"] if row["scope"] == "solve" and row["base"])
+    problem = next(w for w in document["workloads"] if w["name"] == peer["workload"])
+    document["workloads"] = [problem | {"name": "five", "stop": "fixed:5"}]
+    document["workloads"].append(problem | {"name": "more", "family": "more", "stop": second} | other)
+    document["rows"] = [
+        like | {"key": name + like["variant"], "workload": name, "median_ms": ms, "per_iteration_ms": ms / count}
+        for name, count in (("five", 5), ("more", 15))
+        for like, ms in ((peer, ONCE + EACH * count), (rung, 1.0 * count))
+    ]
+    return document
+
+
+def test_what_a_solve_does_once_is_not_in_the_slope() -> None:
+    record = record_of(twins())
+    for row in record.rows:
+        assert slope_ms(record, row) == (EACH if row.variant == "p_one" else 1.0)
+    place = place_of(record, "cuda", record.workloads["five"], "solve")
+    assert isinstance(place, Place)
+    assert place.ratio == EACH  # and not (7 + 2 * 5) / 5
+
+
+def test_only_a_problem_that_differs_in_its_number_of_iterations_tells_it() -> None:
+    for document in (twins("exact"), twins(k=3), twins(data_hash="sha256:01"), twins(seed=2), twins("fixed:5")):
+        record = record_of(document)
+        assert [slope_ms(record, row) for row in record.rows if row.workload == "five"] == [None, None]
+
+
+def test_a_longer_solve_that_takes_no_longer_tells_nothing() -> None:
+    document = twins()
+    for row in document["rows"]:
+        row["median_ms"] = 10.0
+    record = record_of(document)
+    assert {slope_ms(record, row) for row in record.rows} == {None}
+    document["rows"][2]["status"] = "invalid"
+    record = record_of(document)
+    assert {slope_ms(record, row) for row in record.rows} == {None}

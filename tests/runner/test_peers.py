@@ -256,6 +256,76 @@ def test_solves_that_add_in_any_order_need_not_meet(write: Any, tmp_path: Path) 
     assert told.timed["solve"]["labels_differ"] > 0
 
 
+# On points without clusters, sums in another order are soon another way: a few labels differ, then their means, then
+# more labels. The noise is larger than that of rounding, as a stand-in for many more points.
+UNRULY = """
+NOISE = np.random.default_rng(1)
+
+def nearest(s, c):
+    return ((c * c).sum(1) - 2 * (s.points @ c.T)).argmin(1)
+
+def means(s, label, c):
+    order, counts = label.argsort(), np.bincount(label, minlength=s.k)
+    assert counts.all()
+    begins = counts.cumsum() - counts
+    return (np.add.reduceat(s.points[order], begins, dtype=np.float64) / counts[:, None]).astype(np.float32)
+
+def solve(s):
+    c, noise = s.centroids, NOISE
+    for done in range(1, s.stop.most + 1):
+        c = means(s, nearest(s, c), c)
+        if done < s.stop.most:
+            c = (c * (1 + 1e-4 * noise.normal(size=c.shape))).astype(np.float32)
+    s.c[:], s.label[:] = c, nearest(s, c)
+    s.reassigned += [-1] * s.stop.most
+"""
+
+
+def unruly(write: Any, tmp_path: Path, solve: str) -> Told:  # noqa: ANN401
+    x = np.random.default_rng(5).normal(size=(20_000, 64)).astype(np.float32)
+    np.save(tmp_path / "many.npy", x)
+    np.save(tmp_path / "begin.npy", x[:100])
+    files = {"points": str(tmp_path / "many.npy"), "centroids": str(tmp_path / "begin.npy")}
+    module = write("unruly", LLOYD, solve, more='"labels_last": True, "arithmetic": {"form": "expanded"}')
+    return ask(module, stop="fixed:10", max_seconds=0, scopes=["solve"], validation_budget=1e7, **files)
+
+
+def test_a_way_that_cannot_be_repeated_is_ok_and_noted(write: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    told = unruly(write, tmp_path, UNRULY)
+    assert (told.refused, told.error, told.fault) == ("", "", "")
+    assert told.timed["solve"]["status"] == "ok"
+    assert told.timed["solve"]["labels_differ"] > 0
+    assert "the path of iterations is not reproducible" in told.result["validation"]["note"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        # an iteration less than asked for
+        ("range(1, s.stop.most + 1)", "range(1, max(s.stop.most - 1, 1) + 1)", "wrong at the end of a solve"),
+        # centroids that are no means
+        (
+            "    s.c[:], s",
+            "    c = c if done == 1 else c + np.float32(0.1)\n    s.c[:], s",
+            "wrong at the end of a solve",
+        ),
+        # another way than that of single iterations, and the same in each solve
+        ("c, noise = s.centroids, NOISE", "c, noise = s.centroids, np.random.default_rng(1)", "at the end of a solve"),
+        # noise in the last iteration too, so that none is right
+        ("if done < s.stop.most:", "if True:", "centroid"),
+    ],
+)
+def test_a_wrong_solve_is_no_other_way(
+    write: Any,  # noqa: ANN401
+    tmp_path: Path,
+    before: str,
+    after: str,
+    words: str,
+) -> None:
+    assert UNRULY.count(before) == 1
+    assert words in unruly(write, tmp_path, UNRULY.replace(before, after)).fault
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -81,6 +81,9 @@ def test_every_family_has_a_tiny_one() -> None:
     same = {"kmcuda_large": "kmcuda", "kmcuda_blobs": "kmcuda", "kmcuda_isotropic": "tiles", "huge": "blobs30"}
     same |= {"points2d_n": "points2d", "points2d_k": "points2d", "grid_flat": "tiles", "grid_decaying": "kmcuda"}
     same |= {"kmcuda_300": "kmcuda", "kmcuda_large_15": "kmcuda", "kmcuda_large_isotropic_15": "tiles"}
+    for count in (5, 15):
+        same |= {f"kmcuda_{count}": "kmcuda", f"kmcuda_isotropic_{count}": "tiles", f"mnist_k1000_{count}": "mnist"}
+        same |= {f"blobs30_00_{count}": "blobs30", f"blobs30_01_{count}": "blobs30"}
     same |= {"mnist_k1000_10": "mnist", "powerlaw": "kmcuda", "zeros": "blobs30", "halves30": "halves"}
     same |= {"kmcuda_features": "kmcuda", "chunks": "kmcuda", "kmcuda_outlier": "outlier"}
     for beginning in ("map", "hold"):

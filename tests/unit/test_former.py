@@ -80,5 +80,5 @@ def test_the_page_states_what_the_script_prints(capsys: pytest.CaptureFixture[st
     assert f"In all {equal} pairs of rows of our own rungs" in page
     assert (
         said.splitlines()[-1].endswith("with others: 40 of p_torch")
-        and "The 40 pairs that differ are PyTorch's" in page
+        and "The 40 pairs that differ are the plain PyTorch script's" in page
     )

@@ -1,9 +1,14 @@
 """cuVS's kmeans (RAPIDS): a fused kernel for distances and their minimum, points in the GPU's memory.
 
-fit() returns centroids without labels: predict() does one more assignment, so that labels belong to the final
-centroids. cuVS stops by its cost and by how far the centroids moved, not by labels, so only a fixed number of
-iterations is comparable. Where the cost, in the points' own type, does not fall it ends early all the same; that is an
-error here.
+As its users run it: RMM's pool is its allocator, made in prepare, so that a fit takes no memory from the driver; the
+initial centroids are on the GPU before it. The solve is fit() alone. It returns centroids without labels: predict(),
+one more assignment, is in download, so that labels belong to the final centroids and end_to_end pays for them.
+
+What fit() does once (norms of the points, buffers, its first and last look at the cost) is in the solve. An iteration's
+time without it is the slope between workloads of two numbers of iterations (plots/lib/slope.py).
+
+cuVS stops by its cost and by how far the centroids moved, not by labels, so only a fixed number of iterations is
+comparable. Where the cost, in the points' own type, does not fall it ends early all the same; that is an error here.
 """
 
 from __future__ import annotations
@@ -13,9 +18,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from peer import Device, Shape, State
 
+POOL_BYTES = 1 << 28  # at first: it grows in the first solve, which is not timed
+
 CARD = {
     "id": "p_cuvs",
-    "idea": "cuVS's kmeans.fit on points in the GPU's memory, then predict",
+    "idea": "cuVS's kmeans.fit on points in the GPU's memory, with RMM's pool",
     "expect": "no N x K distances in memory: where D is small, faster than every variant that writes them",
     "shows": "solve",
     "source": "cuVS, cuvs.cluster.kmeans",
@@ -41,23 +48,31 @@ def refuse(shape: Shape, device: Device, axes: dict[str, int]) -> str:
 
 def prepare(s: State) -> None:
     import cupy
+    import rmm
     from cuvs.cluster import kmeans
     from cuvs.common import Resources
 
     cupy.cuda.Device(s.gpu).use()
+    if not isinstance(rmm.mr.get_current_device_resource(), rmm.mr.PoolMemoryResource):  # of a session before
+        pool = rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), initial_pool_size=POOL_BYTES)
+        rmm.mr.set_current_device_resource(pool)
     s.cupy, s.kmeans, s.resources = cupy, kmeans, Resources()
 
 
 def upload(s: State) -> None:
     s.x = s.cupy.asarray(s.points)
-    s.resources.sync()
+    s.cupy.cuda.Device().synchronize()
+
+
+def restart(s: State) -> None:
+    s.means = s.cupy.array(s.centroids)  # fit() overwrites them
+    s.cupy.cuda.Device().synchronize()
 
 
 def solve(s: State) -> None:
     # 1e-30: cuVS refuses a tolerance of 0.
-    how = s.kmeans.KMeansParams(n_clusters=s.k, init_method="Array", max_iter=s.stop.most, tol=1e-30, n_init=1)
-    s.means, _, done = s.kmeans.fit(how, s.x, centroids=s.cupy.asarray(s.centroids), resources=s.resources)
-    s.now, _ = s.kmeans.predict(how, s.x, s.means, resources=s.resources)
+    s.how = s.kmeans.KMeansParams(n_clusters=s.k, init_method="Array", max_iter=s.stop.most, tol=1e-30, n_init=1)
+    s.means, _, done = s.kmeans.fit(s.how, s.x, centroids=s.means, resources=s.resources)
     s.resources.sync()
     if int(done) < s.stop.most:  # cuVS counts one more if nothing ended it
         raise RuntimeError(f"cuVS ended by itself after {done} of {s.stop.most} iterations")
@@ -65,5 +80,7 @@ def solve(s: State) -> None:
 
 
 def download(s: State) -> None:
-    s.label[:] = s.cupy.asarray(s.now).get()
+    label, _ = s.kmeans.predict(s.how, s.x, s.means, resources=s.resources)
+    s.resources.sync()
+    s.label[:] = s.cupy.asarray(label).get()
     s.c[:] = s.cupy.asarray(s.means).get()

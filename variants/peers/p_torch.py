@@ -1,4 +1,4 @@
-"""PyTorch: Lloyd as an experienced user writes it there, on a GPU or on the CPU. A script, not a library's k-means.
+"""A plain PyTorch script, no library's k-means: Lloyd as an experienced user writes it, on a GPU or on the CPU.
 
 Assign: |c|^2 - 2 x.c by one matrix product for each chunk of points, argmin by row. fp32 means fp32: TF32 is off.
 
@@ -27,7 +27,7 @@ ONE_HOT_CLUSTERS = 64  # the largest K for which the update is a product with th
 
 CARD = {
     "id": "p_torch",
-    "idea": "PyTorch: addmm and argmin in chunks; one-hot product or index_add_",
+    "idea": "a plain PyTorch script: addmm and argmin in chunks; one-hot product or index_add_",
     "expect": "on a GPU near the matrix product where K and D are large; argmin reads the distances once more",
     "shows": "iteration",
     "source": "PyTorch, torch.addmm, torch.argmin, Tensor.index_add_",
