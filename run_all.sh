@@ -27,7 +27,7 @@ Without a GPU the first chapters come first: built, validated and drawn within m
   --ci               test: with the presets ci and asan-ci. Warnings in variants are errors; without a GPU here, GPU
                      code is only checked
   --architectures    test: no test, but all GPU code compiled for every kind of GPU that students have, from 7.5 (T4) to
-                     12.0 (RTX 50): needs nvcc 12.9 or later and no GPU; half an hour of one core
+                     12.0 (RTX 50): needs nvcc 13 and no GPU; seven machine codes of each file take long
   --no-install       install no packages: say what is missing and go on
   --which-python     print the Python that all of this would use now, and do nothing
   --help             this text
@@ -436,7 +436,7 @@ check_architectures() {
   if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
     export PATH=$PATH:/usr/local/cuda/bin
   fi
-  command -v nvcc >/dev/null || stop "no nvcc is found: --architectures needs the CUDA toolkit, 12.9 or later."
+  command -v nvcc >/dev/null || stop "no nvcc is found: --architectures needs the CUDA toolkit 13."
   local list
   list=$(printf '%s-real;' "${architectures[@]}")
   logged build/log/configure-architectures.log cmake --preset ci -B build/architectures -D LADDER_CUDA=ON \
