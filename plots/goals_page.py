@@ -64,6 +64,7 @@ NAMES = (
     "cover.json",
     "figure12.json",
     "figure12_rest.json",
+    "three_kinds.json",
 )  # in a GPU's folder of results/, beside record*.json; of one GPU each
 LEAST_SUSTAINED = 1.0  # seconds of the same work before a row is one that a power limit acts on
 PLANS = ("goals.toml", "large.toml")  # there, too; the first: of what no other plan has

@@ -1,0 +1,137 @@
+"""docs/libraries.md: the libraries beside the fastest rung, on problems that all can take.
+
+`python -m plots.libraries_page --update docs/libraries.md` writes it; `--check` exits 1 where the file says anything
+but what the records say. A problem is a pair of workloads that differ in their fixed number of iterations alone: an
+iteration's time is the slope between the two solves (plots/lib/slope.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from plots.lib import cards, schema
+from plots.lib.pages import cell_text, keep_page, page_arguments
+from plots.lib.record import ROOT, SPACE, TIMES, Record, RecordError, Row, in_sentences, number, together
+from plots.lib.slope import iterations_of, slope_ms
+
+DEVICE = "cuda"
+USUAL = tuple(ROOT / "results" / "nvidia-h100" / name for name in ("libraries.json", "cold_start.json"))
+PARTS = ("process", "context", "module", "import", "prepare", "run")  # of a cold start, in their order
+
+
+def is_library(variant: str) -> bool:
+    known = cards.load()
+    return variant in known and cards.path_of(variant).suffix == ".py"
+
+
+def ms(value: float | None) -> str:
+    return f"{number(value)}{SPACE}ms" if value else ""
+
+
+def row_of(record: Record, variant: str, workload: str, scope: str) -> Row | None:
+    return next((r for r in record.rows if r.place == (variant, DEVICE, workload, scope)), None)
+
+
+def problems(record: Record) -> list[str]:
+    """Of each pair of workloads the one with more iterations, where a library and a rung have both."""
+    found = []
+    for name, workload in record.workloads.items():
+        rows = [r for r in record.rows if (r.workload, r.scope, r.device) == (name, "solve", DEVICE)]
+        slopes = {r.variant for r in rows if slope_ms(record, r)}
+        sizes = [iterations_of(w) or 0 for w in record.workloads.values() if w.size == workload.size]
+        if iterations_of(workload) == max(sizes) and any(map(is_library, slopes)) and not all(map(is_library, slopes)):
+            found.append(name)
+    return found
+
+
+def labels(row: Row) -> str:
+    seen = row.validation or {}
+    text = f"{seen.get('labels_differ', 0):,} of {seen.get('rows_checked', 0):,}"
+    return f"{text}; {seen['note']}" if seen.get("note") else text
+
+
+def problem_table(record: Record, name: str) -> list[str]:
+    rows = [r for r in record.rows if (r.workload, r.scope, r.device) == (name, "solve", DEVICE)]
+    timed = {r.variant: slope_ms(record, r) for r in rows if r.timed}
+    fastest = min(value for variant, value in timed.items() if value and not is_library(variant))
+    workload = record.workloads[name]
+    lines = [
+        f"**`{name}`**: {workload.title}; {workload.size}.",
+        "",
+        "| variant | idea | an iteration | over the fastest rung | whole run | labels not the nearest |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for row in sorted(rows, key=lambda r: -(timed.get(r.variant) or float("inf"))):
+        time = timed.get(row.variant)
+        if not row.timed:
+            lines.append(f"| `{row.variant}` | {cell_text(row.idea)} | {row.status}: {cell_text(row.reason)} | | | |")
+            continue
+        whole = row_of(record, row.variant, name, "end_to_end")
+        ratio = f"{number(time / fastest)}{TIMES}" if time else "the other solve has no time"
+        cells = (ms(time), ratio, ms(whole.median_ms if whole and whole.timed else None), labels(row))
+        lines.append(f"| `{row.variant}` | {cell_text(row.idea)} | " + " | ".join(cells) + " |")
+    return [*lines, ""]
+
+
+def cold_table(record: Record) -> list[str]:
+    rows = [r for r in record.rows if (r.scope, r.device) == ("cold_start", DEVICE) and r.timed]
+    if not rows:
+        return []
+    lines = [
+        "## What a program waits for",
+        "",
+        "A cold start is the time from the start of a process that finds the points in its memory, not page-locked, to "
+        "labels and centroids there ([its definition](records.md#the-time-that-a-user-waits)). A whole run is the same "
+        "work in a process that is prepared: memory is allocated and page-locked, and the library is loaded. Medians.",
+        "",
+        "| variant | workload | whole run | cold start | " + " | ".join(PARTS) + " |",
+        "| --- | --- | ---: | ---: | " + "---: | " * len(PARTS),
+    ]
+    for row in sorted(rows, key=lambda r: -(r.median_ms or 0)):
+        whole = row_of(record, row.variant, row.workload, "end_to_end")
+        parts = [ms(row.parts_ms.get(part)) for part in PARTS]
+        cells = (ms(whole.median_ms if whole else None), ms(row.median_ms), *parts)
+        lines.append(f"| `{row.variant}` | `{row.workload}` | " + " | ".join(cells) + " |")
+    return [*lines, ""]
+
+
+def markdown(record: Record, command: str) -> str:
+    names = problems(record)
+    if not names:
+        raise RecordError(f"{record.names}: no library and rung have solves of two numbers of iterations there.")
+    lines = [
+        "# The libraries beside the ladder",
+        "",
+        f"<!-- Generated: {command}. Do not edit by hand. -->",
+        "",
+        f"{record.machine(DEVICE)}. Records: {', '.join(f'`{source.shown}`' for source in record.sources)}.",
+        "",
+        "Each library is used as [its page](../variants/peers/README.md) says, and every row is held against fp64 like "
+        "a rung's. An iteration is the slope between solves of two fixed numbers of iterations, so that what a solve "
+        "does once does not count; a whole run goes from host memory to host memory. Labels that are not the nearest "
+        "centroid's, of those that were compared, lie within the rounding of the library's arithmetic.",
+        "",
+    ]
+    for name in names:
+        lines += problem_table(record, name)
+    return "\n".join(lines + cold_table(record)).rstrip() + "\n"
+
+
+@in_sentences
+def main(argv: Sequence[str] | None = None) -> int:
+    usual = " ".join(path.relative_to(ROOT).as_posix() for path in USUAL)
+    arguments = page_arguments(list(argv) if argv is not None else None, "docs/libraries.md", usual)
+    paths: list[Path] = arguments.records or list(USUAL)
+    records = [r for r in together([schema.load(path) for path in paths]) if r.workloads_on(DEVICE)]
+    if len(records) != 1:
+        raise RecordError("the records are of no GPU, or of several kinds: the page is of one.")
+    program = "python -m plots.libraries_page"
+    named = " ".join(map(str, arguments.records))
+    command = f"{program} {named + ' ' if named else ''}--update docs/libraries.md"
+    return keep_page(arguments, markdown(records[0], command), program)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""plots/libraries_page.py: libraries beside the fastest rung, from two records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plots import libraries_page
+from plots.lib.record import ROOT
+
+
+def test_the_page_says_what_the_committed_records_say() -> None:
+    assert libraries_page.main(["--check", str(ROOT / "docs" / "libraries.md")]) == 0
+
+
+def test_times_are_slopes_and_failures_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(libraries_page.USUAL[0].read_text())
+    for row in document["rows"]:
+        if (row["variant"], row["scope"]) == ("p_cuvs", "solve") and row["workload"] in ("kmcuda_5", "kmcuda_15"):
+            ms = 100.0 if row["workload"] == "kmcuda_5" else 350.0
+            factor = row["median_ms"] / ms
+            row |= {key: factor * row[key] for key in ("gflops", "gbs", "roof_percent")}
+            row |= {"median_ms": ms, "samples_ms": [ms] * len(row["samples_ms"]), "q1_ms": None, "q3_ms": None}
+        if (row["variant"], row["workload"], row["scope"]) == ("p_torch", "kmcuda_15", "solve"):
+            row["validation"]["note"] = "its path is not reproducible"
+    path = tmp_path / "libraries.json"
+    path.write_text(json.dumps(document))
+    page = tmp_path / "libraries.md"
+    assert libraries_page.main([str(path), "--update", str(page)]) == 0
+    lines = page.read_text().replace("\N{NO-BREAK SPACE}", " ").splitlines()
+    problem = lines[next(i for i, line in enumerate(lines) if line.startswith("**`kmcuda_15`")) :]
+    cuvs = next(line for line in problem if "p_cuvs" in line)
+    assert "| 25.0 ms |" in cuvs, "250 ms more for ten iterations more"
+    assert "its path is not reproducible" in next(line for line in problem if "p_torch" in line)
+    assert any("failed: solve raised" in line and "blobs" not in line for line in lines)
+    assert not any("cold start" in line for line in lines), "the record has none"
+    page.write_text("else")
+    assert libraries_page.main([str(path), "--check", str(page)]) == 1
+    document["rows"] = [row for row in document["rows"] if not row["workload"].endswith("_5")]
+    path.write_text(json.dumps(document))
+    capsys.readouterr()
+    assert libraries_page.main([str(path), "--check", str(page)]) == 1
+    assert "two numbers of iterations" in capsys.readouterr().err
