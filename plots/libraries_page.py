@@ -7,6 +7,7 @@ iteration's time is the slope between the two solves (plots/lib/slope.py).
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,9 @@ from plots.lib.record import ROOT, SPACE, TIMES, Record, RecordError, Row, in_se
 from plots.lib.slope import iterations_of, slope_ms
 
 DEVICE = "cuda"
-USUAL = tuple(ROOT / "results" / "nvidia-h100" / name for name in ("libraries.json", "cold_start.json"))
+USUAL = tuple(ROOT / "results" / "nvidia-h100" / name for name in ("libraries.json", "cold_start.json", "map.json"))
+MAPS = ("map_", "grid_")  # beginnings of the names of workloads that are maps of shapes
+NEAREST = 5  # shapes that a map's table has
 PARTS = ("process", "context", "module", "import", "prepare", "run")  # of a cold start, in their order
 
 
@@ -75,6 +78,35 @@ def problem_table(record: Record, name: str) -> list[str]:
     return [*lines, ""]
 
 
+def map_text(record: Record, beginning: str) -> list[str]:
+    """How far the fastest rung is ahead of the fastest library, over the shapes of a map on which both have a time."""
+    times: dict[str, dict[bool, tuple[float, str]]] = {}
+    for row in record.rows:
+        if not row.workload.startswith(beginning) or (row.scope, row.device) != ("solve", DEVICE):
+            continue
+        found = times.setdefault(row.workload, {})
+        if row.status == "ok" and row.median_ms:
+            library = is_library(row.variant)
+            found[library] = min(found.get(library, (math.inf, "")), (row.median_ms, row.variant))
+    ratios = sorted((of[True][0] / of[False][0], name) for name, of in times.items() if len(of) == 2)
+    if not ratios:
+        return []
+    ahead = sum(ratio > 1 for ratio, _ in ratios)
+    mean = math.exp(sum(math.log(ratio) for ratio, _ in ratios) / len(ratios))
+    lines = [
+        f"**`{beginning}*`**: on {len(ratios)} of {len(times)} shapes a library and a rung have a time of a whole solve."
+        f" The fastest rung is ahead on {ahead} of them: {number(ratios[0][0])}{TIMES} to {number(ratios[-1][0])}{TIMES},"
+        f" {number(mean)}{TIMES} in the geometric mean. Where the library comes nearest:",
+        "",
+        "| shape | library | rung | ahead |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for ratio, name in ratios[:NEAREST]:
+        library, rung = (f"`{times[name][which][1]}` {ms(times[name][which][0])}" for which in (True, False))
+        lines.append(f"| {cell_text(record.workloads[name].title)} | {library} | {rung} | {number(ratio)}{TIMES} |")
+    return [*lines, ""]
+
+
 def cold_table(record: Record) -> list[str]:
     rows = [r for r in record.rows if (r.scope, r.device) == ("cold_start", DEVICE) and r.timed]
     if not rows:
@@ -116,6 +148,8 @@ def markdown(record: Record, command: str) -> str:
     ]
     for name in names:
         lines += problem_table(record, name)
+    maps = [line for beginning in MAPS for line in map_text(record, beginning)]
+    lines += ["## On maps of shapes", "", *maps] if maps else []
     return "\n".join(lines + cold_table(record)).rstrip() + "\n"
 
 

@@ -36,6 +36,7 @@ def test_times_are_slopes_and_failures_are_said(tmp_path: Path, capsys: pytest.C
     assert "its path is not reproducible" in next(line for line in problem if "p_torch" in line)
     assert any("failed: solve raised" in line and "blobs" not in line for line in lines)
     assert not any("cold start" in line for line in lines), "the record has none"
+    assert not any(line.startswith("**`map_") for line in lines), "this record has no rung on the map"
     page.write_text("else")
     assert libraries_page.main([str(path), "--check", str(page)]) == 1
     document["rows"] = [row for row in document["rows"] if not row["workload"].endswith("_5")]

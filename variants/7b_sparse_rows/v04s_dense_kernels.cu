@@ -55,6 +55,8 @@ constexpr Phases<T, Workspace<T>> phases{
     .prepare = prepare<T>, .upload = upload<T>, .restart = restart<T>, .iterate = iterate<T>, .download = download<T>};
 }  // namespace
 
+// The sums' roundoff is that of v25g's kernels, which add in float; those of sparse rows are whole numbers, and exact.
+// The operands of the products are not told: they are halves or floats, as the file has it.
 LADDER_VARIANT(
         .id = "v04s_dense_kernels", .base = "v04r_short_moves", .joins = "v25g_one_finish",
         .idea = "a dense file takes the kernels for few clusters: labels and sums in one pass on tensor cores",
