@@ -93,10 +93,11 @@ def map_text(record: Record, beginning: str) -> list[str]:
         return []
     ahead = sum(ratio > 1 for ratio, _ in ratios)
     mean = math.exp(sum(math.log(ratio) for ratio, _ in ratios) / len(ratios))
+    least, most = (f"{number(ratios[end][0])}{TIMES}" for end in (0, -1))
     lines = [
-        f"**`{beginning}*`**: on {len(ratios)} of {len(times)} shapes a library and a rung have a time of a whole solve."
-        f" The fastest rung is ahead on {ahead} of them: {number(ratios[0][0])}{TIMES} to {number(ratios[-1][0])}{TIMES},"
-        f" {number(mean)}{TIMES} in the geometric mean. Where the library comes nearest:",
+        f"**`{beginning}*`**: on {len(ratios)} of {len(times)} shapes a library and a rung have a time of a whole "
+        f"solve. The fastest rung is ahead on {ahead} of them: {least} to {most}, {number(mean)}{TIMES} in the "
+        "geometric mean. Where the library comes nearest:",
         "",
         "| shape | library | rung | ahead |",
         "| --- | ---: | ---: | ---: |",
