@@ -24,6 +24,15 @@
 namespace {
 using namespace ladder;
 
+/// The sum over a whole warp: one instruction, which compute capability 8.0 introduced; before it, shuffles.
+__device__ inline int warp_add(int value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  return warp_sum(value);
+#else
+  return __reduce_add_sync(all_lanes, value);
+#endif
+}
+
 constexpr int threads = 384;
 constexpr int point_lanes = 8;
 constexpr int warp_groups = warp_lanes / point_lanes, groups = threads / warp_lanes * warp_groups;  // of centroids

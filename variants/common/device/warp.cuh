@@ -38,33 +38,4 @@ __device__ T warp_min(T value) {
   return warp_reduce<lanes>(value, [](T a, T b) { return min(a, b); });
 }
 
-/// Sum, maximum and minimum of 32-bit integers over a whole warp: one instruction each, which compute capability 8.0
-/// introduced; before it, shuffles, whose result is the same.
-template <class T>
-__device__ T warp_add(T value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  return warp_sum(value);
-#else
-  return __reduce_add_sync(all_lanes, value);
-#endif
-}
-
-template <class T>
-__device__ T warp_greatest(T value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  return warp_max(value);
-#else
-  return __reduce_max_sync(all_lanes, value);
-#endif
-}
-
-template <class T>
-__device__ T warp_least(T value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  return warp_min(value);
-#else
-  return __reduce_min_sync(all_lanes, value);
-#endif
-}
-
 }  // namespace ladder
