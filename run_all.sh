@@ -466,15 +466,17 @@ run_tests() {
     '^Right[.]'                                                          # right variants: special points check memory
     '^Loops_' 'StepsAndASolveOfItsOwn'                                   # loops that repeat such variants
     '^EagerAssignment[.](Is(Not|Of|TheBases|TheFirst)|Has|Outlives)'     # equal bits and equal counts
-    '^ActiveSet[.](Is|Gives)' 'DirtyClustersOf.*DoesNotTouch' '^Prunes_' '^Pilot' 'DirectionsNeedNotBe'
+    '^ActiveSet[.](Is|Gives|Finds)' 'DirtyClustersOf.*DoesNotTouch' '^Prunes_' '^Pilot' 'DirectionsNeedNotBe'
     'SameBitsIterationByIteration' 'RoundedOperands[.]WhatTheyGive' '[.]BoundsHold'
     '[.]p_.*_f64_'                                                       # the second type of each peer
-    '^Arrival[.](Leaves|OfFewer|SumsAnew|Keeps|Solves|Multiplies)'       # equal bits: others try the same memory
+    '^Arrival[.](Leaves|OfFewer|SumsAnew|Keeps|Solves|Multiplies|Refuses)'  # equal bits: others try the same memory
     '^Chunks[.](AreThose|WithAn|StayWithin)' '^Upload[.](InPieces|Halves|WaitsFor|HasTheWidth)'
     'Widths[.](WherePoints|OnePoint)'
+    'SeveralDevices[.]GiveTheBitsOfOneInDouble'                          # floats go the same ways through memory
   )
   # Special points of these take 20 s and more with sanitizers, and others take the same ways through memory.
-  local slow_points='(i3_afkmc2|v13a_warp_centric|v32[cde]_.*|v33b_.*|v44a_.*|v46[ac]_.*)_f32_special_points$'
+  local slow_points='(i3_afkmc2|v13a_warp_centric|v32[cde]_.*|v33b_.*|v38a_.*|v44a_.*|v46[ac]_.*|v52_.*)'
+  slow_points+='_f32_special_points$'
   local long
   long=$(IFS='|' && printf '%s' "${only_all[*]}|$slow_points")
   if ((all)); then long='^$'; fi
