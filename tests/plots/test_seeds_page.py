@@ -348,7 +348,9 @@ def test_libraries_from_a_record_of_their_own_join_the_figures_of_001(
     """As results/nvidia-h200/peers.toml makes it: two of the files, and only there. The other record has a refusal."""
     source = next(s for s in FOUND if s.seed == "001")
     every = full()
-    rows = [row for row in every["rows"] if fnmatchcase(row["workload"], "blobs30_[0-9][0-9]") and row["scope"] == "solve"]
+    rows = [
+        row for row in every["rows"] if fnmatchcase(row["workload"], "blobs30_[0-9][0-9]") and row["scope"] == "solve"
+    ]
     files = sorted({row["workload"] for row in rows})
     kept = [w for w in every["workloads"] if w["name"] in files]
     devices = {"p_cuvs": GPU, "p_sklearn_lloyd": CPU}
