@@ -14,6 +14,7 @@
 //   adds to its own and clears the next one, which was last read two iterations ago. So one barrier of the grid is
 //   enough, and a block reads back the changed clusters only.
 #include "../common/device/grid_barrier.cuh"
+#include "../common/device/warp_argmin.cuh"
 #include "../common/lloyd/one_launch.cuh"
 #include "../common/tiny/point_group.cuh"
 #include "../common/tiny/proven_nearest.cuh"
@@ -23,15 +24,6 @@
 
 namespace {
 using namespace ladder;
-
-/// The sum over a whole warp: one instruction, which compute capability 8.0 introduced; before it, shuffles.
-__device__ inline int warp_add(int value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  return warp_sum(value);
-#else
-  return __reduce_add_sync(all_lanes, value);
-#endif
-}
 
 constexpr int threads = 384;
 constexpr int point_lanes = 8;

@@ -19,35 +19,6 @@
 
 namespace ladder {
 
-/// Sum, maximum and minimum of 32-bit integers over a whole warp: one instruction each, which compute capability 8.0
-/// introduced; before it, shuffles, whose result is the same.
-template <class T>
-__device__ T warp_add(T value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  return warp_sum(value);
-#else
-  return __reduce_add_sync(all_lanes, value);
-#endif
-}
-
-template <class T>
-__device__ T warp_greatest(T value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  return warp_max(value);
-#else
-  return __reduce_max_sync(all_lanes, value);
-#endif
-}
-
-template <class T>
-__device__ T warp_least(T value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  return warp_min(value);
-#else
-  return __reduce_min_sync(all_lanes, value);
-#endif
-}
-
 constexpr int points_per_lane = 4;
 constexpr int box_points = points_per_lane * warp_lanes;
 constexpr int warps_per_block = 8;
