@@ -12,16 +12,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plots.lib import cards, schema
+from plots.lib import cards, schema, short
 from plots.lib.pages import cell_text, keep_page, page_arguments
-from plots.lib.record import ROOT, SPACE, TIMES, Record, RecordError, Row, in_sentences, number, together
+from plots.lib.record import ROOT, TIMES, Record, RecordError, Row, Rung, in_sentences, ms, number, together
 from plots.lib.slope import iterations_of, slope_ms
 
 DEVICE = "cuda"
 USUAL = tuple(ROOT / "results" / "nvidia-h100" / name for name in ("libraries.json", "cold_start.json", "map.json"))
 MAPS = ("map_", "grid_")  # beginnings of the names of workloads that are maps of shapes
 NEAREST = 5  # shapes that a map's table has
-PARTS = ("process", "context", "module", "import", "prepare", "run")  # of a cold start, in their order
 
 
 def is_library(variant: str) -> bool:
@@ -29,12 +28,14 @@ def is_library(variant: str) -> bool:
     return variant in known and cards.path_of(variant).suffix == ".py"
 
 
-def ms(value: float | None) -> str:
-    return f"{number(value)}{SPACE}ms" if value else ""
+def cell(value: float | None) -> str:
+    return ms(value) if value else ""
 
 
-def row_of(record: Record, variant: str, workload: str, scope: str) -> Row | None:
-    return next((r for r in record.rows if r.place == (variant, DEVICE, workload, scope)), None)
+def whole_run(record: Record, row: Row) -> str:
+    """Of the row's variant on its workload; empty where it has no time."""
+    whole = record.row(Rung(row.variant, DEVICE), row.workload, short.SCOPE)
+    return cell(whole.median_ms) if whole and whole.timed else ""
 
 
 def problems(record: Record) -> list[str]:
@@ -71,9 +72,8 @@ def problem_table(record: Record, name: str) -> list[str]:
         if not row.timed:
             lines.append(f"| `{row.variant}` | {cell_text(row.idea)} | {row.status}: {cell_text(row.reason)} | | | |")
             continue
-        whole = row_of(record, row.variant, name, "end_to_end")
         ratio = f"{number(time / fastest)}{TIMES}" if time else "the other solve has no time"
-        cells = (ms(time), ratio, ms(whole.median_ms if whole and whole.timed else None), labels(row))
+        cells = (cell(time), ratio, whole_run(record, row), labels(row))
         lines.append(f"| `{row.variant}` | {cell_text(row.idea)} | " + " | ".join(cells) + " |")
     return [*lines, ""]
 
@@ -109,7 +109,7 @@ def map_text(record: Record, beginning: str) -> list[str]:
 
 
 def cold_table(record: Record) -> list[str]:
-    rows = [r for r in record.rows if (r.scope, r.device) == ("cold_start", DEVICE) and r.timed]
+    rows = [r for r in record.rows if (r.scope, r.device) == (short.COLD, DEVICE) and r.timed]
     if not rows:
         return []
     lines = [
@@ -119,13 +119,12 @@ def cold_table(record: Record) -> list[str]:
         "labels and centroids there ([its definition](records.md#the-time-that-a-user-waits)). A whole run is the same "
         "work in a process that is prepared: memory is allocated and page-locked, and the library is loaded. Medians.",
         "",
-        "| variant | workload | whole run | cold start | " + " | ".join(PARTS) + " |",
-        "| --- | --- | ---: | ---: | " + "---: | " * len(PARTS),
+        "| variant | workload | whole run | cold start | " + " | ".join(short.COLD_PARTS) + " |",
+        "| --- | --- | ---: | ---: | " + "---: | " * len(short.COLD_PARTS),
     ]
     for row in sorted(rows, key=lambda r: -(r.median_ms or 0)):
-        whole = row_of(record, row.variant, row.workload, "end_to_end")
-        parts = [ms(row.parts_ms.get(part)) for part in PARTS]
-        cells = (ms(whole.median_ms if whole else None), ms(row.median_ms), *parts)
+        parts = [cell(row.parts_ms.get(part)) for part in short.COLD_PARTS]
+        cells = (whole_run(record, row), cell(row.median_ms), *parts)
         lines.append(f"| `{row.variant}` | `{row.workload}` | " + " | ".join(cells) + " |")
     return [*lines, ""]
 

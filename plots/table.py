@@ -38,6 +38,7 @@ from plots.lib.record import (
     Rung,
     geometric_mean,
     in_sentences,
+    ms,
     number,
     percent,
 )
@@ -65,10 +66,6 @@ class Footnotes:
         if text not in self.texts:
             self.texts.append(text)
         return f"<sup>{self.texts.index(text) + 1}</sup>"
-
-
-def ms(value: float) -> str:
-    return f"{number(value)}{SPACE}ms"
 
 
 def cell_of(
@@ -247,7 +244,6 @@ def one_history(record: Record, workload: str, row: Row) -> str:
 
 
 SHORT_ROWS = 10
-PARTS = ("process", "context", "module", "import", "prepare", "run")  # of a cold start, in their order
 
 
 def linked(variant: str) -> str:
@@ -259,7 +255,7 @@ def linked(variant: str) -> str:
 
 def parts_text(start: Row) -> str:
     """In brackets, what the parts of a cold start took; empty where the record does not say."""
-    parts = [f"{name} {ms(start.parts_ms[name])}" for name in PARTS if start.parts_ms.get(name)]
+    parts = [f"{name} {ms(start.parts_ms[name])}" for name in short.COLD_PARTS if start.parts_ms.get(name)]
     return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -297,7 +293,7 @@ def short_table(record: Record, name: str | None) -> str:
         cells += [value(rung, row) for _, value in columns]
         return "| " + " | ".join(f"{mark}{cell}{mark}" if cell else "" for cell in cells) + " |"
 
-    time, variant = f"{number(last.ms)}{SPACE}ms", f"`{last.rung.variant}`"
+    time, variant = ms(last.ms), f"`{last.rung.variant}`"
     machine = record.machine(last.rung.device).split(" (")[0]
     used = [*(step.row for step in steps), *(row for _, row in beside), *cold.values()]
     bullets = [
@@ -317,7 +313,7 @@ def short_table(record: Record, name: str | None) -> str:
     records = ", ".join(f"`{source.shown}`" for source in record.behind(used).sources)
     if last.row.prepare_ms:
         bullets.append(
-            f"Not in {time}: {number(last.row.prepare_ms)}{SPACE}ms of preparation, once per process (device memory, "
+            f"Not in {time}: {ms(last.row.prepare_ms)} of preparation, once per process (device memory, "
             f"page-locked memory and the copy of the points into it). Records: {records}."
         )
     if start := cold.get(last.rung):

@@ -12,6 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,14 @@ def _timeline(path: Path, entry: dict[str, Any]) -> Timeline:
         raise RecordError(f"{path}: a timeline lacks {error}.") from None
 
 
+def chosen(timelines: Sequence[Timeline], globs: Sequence[str]) -> list[Timeline]:
+    """Throws RecordError where no variant matches."""
+    found = [t for t in timelines if any(fnmatchcase(t.variant, glob) for glob in globs)]
+    if not found:
+        raise RecordError(f"no timeline is of {' or '.join(globs)}.")
+    return found
+
+
 def colours_of(timelines: Sequence[Timeline]) -> dict[str, str]:
     """Of the kernels that take longest over all timelines."""
     total: dict[str, float] = defaultdict(float)
@@ -146,9 +155,11 @@ def draw(timelines: Sequence[Timeline], folder: Path) -> list[Path]:
     colours = colours_of(timelines)
     heights = [LANE * len(t.streams()) for t in timelines]
     room = 0.95  # of a panel, for its title and ticks
-    shortest = min(timelines, key=lambda t: t.ms)
+    ends = [t.copied_until_ms() for t in timelines]
+    rests = sorted(t.ms - end for t, end in zip(timelines, ends, strict=True))
+    behind = f"{rests[0]:.1f} ms" if len(rests) == 1 else f"{rests[0]:.1f} to {rests[-1]:.1f} ms"
     page = Page(
-        f"{first.workload}, {first.scope}: {shortest.variant} ends first, after {shortest.ms:.2f} ms",
+        f"{first.workload}, {first.scope}: copies take {max(ends):.1f} ms, {behind} follow",
         "Time from left to right in ms; dashed: the last copy of points from the host has ended",
         [],
         [f"{first.gpu} · git {first.git_sha[:10]} · recorded by CUPTI, which makes launches a little slower"],
@@ -185,12 +196,13 @@ def table(timelines: Sequence[Timeline]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Draws timelines of `ladder timeline`.")
     parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("--variants", nargs="+", default=["*"], metavar="GLOB", help="these alone")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--out", type=Path, metavar="FOLDER", help="where the pictures go")
     what.add_argument("--table", action="store_true", help="print a table instead")
     arguments = parser.parse_args(argv)
     try:
-        timelines = timelines_of(arguments.file)
+        timelines = chosen(timelines_of(arguments.file), arguments.variants)
     except RecordError as error:
         print(error, file=sys.stderr)
         return 2

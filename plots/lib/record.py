@@ -668,6 +668,10 @@ def percent(value: float) -> str:
     return f"{value:.{-math.floor(math.log10(value))}f}{SPACE}%"
 
 
+def ms(value: float) -> str:
+    return f"{number(value)}{SPACE}ms"
+
+
 def number(value: float) -> str:
     """Three digits, without an exponent: 0.0123, 1.20, 12.3, 123, 12,300."""
     if value == 0 or abs(value) >= 100:

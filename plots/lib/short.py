@@ -15,6 +15,7 @@ from plots.lib.record import Record, RecordError, Row, Rung, Workload
 
 SCOPE = "end_to_end"
 COLD = "cold_start"
+COLD_PARTS = ("process", "context", "module", "import", "prepare", "run")  # in their order
 MOST_BARS = 12
 MOST_LINES = 3  # libraries beside the bars
 NOISE = 0.02  # a share by which two runs of one rung may differ

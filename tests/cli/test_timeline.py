@@ -119,6 +119,13 @@ def test_stretches(two: Path) -> None:
     assert "| `va` | w | 10.00 ms | 4.00 ms | 1.50 ms | 6.00 ms | 3.00 ms |" in timeline.table([a, b])
 
 
+def test_some_variants_alone(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert timeline.main([str(two), "--table", "--variants", "vb", "x*"]) == 0
+    assert "`vb`" in (out := capsys.readouterr().out) and "`va`" not in out
+    assert timeline.main([str(two), "--table", "--variants", "x*"]) == 2
+    assert "no timeline is of x*" in capsys.readouterr().err
+
+
 def test_page(two: Path, tmp_path: Path) -> None:
     assert timeline.main([str(two), "--out", str(tmp_path / "out")]) == 0
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
