@@ -30,21 +30,26 @@ macro(precompile_contract name)
   set(contract_headers ${name})
 endmacro()
 
-# Compiles for the architecture that a file's line `// for cuda: 90a` names, if it has one.
-function(for_its_architecture target file)
+# The architecture that a file's line `// for cuda: 90a` names; empty where it has none.
+function(architecture_of file result)
   file(STRINGS ${file} alone REGEX "^// for cuda: *[0-9]+[a-z]?$" LIMIT_COUNT 1)
+  string(REGEX REPLACE "^// for cuda: *" "" alone "${alone}")
+  set(${result} "${alone}" PARENT_SCOPE)
+endfunction()
+
+# Compiles for that architecture, if there is one.
+function(for_its_architecture target file)
+  architecture_of(${file} alone)
   if(alone)
-    string(REGEX REPLACE "^// for cuda: *" "" alone "${alone}")
     set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES ${alone}-real)
   endif()
 endfunction()
 
 # The text of a source that includes `file`. Its card learns of a line `// for cuda:`, so that other GPUs are refused.
 function(wrapper_text file result)
-  file(STRINGS ${file} alone REGEX "^// for cuda: *[0-9]+[a-z]?$" LIMIT_COUNT 1)
+  architecture_of(${file} alone)
   set(text "#include \"${file}\"\n")
   if(alone)
-    string(REGEX REPLACE "^// for cuda: *" "" alone "${alone}")
     string(PREPEND text "#undef LADDER_FOR_CUDA\n#define LADDER_FOR_CUDA \"${alone}\"\n")
   endif()
   set(${result} "${text}" PARENT_SCOPE)

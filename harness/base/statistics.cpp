@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <numbers>
 #include <numeric>
 
@@ -95,6 +97,12 @@ Summary summarise(std::span<const double> samples) {
   std::sort(sorted.begin(), sorted.end());
   return {sorted.size(), quantile_of_sorted(sorted, 0.5), quantile_of_sorted(sorted, 0.25),
           quantile_of_sorted(sorted, 0.75)};
+}
+
+double seven_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.7g", value);
+  return std::strtod(text, nullptr);
 }
 
 StopRule::Verdict StopRule::verdict(std::span<const double> samples_ms, double elapsed_seconds) const {

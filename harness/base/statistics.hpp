@@ -40,6 +40,9 @@ struct Summary {
 };
 Summary summarise(std::span<const double> samples);
 
+/// A measured value as a record keeps it: more digits than the clocks resolve, and short.
+double seven_digits(double value);
+
 /// Decides, after each sample, whether another one is worth taking.
 struct StopRule {
   int min_samples = 10;

@@ -76,6 +76,16 @@ void need_bases(std::vector<Variant>& variants) {
   }
 }
 
+std::vector<Variant> with_kernels(std::vector<Variant> variants) {
+  std::erase_if(variants, [](const Variant& v) {
+    const auto module = v.modules.find(DeviceKind::cuda);
+    return module == v.modules.end() || module->second.extension() == ".py";  // a library's process is its own
+  });
+  if (variants.empty()) throw Error("none of the chosen variants has kernels of its own for a GPU: choose others");
+  hash_modules(variants);
+  return variants;
+}
+
 std::vector<Variant> choose_variants(const std::vector<Variant>& all, const std::string& patterns) {
   return choose(all, patterns, "variant", [](const Variant& v) { return std::vector<std::string>{v.id}; });
 }

@@ -70,6 +70,9 @@ std::vector<Item> choose(const std::vector<Item>& all, const std::string& patter
   return chosen;
 }
 
+/// Those that have kernels of their own for a GPU, with their modules' hashes. Throws Error where there are none.
+std::vector<Variant> with_kernels(std::vector<Variant> variants);
+
 /// Variants by their ids, workloads by their names and families.
 std::vector<Variant> choose_variants(const std::vector<Variant>& all, const std::string& patterns);
 std::vector<Workload> choose_workloads(const std::vector<Workload>& all, const std::string& patterns);

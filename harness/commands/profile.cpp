@@ -167,13 +167,8 @@ int profile(ProfileWords words) {
   o.reports = source_folder() / "results" / "local" / "profile";
   if (words.out.empty()) words.out = source_folder() / "results" / device_folder(run.gpu.at("name")) / "profile.json";
 
-  std::vector<Variant> variants = choose_variants(find_variants(module_folders(words.folders)), patterns_of(words));
-  std::erase_if(variants, [](const Variant& v) {
-    const auto module = v.modules.find(DeviceKind::cuda);
-    return module == v.modules.end() || module->second.extension() == ".py";  // a library's process is its own
-  });
-  if (variants.empty()) throw Error("none of the chosen variants has kernels of its own for a GPU: choose others");
-  hash_modules(variants);
+  const std::vector<Variant> variants =
+      with_kernels(choose_variants(find_variants(module_folders(words.folders)), patterns_of(words)));
   const std::vector<Workload> workloads =
       words.workload.empty() ? workloads_for_lessons() : choose_workloads(load_workloads(), words.workload);
 

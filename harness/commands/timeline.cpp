@@ -31,7 +31,7 @@ int timeline(TimelineWords words) {
   scope_named(words.scope);
   std::string patterns;
   for (const std::string& word : words.variants) patterns += "," + word;
-  std::vector<Variant> variants = choose_variants(find_variants(module_folders(words.folders)), patterns);
+  std::vector<Variant> chosen = choose_variants(find_variants(module_folders(words.folders)), patterns);
   std::vector<Workload> workloads = choose_workloads(load_workloads(), words.workload);
   o.gpu = choose_gpu(find_devices(), o.ordinal);
   if (o.gpu.is_null()) throw Error("a timeline needs a GPU: " + why_no_gpu());
@@ -39,12 +39,7 @@ int timeline(TimelineWords words) {
     throw Error(
         "this build has no library for timelines: install CUPTI (it comes with the CUDA toolkit: cupti.h) and "
         "build again");
-  std::erase_if(variants, [](const Variant& v) {
-    const auto module = v.modules.find(DeviceKind::cuda);
-    return module == v.modules.end() || module->second.extension() == ".py";  // a library's process is its own
-  });
-  if (variants.empty()) throw Error("none of the chosen variants has kernels of its own for a GPU: choose others");
-  hash_modules(variants);
+  const std::vector<Variant> variants = with_kernels(std::move(chosen));
   if (words.out.empty()) words.out = source_folder() / "results" / device_folder(o.gpu.at("name")) / "timeline.json";
 
   catch_interrupts();

@@ -12,8 +12,8 @@ namespace ladder {
 
 /// The least that any method must do in a scope, from the problem alone: 2 K operations for each stored coordinate, one
 /// for the sums; points read once, labels written once, centroids read or written once. Points that are mostly zero
-/// count as their stored coordinates, each with a byte that says where it is. An `initialise` and
-/// a `cold_start` have no such least.
+/// count as their stored coordinates, each with a byte that says where it is. An `initialise` and a `cold_start` have
+/// no such least.
 struct Work {
   double flop = 0;
   double bytes = 0;  ///< to and from the device's memory; of upload and download: over the link

@@ -164,9 +164,6 @@ bool may_share(const Session& session, const RunOptions& o) {
          setting.gpus * setting.ranks == 1;
 }
 
-/// More than the clocks resolve, and short in a record.
-double seven_digits(double value) { return std::stod(fmt::format("{:.7g}", value)); }
-
 constexpr int cold_starts = 5, fewest_cold_starts = 3;
 
 /// The row of the scope cold_start: fresh workers one after another, each of which runs the request once.
@@ -212,7 +209,9 @@ Timed time_cold_starts(const fs::path& program, Request request, const fs::path&
   const Summary q = summarise(row.samples_ms);
   row.median_ms = q.median;
   if (row.samples_ms.size() >= 5) row.q1_ms = q.q1, row.q3_ms = q.q3;
-  row.verdict = int(row.samples_ms.size()) < most ? "time" : q.relative_iqr() < 0.02 ? "settled" : "steady";
+  row.verdict = int(row.samples_ms.size()) < most            ? "time"
+                : q.relative_iqr() < StopRule().relative_iqr ? "settled"
+                                                             : "steady";
   for (const auto& [part, ms] : parts) row.parts_ms[part] = seven_digits(summarise(ms).median);
   return row;
 }

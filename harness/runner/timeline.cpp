@@ -100,6 +100,9 @@ Traced trace_sessions(const Variant& v, const Workload& w, const RunOptions& o, 
 }
 
 void merge_into_timelines(const fs::path& file, const std::vector<json>& timelines) {
+  if (timelines.empty()) return;
+  if (file.has_parent_path()) fs::create_directories(file.parent_path());
+  const FileLock alone = FileLock::wait(file);
   json whole = {{"schema_version", schema_version}, {"timelines", json::array()}};
   if (fs::exists(file)) {
     const json before = json::parse(read_whole(file), nullptr, false);
@@ -113,7 +116,7 @@ void merge_into_timelines(const fs::path& file, const std::vector<json>& timelin
                kept.end());
     kept.push_back(made);
   }
-  write_whole(file, whole.dump() + "\n");
+  write_record(whole, file);
 }
 
 std::string timeline_text(const json& timeline) {

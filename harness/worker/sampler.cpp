@@ -87,10 +87,7 @@ Samples take_samples(const std::string& name, const SamplePlan& plan, const std:
   if (error) std::rethrow_exception(error);
 
   Samples samples;
-  for (int i = 0; i < taken; ++i) {
-    // Seven digits: more than the clocks resolve, and short in a record.
-    samples.ms.push_back(std::stod(fmt::format("{:.7g}", collector.seconds[size_t(i)] * 1e3)));
-  }
+  for (int i = 0; i < taken; ++i) samples.ms.push_back(seven_digits(collector.seconds[size_t(i)] * 1e3));
   if (taken == 0)
     samples.verdict = "filtered";
   else if (late)
@@ -100,7 +97,7 @@ Samples take_samples(const std::string& name, const SamplePlan& plan, const std:
   else if (taken < plan.at_least)
     samples.verdict = "time";
   else
-    samples.verdict = summarise(samples.ms).relative_iqr() < 0.02 ? "settled" : "steady";
+    samples.verdict = summarise(samples.ms).relative_iqr() < StopRule().relative_iqr ? "settled" : "steady";
   return samples;
 }
 

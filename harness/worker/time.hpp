@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <thread>
@@ -104,7 +103,7 @@ class Timer {
     row.median_ms = q.median;
     if (samples.ms.size() >= 5) row.q1_ms = q.q1, row.q3_ms = q.q3;
     if (scope.whole) row.per_iteration_ms = per_iteration(row);
-    if (run_.device().communicator) row.communication_ms = std::stod(short_text(summarise(communication).median));
+    if (run_.device().communicator) row.communication_ms = seven_digits(summarise(communication).median);
     if (unstable) {
       row.status = "unstable";
       row.reason = "the SM clock stayed below " + std::to_string(int(floor)) + " MHz after " +
@@ -149,7 +148,7 @@ class Timer {
     std::vector<double> ms;
     if (!run_.step_by_step() || run_.phases().solve) return ms;
     run_.restart(validator_.next_offset());
-    run_.solve([&](auto step) { ms.push_back(std::stod(short_text(measure(false, spin_, step) * 1e3))); });
+    run_.solve([&](auto step) { ms.push_back(seven_digits(measure(false, spin_, step) * 1e3)); });
     return ms;
   }
 
@@ -173,12 +172,6 @@ class Timer {
     if (request_.ordinals.size() > 1 || request_.ranks > 1)
       return "a cold start is one process with one GPU: leave --gpus and --ranks out";
     return "";
-  }
-
-  static std::string short_text(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.7g", value);
-    return text;
   }
 
   // ------------------------------------------------------------------------------------------------------ one sample
@@ -279,7 +272,7 @@ class Timer {
     } while (now_seconds() - begin < wanted || (now_seconds() - begin < 3 * wanted && !settled(mhz)));
     if (walls.size() > 1) walls.erase(walls.begin());  // the first one warmed caches up
     plan.wall_seconds = summarise(walls).median;
-    row.warm_up_seconds = std::stod(short_text(now_seconds() - begin));
+    row.warm_up_seconds = seven_digits(now_seconds() - begin);
     if (!mhz.empty()) {
       const size_t last = (mhz.size() + 2) / 3;  // what it settled at is at the end
       row.settled_mhz = std::round(summarise(std::span(mhz).last(last)).median);
@@ -315,7 +308,7 @@ class Timer {
     std::vector<double> each;
     for (size_t i = 0; i < row.samples_ms.size(); ++i)
       each.push_back(row.samples_ms[i] / std::max(1, row.iterations[i]));
-    return std::stod(short_text(summarise(each).median));
+    return seven_digits(summarise(each).median);
   }
 
   static constexpr size_t evict_bytes = size_t(256) << 20;  // several times any L2
