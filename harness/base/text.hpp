@@ -1,6 +1,7 @@
-// Lists in sentences, and words for a shell.
+// Lists in sentences, words for a shell, and text that comes from elsewhere.
 #pragma once
 #include <string>
+#include <string_view>
 
 namespace ladder {
 
@@ -24,5 +25,10 @@ inline std::string quoted(const std::string& word) {
   for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
   return text + "'";
 }
+
+/// What another program wrote, safe to print and to keep in JSON: valid UTF-8 without control characters but tab and
+/// newline, so that it can neither move a terminal's cursor nor end a document. What is none becomes U+FFFD; a carriage
+/// return becomes a newline.
+std::string cleaned(std::string_view text);
 
 }  // namespace ladder

@@ -9,6 +9,7 @@
 #include "base/files.hpp"
 #include "base/folders.hpp"
 #include "base/npy.hpp"
+#include "base/text.hpp"
 #include "runner/devices.hpp"
 
 namespace ladder {
@@ -37,8 +38,8 @@ Ceilings ceilings_of(DeviceKind kind, int ordinal, const json& device, bool anew
   // One process at a time: several would take each other's share of the link and of the cores.
   const FileLock alone = FileLock::wait(file);
   if (!anew && kept().is_object()) return kept().get<Ceilings>();
-  const std::string output =
-      output_of(fmt::format("timeout 120 '{}' ceilings {}", program.string(), gpu ? std::to_string(ordinal) : "cpu"));
+  const std::string output = output_of(
+      fmt::format("timeout 120 {} ceilings {}", quoted(program.string()), gpu ? std::to_string(ordinal) : "cpu"));
   const json measured = json::parse(output, nullptr, false);
   if (!measured.is_object()) return {};
   const Ceilings ceilings = measured.get<Ceilings>();

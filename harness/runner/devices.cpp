@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/folders.hpp"
+#include "base/text.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -17,7 +18,7 @@ namespace {
 json ask_devices(DeviceKind kind) {
   const fs::path program = worker(kind);
   if (!fs::exists(program)) return json::array();
-  const json found = json::parse(output_of(fmt::format("'{}' devices", program.string())), nullptr, false);
+  const json found = json::parse(output_of(fmt::format("{} devices", quoted(program.string()))), nullptr, false);
   return found.is_array() ? found : json::array();
 }
 

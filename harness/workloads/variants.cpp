@@ -4,6 +4,8 @@
 
 #include <fstream>
 
+#include "base/files.hpp"
+#include "base/foreign.hpp"
 #include "base/npy.hpp"
 
 namespace ladder {
@@ -26,7 +28,7 @@ std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
       const fs::path module = fs::exists(stem + ".py") ? stem + ".py" : stem + ".so";
       json card;
       if (fs::exists(module) && fs::exists(stem + ".json"))
-        card = json::parse(std::ifstream(stem + ".json"), nullptr, false);
+        card = foreign_json(read_whole(stem + ".json"));
       if (!card.is_object()) {
         variant.broken[kind] = fmt::format("was not built for {}: see what the compiler said", to_string(kind));
       } else if (card.contains("error")) {
