@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,9 +14,13 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
+#include <set>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/foreign.hpp"
+#include "base/text.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -37,18 +43,108 @@ std::string tail(const fs::path& file, size_t bytes) {
   const auto size = size_t(std::max<std::streamoff>(0, in.tellg()));
   in.seekg(std::streamoff(size > bytes ? size - bytes : 0));
   std::string text(std::istreambuf_iterator<char>(in), {});
+  text = cleaned(text);
   const size_t last = text.find_last_not_of(" \n");
   return last == std::string::npos ? "" : text.substr(0, last + 1);
+}
+
+/// Processes that this one has started and not yet waited for.
+std::set<pid_t>& workers() {
+  static std::set<pid_t> known;
+  return known;
+}
+
+bool has_ended(pid_t child) {
+  siginfo_t ended = {};
+  return waitid(P_PID, id_t(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == child;
+}
+
+/// The processes whose parent is this one and no worker: what a worker started and left behind.
+std::vector<pid_t> left_behind() {
+  std::vector<pid_t> found;
+  std::error_code gone;
+  for (const auto& entry : fs::directory_iterator("/proc", gone)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream in(entry.path() / "stat");
+    std::string words;
+    std::getline(in, words);
+    char state = 0;
+    int parent = 0;
+    const size_t after_name = words.rfind(')');
+    if (after_name == std::string::npos || std::sscanf(words.c_str() + after_name + 1, " %c %d", &state, &parent) != 2)
+      continue;
+    const pid_t process = std::stoi(name);
+    if (parent == getpid() && !workers().count(process)) found.push_back(process);
+  }
+  return found;
+}
+
+/// A worker's process group is killed with it. What left the group, to outlive the session, has become this process's
+/// child (PR_SET_CHILD_SUBREAPER), and its children become so in turn.
+void end_what_is_left_behind() {
+  for (int generation = 0; generation < 100; ++generation) {
+    const std::vector<pid_t> processes = left_behind();
+    if (processes.empty()) return;
+    for (const pid_t process : processes) kill(process, SIGKILL);
+    for (const pid_t process : processes) waitpid(process, nullptr, 0);
+  }
+}
+
+double memory_of_this_machine() { return double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)); }
+
+/// Bytes of memory that a process holds; 0 where that is not known.
+double memory_of(pid_t process) {
+  std::ifstream in(fmt::format("/proc/{}/statm", process));
+  double size = 0, resident = 0;
+  return in >> size >> resident ? resident * double(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+/// What a worker does that no session does; empty: nothing.
+std::string beyond(const Bounds& bounds, pid_t worker, const fs::path& log) {
+  std::error_code gone;
+  if (const auto written = fs::file_size(log, gone); !gone && written > bounds.log)
+    return fmt::format("it wrote more than {} MiB of output", bounds.log >> 20);
+  const double whole = memory_of_this_machine(), held = memory_of(worker);
+  if (held > bounds.memory * whole)
+    return fmt::format("it took {:.3g} GiB of this machine's {:.3g} GiB of memory", held / (1 << 30),
+                       whole / (1 << 30));
+  return "";
 }
 
 /// Gives the child a second to say what it was doing, as the CPU device does of its kernel. It is still to be waited
 /// for.
 void end_politely(pid_t child) {
   kill(child, SIGTERM);
-  for (int i = 0; i < 100; ++i) {
-    siginfo_t ended = {};
-    if (waitid(P_PID, id_t(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == child) return;
-    usleep(10000);
+  for (int i = 0; i < 100 && !has_ended(child); ++i) usleep(10000);
+}
+
+constexpr const char* scratch_name = "ladder-XXXXXX";
+
+/// Takes the lock on a folder, for as long as the descriptor is open; -1 where another process has it, or the folder is
+/// gone.
+int hold(const fs::path& folder) {
+  const int held = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat mine {};
+  struct stat named {};
+  if (held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0 && fstat(held, &mine) == 0 &&
+      lstat(folder.c_str(), &named) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev &&
+      mine.st_uid == geteuid())
+    return held;
+  if (held >= 0) close(held);
+  return -1;
+}
+
+/// Runs that were killed have left their folders: nobody holds them.
+void remove_scratch_of_killed_runs() {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.size() != std::strlen(scratch_name) || name.rfind("ladder-", 0) != 0) continue;
+    const int held = hold(entry.path());
+    if (held < 0) continue;
+    fs::remove_all(entry.path(), ignored);
+    close(held);
   }
 }
 
@@ -65,21 +161,28 @@ void catch_interrupts() {
 bool interrupted() { return caught != 0; }
 
 Scratch::Scratch() {
-  std::string name = (fs::temp_directory_path() / "ladder-XXXXXX").string();
-  if (!mkdtemp(name.data()))
-    throw Error(fmt::format("no folder can be made in {}", fs::temp_directory_path().string()));
-  path = name;
+  remove_scratch_of_killed_runs();
+  while (held_ < 0) {  // another run may take a new folder, which nobody holds yet, for one that was left
+    std::string name = (fs::temp_directory_path() / scratch_name).string();
+    if (!mkdtemp(name.data()))
+      throw Error(fmt::format("no folder can be made in {}", fs::temp_directory_path().string()));
+    path = name;
+    held_ = hold(path);
+  }
 }
 
 Scratch::~Scratch() {
   std::error_code ignored;
   fs::remove_all(path, ignored);
+  close(held_);
 }
 
 void Waiting::start(const fs::path& program, const fs::path& request, bool alone) {
   int events[2], requests[2] = {-1, -1};
   make_pipe(events);
   if (!alone) make_pipe(requests);
+  fs::remove(log_of(request));  // of a session before: its output is not this one's
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw Error(fmt::format("no process can be started: {}", std::strerror(errno)));
@@ -87,6 +190,10 @@ void Waiting::start(const fs::path& program, const fs::path& request, bool alone
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
+    // Where memory ends, this process goes before the run does.
+    if (const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+        score >= 0 && write(score, "800", 3)) {
+    }
     const int out = open(log_of(request).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
@@ -99,6 +206,7 @@ void Waiting::start(const fs::path& program, const fs::path& request, bool alone
   close(events[1]);
   if (!alone) close(requests[0]);
   process_ = child, events_ = events[0], requests_ = requests[1];
+  workers().insert(child);
 }
 
 void Waiting::ask(const fs::path& request) {
@@ -108,24 +216,29 @@ void Waiting::ask(const fs::path& request) {
     kill(process_, SIGKILL);
 }
 
-int Waiting::end() {
+int Waiting::end(double seconds, bool& killed) {
   int status = 0;
   if (process_ == 0) return status;
   close(events_);
   if (requests_ >= 0) close(requests_);
+  for (const double until = now_seconds() + seconds; !has_ended(process_) && now_seconds() < until;) usleep(1000);
+  killed = !has_ended(process_);
+  if (killed) kill(-process_, SIGKILL), kill(process_, SIGKILL);  // it may have left its group
   waitpid(process_, &status, 0);
   kill(-process_, SIGKILL);  // whatever it started
+  workers().erase(process_);
   process_ = 0;
+  end_what_is_left_behind();
   return status;
 }
 
 Waiting::~Waiting() {
-  if (process_ != 0) kill(-process_, SIGKILL);
-  end();
+  bool killed = false;
+  end(0, killed);
 }
 
 End run_child(const fs::path& program, const fs::path& request, double time_limit,
-              const std::function<void(const json&)>& on_event, Waiting* waiting) {
+              const std::function<void(const json&)>& on_event, Waiting* waiting, const Bounds& bounds) {
   Waiting alone;
   Waiting& worker = waiting ? *waiting : alone;
   const bool waited = worker.process_ != 0;
@@ -137,35 +250,48 @@ End run_child(const fs::path& program, const fs::path& request, double time_limi
   std::string pending;
   bool begun = false, fit = false;
   const double deadline = now_seconds() + time_limit;
-  while (!fit) {
+  while (!fit && end.stopped.empty()) {
     const double remaining = deadline - now_seconds();
     if (remaining <= 0 || caught) {
       end.timed_out = !caught;
       end.interrupted = caught;
       break;
     }
+    if (end.stopped = beyond(bounds, worker.process_, log_of(request)); !end.stopped.empty()) break;
     pollfd reports{worker.events_, POLLIN, 0};
-    if (poll(&reports, 1, int(std::min(remaining, 1.0) * 1000) + 1) <= 0) continue;
+    if (poll(&reports, 1, int(std::min(remaining, 0.5) * 1000) + 1) <= 0) {
+      if (has_ended(worker.process_)) break;  // a process that it left behind holds the pipe
+      continue;
+    }
     char buffer[65536];
     const ssize_t count = read(worker.events_, buffer, sizeof buffer);
     if (count <= 0) break;
     pending.append(buffer, size_t(count));
-    for (size_t line; (line = pending.find('\n')) != std::string::npos; pending.erase(0, line + 1)) {
-      const json event = json::parse(pending.substr(0, line), nullptr, false);
+    for (size_t line; !fit && (line = pending.find('\n')) != std::string::npos; pending.erase(0, line + 1)) {
+      const json event = foreign_json(std::string_view(pending).substr(0, line));
       if (!event.is_object()) continue;
-      const std::string what = event.value("event", "");
-      begun = begun || what == "begin";
-      fit = waiting && what == "next";
-      on_event(event);
+      try {
+        const std::string what = event.value("event", "");
+        begun = begun || what == "begin";
+        fit = waiting && what == "next";
+        on_event(event);
+      } catch (const json::exception&) {
+        end.stopped = "it sent a report that no worker sends: " + event.dump().substr(0, 200);
+        break;
+      }
     }
+    if (pending.size() > bounds.line)
+      end.stopped = fmt::format("it sent a report of more than {} MiB", bounds.line >> 20);
   }
   if (!fit) {
     if (end.timed_out) end_politely(worker.process_);
-    if (end.timed_out || end.interrupted) kill(-worker.process_, SIGKILL);
-    end.status = worker.end();
+    const bool at_once = end.timed_out || end.interrupted || !end.stopped.empty();
+    bool killed = false;
+    end.status = worker.end(at_once ? 0 : std::clamp(deadline - now_seconds(), 0.0, bounds.ending), killed);
+    if (killed && !at_once) end.stopped = "it closed its reports and did not end";
     // It had gone before it began: that says nothing of this session.
-    if (waited && !begun && !end.timed_out && !end.interrupted)
-      return run_child(program, request, time_limit, on_event, waiting);
+    if (waited && !begun && !at_once && !killed)
+      return run_child(program, request, time_limit, on_event, waiting, bounds);
   }
   end.output = tail(log_of(request), size_t(1) << 20);
   end.last_words = end.output.substr(end.output.size() - std::min<size_t>(end.output.size(), 1500));

@@ -12,21 +12,33 @@ void catch_interrupts();
 /// Was there one?
 bool interrupted();
 
-/// A folder that goes when the run goes.
+/// A folder that goes when the run goes. It also removes those that killed runs have left.
 struct Scratch {
   std::filesystem::path path;
   Scratch();
   ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
+
+ private:
+  int held_ = -1;  ///< a lock on the folder
 };
 
 /// How a session's process ended.
 struct End {
   bool timed_out = false, interrupted = false;
+  std::string stopped;  ///< why it was stopped before its time: what it did that no session does; empty: it was not
   int status = 0;
-  std::string output;      ///< what it wrote, the last MiB of it
+  std::string output;      ///< what it wrote, cleaned(), the last MiB of it
   std::string last_words;  ///< the end of that
+};
+
+/// What a session's process may use.
+struct Bounds {
+  double memory = 0.9;             ///< of this machine's
+  size_t log = size_t(64) << 20;   ///< bytes written to its output
+  size_t line = size_t(64) << 20;  ///< bytes of one report
+  double ending = 30;              ///< seconds from its last report's end to its own
 };
 
 /// A worker that waits for its next session, or none.
@@ -38,17 +50,19 @@ class Waiting {
 
  private:
   friend End run_child(const std::filesystem::path&, const std::filesystem::path&, double,
-                       const std::function<void(const nlohmann::json&)>&, Waiting*);
+                       const std::function<void(const nlohmann::json&)>&, Waiting*, const Bounds&);
   void start(const std::filesystem::path& program, const std::filesystem::path& request, bool alone);
   void ask(const std::filesystem::path& request);
-  int end();
+  int end(double seconds, bool& killed);
   int process_ = 0, events_ = -1, requests_ = -1;
 };
 
-/// Starts a worker on a request, hands each event it reports to `on_event`, and kills it, with all that it started,
-/// after `time_limit` seconds. `waiting`: the worker that waits there takes the request, if there is one, and the one
-/// that took it waits there afterwards, if it is fit for another.
+/// Starts a worker on a request, hands each event it reports to `on_event`, all text in it cleaned(), and kills it,
+/// with all that it started, after `time_limit` seconds, at the first report that `on_event` throws a json::exception
+/// at, or beyond `bounds`. `waiting`: the worker that waits there takes the request, if there is one, and the one that
+/// took it waits there afterwards, if it is fit for another.
 End run_child(const std::filesystem::path& program, const std::filesystem::path& request, double time_limit,
-              const std::function<void(const nlohmann::json&)>& on_event, Waiting* waiting = nullptr);
+              const std::function<void(const nlohmann::json&)>& on_event, Waiting* waiting = nullptr,
+              const Bounds& bounds = Bounds());
 
 }  // namespace ladder

@@ -307,31 +307,41 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
       for (const Pair& pair : pairs) finish(pair);
       continue;
     }
-    progress.doing(w.name + ": getting the data ready");
     const Workload unprepared = w;
-    try {
-      for (const std::string& done : make_ready(w, scratch.path)) progress.say(done);
-      if (const std::string other = record.other_problem(w); !other.empty()) throw Error(other);
-    } catch (const std::exception& error) {
-      if (o.insist) throw;
-      progress.not_to_do(guessed, fmt::format("{} is left out: {}", w.name, error.what()));
-      record.leave_out(w, error.what());
-      named_left_out = named_left_out || w.named;
+    std::string stamps;  // of its files
+    const auto prepared = [&] {
+      progress.doing(w.name + ": getting the data ready");
+      try {
+        for (const std::string& done : make_ready(w, scratch.path)) progress.say(done);
+        if (const std::string other = record.other_problem(w); !other.empty()) throw Error(other);
+      } catch (const std::exception& error) {
+        if (o.insist) throw;
+        record.leave_out(w, error.what());
+        named_left_out = named_left_out || w.named;
+        return std::string(error.what());
+      }
+      stamps = stamps_of(w);
+      return std::string();
+    };
+    if (const std::string why = prepared(); !why.empty()) {
+      progress.not_to_do(guessed, fmt::format("{} is left out: {}", w.name, why));
       continue;
     }
     record.list(w);
     count();
     if (!o.share) waiting.clear();
+    std::string spoilt;  // why the workload's files cannot be used any more
     bool again = true;
     while (again) {
       again = false;
       for (Pair& pair : pairs) {
+        if (!spoilt.empty()) break;
         const Variant& v = *pair.variant;
         const std::string kind = to_string(pair.device);
         // A folder of one's own for each device only where one variant meets several.
         const fs::path dump =
             o.dump.empty() ? fs::path() : fs::absolute(o.dump / w.name / (pair.alone ? v.id : v.id + "@" + kind));
-        while (!interrupted()) {
+        while (!interrupted() && spoilt.empty()) {
           const Steps steps = plan.steps(subject(pair));
           for (const std::string& remark : steps.remarks) {
             if (remarked.insert(remark).second) progress.say(remark);
@@ -344,7 +354,7 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
             break;
           }
           for (const auto& [setting, scopes] : open) {
-            if (interrupted()) break;
+            if (interrupted() || !spoilt.empty()) break;
             Limits& l = limits[pair.device];
             l.gpus = setting.gpus * setting.ranks;
             std::vector<json> rows =
@@ -356,6 +366,13 @@ int run_ladder(const RunOptions& o, const std::vector<DeviceKind>& kinds, const 
               progress.say(fmt::format("{} was built anew: {} rows of its former build are taken out", v.id, gone));
             record.write();
             again = plan.depends_on_others();
+            if (stamps_of(w) != stamps) {
+              fs::create_directories(scratch.path);
+              waiting.clear();  // they have the files open
+              w = unprepared;
+              spoilt = prepared();
+              if (!spoilt.empty()) progress.say(fmt::format("{} is left out from here on: {}", w.name, spoilt));
+            }
           }
         }
       }

@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "base/npy.hpp"
 #include "base/statistics.hpp"
 #include "base/text.hpp"
 #include "protocol/events.hpp"
@@ -54,10 +55,12 @@ struct Heard {
   }
 };
 
+/// The end of a text: so many lines, and 2,000 bytes at most.
 std::string last_lines(const std::string& text, size_t lines) {
   size_t from = text.size();
   for (size_t i = 0; i < lines && from != std::string::npos && from > 0; ++i) from = text.rfind('\n', from - 1);
-  return from == std::string::npos || from == 0 ? text : text.substr(from + 1);
+  from = from == std::string::npos || from == 0 ? 0 : from + 1;
+  return cleaned(std::string_view(text).substr(std::max(from, text.size() - std::min<size_t>(text.size(), 2000))));
 }
 
 /// What is left of an address sanitizer's or a kernel's complaint: its first telling line.
@@ -77,6 +80,7 @@ std::string telling_line(const std::string& words) {
 std::string how_it_ended(const End& end, const Heard& heard, const Request& request) {
   const std::string where = heard.doing.empty() ? "at its start" : "in " + heard.doing;
   const std::string words = telling_line(end.last_words);
+  if (!end.stopped.empty()) return fmt::format("stopped {}: {}", where, end.stopped);
   if (end.timed_out) {
     return fmt::format(
         "not done after {:.3g} s: {}the last it began was {}, {:.0f} s before; --time-limit gives it more",
@@ -102,7 +106,6 @@ Request request_of(const Session& session, const Workload& w, const RunOptions& 
   Request request;
   request.variant = v.id;
   request.workload = w.name;
-  request.module = v.modules.at(kind).string();
   request.device = kind;
   request.ranks = session.setting.ranks;
   for (int gpu = 0; gpu < session.setting.gpus * session.setting.ranks; ++gpu)
@@ -130,6 +133,22 @@ Request request_of(const Session& session, const Workload& w, const RunOptions& 
   request.dump = dump.string();
   request.benchmark_flags = o.benchmark_flags;
   return request;
+}
+
+/// The module that a session loads: a copy, in a folder of the run, of the file that was hashed when the run began, so
+/// that a build or another variant that changes the file meanwhile changes no row. Throws Error where it has changed.
+fs::path own_module(const Variant& v, DeviceKind kind, const fs::path& scratch) {
+  const fs::path& module = v.modules.at(kind);
+  const fs::path own = scratch / "modules" / to_string(kind) / module.filename();
+  const auto known = v.module_hash.find(kind);
+  const auto is_it = [&] { return known == v.module_hash.end() || hash_file(own) == known->second; };
+  if (fs::exists(own) && is_it()) return own;
+  fs::create_directories(own.parent_path());
+  fs::copy_file(module, own, fs::copy_options::overwrite_existing);
+  if (!is_it())
+    throw Error(fmt::format("{} has changed since the run began, so that its rows would be of two builds: run {} again",
+                            module.string(), v.id));
+  return own;
 }
 
 /// Why there is nothing to run; empty where there is.
@@ -264,14 +283,21 @@ double time_limit_of(const Workload& w, const Session& session, const RunOptions
   return std::clamp(15 + load + all_labels + 3 * passes * pass + double(session.scopes.size()) * scope, 20.0, 300.0);
 }
 
-std::vector<json> rows_of_session(const Session& session, const Workload& w, const RunOptions& o, const Limits& limits,
-                                  const fs::path& scratch, const fs::path& dump, Progress& progress, Waiting* waiting) {
-  const Variant& v = *session.variant;
+namespace {
+
+std::vector<json> new_rows(const Session& session, const Workload& w, const Limits& limits) {
   std::vector<json> rows;
   for (const std::string& scope : session.scopes) {
-    rows.push_back(new_row(v, w, scope, session.setting));
+    rows.push_back(new_row(*session.variant, w, scope, session.setting));
     put_roofline(rows.back(), session, w, limits);
   }
+  return rows;
+}
+
+std::vector<json> run_session(const Session& session, const Workload& w, const RunOptions& o, const Limits& limits,
+                              const fs::path& scratch, const fs::path& dump, Progress& progress, Waiting* waiting) {
+  const Variant& v = *session.variant;
+  std::vector<json> rows = new_rows(session, w, limits);
   const auto all = [&](const std::string& status, const std::string& reason) {
     for (json& row : rows) without_times(row, status, reason);
     return rows;
@@ -279,6 +305,7 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
   if (const auto [status, reason] = status_beforehand(session, o); !status.empty()) return all(status, reason);
 
   Request request = request_of(session, w, o, dump);
+  request.module = own_module(v, session.setting.device, scratch).string();
   if (std::any_of(session.scopes.begin(), session.scopes.end(), [](const auto& s) { return scope_named(s).fresh; }))
     request.validated = (scratch / "validated").string();
   const fs::path request_file = scratch / "request.json";
@@ -296,6 +323,7 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
       },
       may_share(session, o) ? waiting : nullptr);
   progress.output(o.show_output ? end.output : last_lines(end.output, 5));
+  if (!end.stopped.empty() && !heard.ended) return all("failed", how_it_ended(end, heard, request));
   if (!heard.error.empty()) return all("failed", heard.error);
   if (!heard.refused.empty()) return all("refused", heard.refused);
   const bool stopped = end.timed_out || end.interrupted;  // by us: what it had said until then was checked, and holds
@@ -339,6 +367,27 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
       row["dump"] = fs::relative(dump, o.out.parent_path().empty() ? fs::path(".") : o.out.parent_path()).string();
   }
   return rows;
+}
+
+}  // namespace
+
+std::vector<json> rows_of_session(const Session& session, const Workload& w, const RunOptions& o, const Limits& limits,
+                                  const fs::path& scratch, const fs::path& dump, Progress& progress, Waiting* waiting) {
+  // A session's own trouble ends no other.
+  const auto failed = [&](const std::string& reason) {
+    std::vector<json> rows = new_rows(session, w, limits);
+    for (json& row : rows) without_times(row, "failed", reason);
+    return rows;
+  };
+  try {
+    const std::string before = stamps_of(w);
+    std::vector<json> rows = run_session(session, w, o, limits, scratch, dump, progress, waiting);
+    if (stamps_of(w) == before) return rows;
+    return failed(fmt::format("the points or initial centroids of {} ({}) were changed or removed while it ran", w.name,
+                              w.points.string()));
+  } catch (const std::exception& error) {
+    return failed(cleaned(error.what()));
+  }
 }
 
 std::string summary(const std::vector<json>& rows) {

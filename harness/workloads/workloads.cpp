@@ -1,6 +1,7 @@
 #include "workloads/workloads.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -57,8 +58,13 @@ std::optional<Facts> read_facts(const fs::path& points) {
   return known.get<Facts>();
 }
 
+/// Size, time of the last write, and time of the last change, which nobody can set back as they can the other; empty
+/// where there is no such file.
 std::string stamp_of(const fs::path& file) {
-  return fmt::format("{} {}", fs::file_size(file), fs::last_write_time(file).time_since_epoch().count());
+  struct stat found {};
+  if (stat(file.c_str(), &found) != 0) return "";
+  const auto nanoseconds = [](const timespec& t) { return int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec; };
+  return fmt::format("{} {} {}", found.st_size, nanoseconds(found.st_mtim), nanoseconds(found.st_ctim));
 }
 
 template <class T>
@@ -373,6 +379,16 @@ std::vector<std::string> make_ready(Workload& w, const fs::path& scratch) {
     w.centroids = as_type(w.centroids, initial, w.type, own_file("initial_centroids"));
   }
   return done;
+}
+
+std::string stamps_of(const Workload& w) {
+  std::vector<fs::path> files = {w.points, w.centroids};
+  if (!w.csr.empty()) {
+    for (const char* part : {"row_begin", "column", "value"}) files.push_back(fmt::format("{}.{}.npy", w.csr, part));
+  }
+  std::string stamps;
+  for (const fs::path& file : files) stamps += stamp_of(file) + "\n";
+  return stamps;
 }
 
 void delete_generated(const Workload& w) {

@@ -62,6 +62,9 @@ bool know(Workload& workload, const nlohmann::json& described);
 /// direction where the metric is cosine, a broken file.
 std::vector<std::string> make_ready(Workload& workload, const std::filesystem::path& scratch);
 
+/// Tells whether a file of a workload that is ready has changed: then the text differs from that of before.
+std::string stamps_of(const Workload& workload);
+
 /// Deletes generated points from the cache where no other process uses them; what is known of them is kept. `workload`
 /// is as load_workloads gave it.
 void delete_generated(const Workload& workload);
