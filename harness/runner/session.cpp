@@ -137,18 +137,18 @@ Request request_of(const Session& session, const Workload& w, const RunOptions& 
 
 /// The module that a session loads: a copy, in a folder of the run, of the file that was hashed when the run began, so
 /// that a build or another variant that changes the file meanwhile changes no row. Throws Error where it has changed.
-fs::path own_module(const Variant& v, DeviceKind kind, const fs::path& scratch) {
+fs::path copy_of_module(const Variant& v, DeviceKind kind, const fs::path& scratch) {
   const fs::path& module = v.modules.at(kind);
-  const fs::path own = scratch / "modules" / to_string(kind) / module.filename();
+  const fs::path copy = scratch / "modules" / to_string(kind) / module.filename();
   const auto known = v.module_hash.find(kind);
-  const auto is_it = [&] { return known == v.module_hash.end() || hash_file(own) == known->second; };
-  if (fs::exists(own) && is_it()) return own;
-  fs::create_directories(own.parent_path());
-  fs::copy_file(module, own, fs::copy_options::overwrite_existing);
+  const auto is_it = [&] { return known == v.module_hash.end() || hash_file(copy) == known->second; };
+  if (fs::exists(copy) && is_it()) return copy;
+  fs::create_directories(copy.parent_path());
+  fs::copy_file(module, copy, fs::copy_options::overwrite_existing);
   if (!is_it())
     throw Error(fmt::format("{} has changed since the run began, so that its rows would be of two builds: run {} again",
                             module.string(), v.id));
-  return own;
+  return copy;
 }
 
 /// Why there is nothing to run; empty where there is.
@@ -305,7 +305,7 @@ std::vector<json> run_session(const Session& session, const Workload& w, const R
   if (const auto [status, reason] = status_beforehand(session, o); !status.empty()) return all(status, reason);
 
   Request request = request_of(session, w, o, dump);
-  request.module = own_module(v, session.setting.device, scratch).string();
+  request.module = copy_of_module(v, session.setting.device, scratch).string();
   if (std::any_of(session.scopes.begin(), session.scopes.end(), [](const auto& s) { return scope_named(s).fresh; }))
     request.validated = (scratch / "validated").string();
   const fs::path request_file = scratch / "request.json";
