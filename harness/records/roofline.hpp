@@ -50,7 +50,7 @@ Roofline roofline_of(const std::string& scope, const Workload& workload, const n
                      std::optional<double> median_ms, const Limits& limits);
 
 /// Why a time of `median_ms`, with which the roofline was made, cannot be, in a sentence; empty where it can. Two in a
-/// hundred are left to the clock.
-std::string too_fast(const Roofline& roofline, double median_ms, const Limits& limits);
+/// hundred are left to a GPU's clock, two in three to a CPU's.
+std::string too_fast(const Roofline& roofline, double median_ms, const Limits& limits, DeviceKind device);
 
 }  // namespace ladder

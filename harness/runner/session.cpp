@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "protocol/events.hpp"
 #include "protocol/request.hpp"
+#include "records/consistency.hpp"
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
 #include "runner/launcher.hpp"
@@ -243,9 +244,8 @@ void put_roofline(json& row, const Session& session, const Workload& w, const Li
   if (!of_samples.empty()) iterations = *std::min_element(of_samples.begin(), of_samples.end());
   const auto median = row["median_ms"].get<std::optional<double>>();
   const Roofline roofline = roofline_of(row["scope"], w, session.variant->card, iterations, median, limits);
-  // A GPU's clocks have a ceiling; what a busy host measured for itself is none.
-  if (median && session.setting.device == DeviceKind::cuda) {
-    if (const std::string why = too_fast(roofline, *median, limits); !why.empty()) {
+  if (median) {
+    if (const std::string why = too_fast(roofline, *median, limits, session.setting.device); !why.empty()) {
       without_times(row, "invalid", why);
       row.update(json(roofline_of(row["scope"], w, session.variant->card, iterations, std::nullopt, limits)));
       return;
@@ -382,6 +382,7 @@ std::vector<json> rows_of_session(const Session& session, const Workload& w, con
   try {
     const std::string before = stamps_of(w);
     std::vector<json> rows = run_session(session, w, o, limits, scratch, dump, progress, waiting);
+    mark_contradictions(rows);
     if (stamps_of(w) == before) return rows;
     return failed(fmt::format("the points or initial centroids of {} ({}) were changed or removed while it ran", w.name,
                               w.points.string()));

@@ -135,6 +135,44 @@ def base_violations(rows: list[dict[str, Any]]) -> list[str]:
     return found
 
 
+def contradictions(rows: list[dict[str, Any]]) -> list[str]:
+    """Times of one session that cannot all be true, by the rules of harness/records/consistency.hpp."""
+    sessions: dict[tuple[str, ...], dict[str, tuple[str, dict[str, Any]]]] = {}
+    how = (
+        "variant",
+        "module_hash",
+        "workload",
+        "device",
+        "axes",
+        "cache",
+        "gpus",
+        "ranks",
+        "sustained_seconds",
+        "session",
+    )
+    for index, row in enumerate(rows):
+        if row["status"] == "ok" and row["median_ms"]:
+            session = sessions.setdefault(tuple(str(row.get(name)) for name in how), {})
+            session[row["scope"]] = (row_name(index, row), row)
+    found = []
+    for session in sessions.values():
+        ms = {scope: row["median_ms"] for scope, (_, row) in session.items()}
+        if {"upload", "solve", "download", "end_to_end"} <= ms.keys():
+            parts = ms["upload"] + ms["solve"] + ms["download"]
+            if ms["end_to_end"] > 2 * parts + 1:
+                found.append(
+                    f"{session['solve'][0]}: a whole run takes {ms['end_to_end']:.4g} ms, its parts {parts:.4g}: "
+                    "some of its work is in none of these."
+                )
+        counts = session["solve"][1]["solve_iterations"] if "solve" in session else []
+        if counts and "iteration" in ms and ms["solve"] > min(counts) * (3 * ms["iteration"] + 0.1):
+            found.append(
+                f"{session['iteration'][0]}: {ms['iteration']:.4g} ms, and a solve of {min(counts)} takes "
+                f"{ms['solve']:.4g} ms: some of its work is not timed."
+            )
+    return found
+
+
 def semantic_violations(document: dict[str, Any]) -> list[str]:
     """What is wrong with a document that fits the schema."""
     found = []
@@ -159,7 +197,8 @@ def semantic_violations(document: dict[str, Any]) -> list[str]:
                 found.append(
                     f"{name}: {row['iterations']} iterations, but {len(row['reassigned'])} entries in reassigned."
                 )
-    return found + base_violations(document["rows"]) + tuning_violations(document)
+    rows = document["rows"]
+    return found + contradictions(rows) + base_violations(rows) + tuning_violations(document)
 
 
 def older_violations(document: dict[str, Any]) -> list[str]:

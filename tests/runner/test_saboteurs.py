@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Ladder
-from fake_build import Event, FakeBuild, doing, session, wait_for
+from fake_build import END, SCOPES, Event, FakeBuild, doing, result, session, timed, wait_for
 
 from plots.lib import schema
 
@@ -235,3 +235,63 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next(fake: FakeBuild, tmp_
     assert folder.exists()
     fake(*words, "x3", "--out", tmp_path / "c.json", TMPDIR=str(temporary))
     assert list(temporary.glob("ladder-*")) == []
+
+
+# ------------------------------------------------------------------------------------------- times that cannot be true
+
+
+def whole_session(**ms: float) -> list[Event]:
+    return [*(timed(scope, ms.get(scope, 1.0)) for scope in SCOPES), result(), END]
+
+
+def statuses(record: dict[str, Any]) -> dict[str, str]:
+    return {row["scope"]: row["status"] for row in record["rows"]}
+
+
+def test_an_iteration_without_its_work_is_unstable(fake: FakeBuild) -> None:
+    fake.plan["sessions"]["x1"] = whole_session(assign=3e-4, update=1e-4, iteration=4e-4, solve=5.2, end_to_end=7)
+    record = fake.run("--device", "cuda", "--variants", "x1")
+    found = statuses(record)
+    assert {scope for scope, status in found.items() if status == "unstable"} == {"assign", "update", "iteration"}
+    reason = record["rows"][SCOPES.index("assign")]["reason"]
+    assert reason == "a solve of 4 iterations takes 5.2 ms, one iteration 0.0004: some of its work is not timed"
+    assert schema.violations(record) == []
+    for row in record["rows"]:
+        if row["status"] == "unstable":
+            row.update(status="ok", reason="")
+    (said,) = schema.violations(record)
+    assert "some of its work is not timed" in said
+
+
+def test_a_solve_whose_work_is_left_to_the_download_is_unstable(fake: FakeBuild) -> None:
+    fake.plan["sessions"]["x1"] = whole_session(solve=2e-4, download=1e-3, upload=0.2, end_to_end=6.4)
+    record = fake.run("--device", "cuda", "--variants", "x1")
+    found = statuses(record)
+    assert {scope for scope, status in found.items() if status == "unstable"} == {"upload", "solve", "download"}
+    assert schema.violations(record) == []
+    for row in record["rows"]:
+        row.update(status="ok", reason="")
+    (said,) = schema.violations(record)
+    assert "some of its work is in none of these" in said
+
+
+@pytest.mark.parametrize(
+    "ms",
+    [
+        {"iteration": 0.02, "solve": 0.2, "end_to_end": 2.2},  # a launch and a look at the stop rule between iterations
+        {"iteration": 1.2, "solve": 0.6},  # later iterations skip most distances
+        {"upload": 8.0, "solve": 9.0, "download": 0.1, "end_to_end": 16.9},  # the copy and the first labels overlap
+        {"upload": 6.0, "solve": 7.0, "end_to_end": 23.0},
+    ],
+)
+def test_times_of_honest_variants_contradict_nothing(fake: FakeBuild, ms: dict[str, float]) -> None:
+    fake.plan["sessions"]["x1"] = whole_session(**ms)
+    record = fake.run("--device", "cuda", "--variants", "x1")
+    assert set(statuses(record).values()) == {"ok"} and schema.violations(record) == []
+
+
+def test_a_cpu_is_not_three_times_faster_than_it_can_be(fake: FakeBuild) -> None:
+    fake.add("x9", "cpu")
+    fake.plan["sessions"]["x9"] = [timed("assign", 1e-7), result(), END]
+    row = fake.run("--device", "cpu", "--variants", "x9", "--scopes", "assign", status=1)["rows"][0]
+    assert row["status"] == "invalid" and row["reason"].startswith("faster than this device can be")
