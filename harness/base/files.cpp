@@ -23,7 +23,24 @@ fs::path temporary_beside(const fs::path& file) {
   return file.string() + ".tmp." + std::to_string(getpid()) + "." + std::to_string(writers++);
 }
 
+fs::path target_of(const fs::path& file) {
+  // One link after another: of a link to what is not there, too, the target is what is to be made.
+  fs::path target = file;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(target)); ++links) {
+    if (links == 40) throw Error(fmt::format("{} is a link that leads back to itself: name a file", file.string()));
+    const fs::path to = fs::read_symlink(target);
+    target = to.is_absolute() ? to : target.parent_path() / to;
+  }
+  const fs::file_status found = fs::status(target);
+  if (fs::is_directory(found)) throw Error(fmt::format("{} is a folder: name a file in it", file.string()));
+  if (fs::exists(found) && !fs::is_regular_file(found))
+    throw Error(fmt::format("{} is a device or a pipe, which no file may replace: name a file", file.string()));
+  return target;
+}
+
 std::string read_whole(const fs::path& file) {
+  if (fs::exists(file) && !fs::is_regular_file(file))
+    throw Error(fmt::format("{} is a folder, a device or a pipe: name a file", file.string()));
   std::ifstream in(file, std::ios::binary);
   if (!in) throw Error(fmt::format("{} cannot be read: is it there, and may you read it?", file.string()));
   std::ostringstream text;
@@ -31,7 +48,8 @@ std::string read_whole(const fs::path& file) {
   return text.str();
 }
 
-void write_whole(const fs::path& file, std::string_view text) {
+void write_whole(const fs::path& named, std::string_view text) {
+  const fs::path file = target_of(named);
   if (!file.parent_path().empty()) fs::create_directories(file.parent_path());
   const fs::path temporary = temporary_beside(file);
   std::ofstream out(temporary, std::ios::binary);
@@ -65,9 +83,9 @@ bool locked(int fd, int how) {
 }  // namespace
 
 std::optional<FileLock> FileLock::lock(const fs::path& file, bool wait, std::string& holder) {
-  if (fs::is_directory(file)) throw Error(fmt::format("{} is a folder: name a file in it", file.string()));
-  if (!file.parent_path().empty()) fs::create_directories(file.parent_path());
-  const fs::path path = file.string() + ".lock";
+  const fs::path target = target_of(file);
+  if (!target.parent_path().empty()) fs::create_directories(target.parent_path());
+  const fs::path path = target.string() + ".lock";
   for (;;) {
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) throw Error(fmt::format("{} cannot be made: {}", path.string(), std::strerror(errno)));

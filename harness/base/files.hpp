@@ -10,6 +10,10 @@
 
 namespace ladder {
 
+/// The file that is written where `file` is named: itself, or what a link leads to, so that a link stays one. Throws
+/// Error where a folder, a device or a pipe is there.
+std::filesystem::path target_of(const std::filesystem::path& file);
+
 /// All bytes of `file`. Throws Error if it cannot be read.
 std::string read_whole(const std::filesystem::path& file);
 

@@ -226,7 +226,7 @@ const char* descr(ElementType type) {
 // reading
 
 NpyFile::NpyFile(const std::string& path, Order accepted) : path_(path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe would wait for its writer
   if (file.fd < 0) fail_on_system(path, "opening it");
   struct stat status {};
   if (::fstat(file.fd, &status) != 0) fail_on_system(path, "asking for its size");

@@ -1,11 +1,31 @@
 #include "commands/commands.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <set>
 
 namespace ladder {
 namespace fs = std::filesystem;
+
+void need_sound_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name(), type = option->get_type_name();
+    if (option->count() == 0 || option->get_expected_max() == 0) continue;  // a flag has no value of its own
+    for (const std::string& value : option->results()) {
+      if (value.empty())
+        throw Error(fmt::format("{} '': the value is empty (a variable that is not set?): give one, or leave {} out",
+                                name, name));
+      if (value.rfind("--", 0) == 0)
+        throw Error(fmt::format("{} {}: that is an option, and {} needs a value", name, value, name));
+      const auto is = [&](const char* kind) { return type.rfind(kind, 0) == 0; };
+      if (is("FLOAT") && !std::isfinite(std::strtod(value.c_str(), nullptr)))
+        throw Error(fmt::format("{} {}: a finite number is needed", name, value));
+      if (is("UINT") && value[0] == '-')
+        throw Error(fmt::format("{} {}: a number of at least 0 is needed", name, value));
+    }
+  }
+}
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> words;

@@ -41,6 +41,10 @@ Command timeline_command(CLI::App& app, const std::vector<std::string>& argv);
 /// `argv` goes into the record.
 Command tune_command(CLI::App& app, const std::vector<std::string>& argv);
 
+/// Throws Error where an option's value is empty, as that of an unset variable is, looks like another option, or is no
+/// finite number where one is due.
+void need_sound_values(const CLI::App& command);
+
 /// The words of a list with commas between them.
 std::vector<std::string> split(const std::string& list);
 

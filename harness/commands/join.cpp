@@ -15,6 +15,7 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
     fs::path out;
     std::vector<fs::path> pieces;
     int samples = 0;
+    bool force = false;
   };
   const auto o = std::make_shared<Options>();
   auto* join = app.add_subcommand("join", "Join the records of a run that was split, for example over several GPUs");
@@ -25,7 +26,9 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
       ->expected(2, 1000);
   join->add_option("--samples", o->samples, "Keep at most this many samples of each row (default: all)")
       ->check(CLI::Range(10, 1000000));
+  join->add_flag("--force", o->force, "OUT may replace a file that is no record");
   return {join, [o, argv] {
+            need_place(o->out, {}, o->force);
             std::string holder;
             const auto alone = FileLock::take(o->out, holder);
             if (!alone)

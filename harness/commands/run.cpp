@@ -1,6 +1,9 @@
 // ladder run: validates and times variants on workloads, and writes a record.
 #include <algorithm>
+#include <charconv>
 #include <memory>
+#include <optional>
+#include <regex>
 #include <set>
 
 #include "base/statistics.hpp"
@@ -66,11 +69,33 @@ std::vector<ShapeTimes> table_for(const std::vector<DeviceKind>& kinds) {
   return table;
 }
 
+/// Of Google Benchmark's flags those whose values it would take without a word, and time nothing.
+void need_sound_flag(const std::string& word) {
+  const auto value_of = [&](const std::string& flag) {
+    return word.rfind(flag, 0) == 0 ? std::optional(word.substr(flag.size())) : std::nullopt;
+  };
+  if (const auto count = value_of("--benchmark_repetitions=")) {
+    int value = 0;
+    const char* const end = count->data() + count->size();
+    const auto [read, error] = std::from_chars(count->data(), end, value);
+    if (error != std::errc() || read != end || value < 1)
+      throw Error(fmt::format("{}: a whole number of at least 1 is needed", word));
+  }
+  if (const auto filter = value_of("--benchmark_filter=")) {
+    try {
+      const std::regex compiled(*filter, std::regex::extended);
+    } catch (const std::regex_error&) {
+      throw Error(fmt::format("{}: that is no regular expression", word));
+    }
+  }
+}
+
 int run(RunWords words) {
   RunOptions& o = words.options;
   for (const std::string& word : words.remaining) {
     if (word.rfind("--benchmark_", 0) != 0)
       throw Error(fmt::format("'{}' is not an option: see ladder run --help", word));
+    need_sound_flag(word);
     o.benchmark_flags.push_back(word);
   }
   if (!words.scopes.empty()) o.scopes = split(words.scopes);
@@ -92,6 +117,7 @@ int run(RunWords words) {
   if (!words.tuned.empty() && !fs::exists(words.tuned))
     throw Error(fmt::format("--tuned {}: there is no such file; `ladder tune` writes one", words.tuned.string()));
   if (o.out.empty()) o.out = new_record("record");
+  need_place(o.out, {words.own_data, words.init, words.tuned}, o.force);
   if (!o.dump.empty()) fs::create_directories(o.dump);
   // Ideas are compared at equal values.
   if (!words.compare.empty())

@@ -58,6 +58,7 @@ int tune(TuneWords words) {
   const std::vector<DeviceKind> kinds = find_kinds(words);
   hash_modules(chosen);
   if (o.out.empty()) o.out = new_record("tune");
+  need_place(o.out, {words.own_data, words.init, words.tuned}, o.force);
   words.tune.tuned = tuned_file(words);
   read_tuned(words.tune.tuned);  // better now than after an hour that it cannot be read
   if (!o.axes.empty()) words.tune.tuned.clear();

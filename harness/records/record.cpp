@@ -216,10 +216,23 @@ void write_record(const json& record, const fs::path& file) {
   write_whole(file, out.str());
 }
 
+void need_place(const fs::path& out, const std::vector<fs::path>& inputs, bool force) {
+  const fs::path target = target_of(out);
+  if (!fs::exists(target)) return;
+  for (const fs::path& input : inputs) {
+    if (!input.empty() && fs::exists(input) && fs::equivalent(input, target))
+      throw Error(
+          fmt::format("--out {} is {}, which this command reads: name another file", out.string(), input.string()));
+  }
+  if (force || fs::file_size(target) == 0) return;
+  const json held = json::parse(std::ifstream(target), nullptr, false);
+  if (!held.is_object() || !held.contains("schema_version") || !held.contains("rows"))
+    throw Error(fmt::format("--out {} is a file, and no record, which would be lost: name another file, or add --force",
+                            out.string()));
+}
+
 json read_record(const fs::path& file) {
-  std::ifstream in(file);
-  if (!in) throw Error(fmt::format("{} cannot be read", file.string()));
-  json record = json::parse(in, nullptr, false);
+  json record = json::parse(read_whole(file), nullptr, false);
   const int version = record.is_object() ? record.value("schema_version", 0) : 0;
   if (version < 1 || version > record_version || !record.contains("rows") || !record.contains("context")) {
     throw Error(fmt::format("{} is not a record of schema version 1 or {}", file.string(), record_version));

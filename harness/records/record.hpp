@@ -20,6 +20,10 @@ nlohmann::json describe(const Workload& workload);
 /// Writes to a temporary name beside `file` and renames: there is always a whole record, the old or the new one.
 void write_record(const nlohmann::json& record, const std::filesystem::path& file);
 
+/// Throws Error where writing a record to `out` would replace something else than a record: one of `inputs`, which the
+/// same command reads, or, unless `force`, any file that is none.
+void need_place(const std::filesystem::path& out, const std::vector<std::filesystem::path>& inputs, bool force);
+
 /// Reads a record; throws Error where it is none. One of schema version 1 can still be shown.
 nlohmann::json read_record(const std::filesystem::path& file);
 
@@ -35,8 +39,8 @@ std::string other_problem(const nlohmann::json& was, const nlohmann::json& is);
 /// variant made on the same workload and device go: a record holds one build of each. Returns how many of these.
 size_t put_rows(nlohmann::json& rows, std::vector<nlohmann::json> more);
 
-/// Gives each row of several GPUs its `parallel_efficiency`: the time of the same measurement on one GPU by GPUs x time.
-/// Null where the record has no such row.
+/// Gives each row of several GPUs its `parallel_efficiency`: the time of the same measurement on one GPU by GPUs x
+/// time. Null where the record has no such row.
 void put_efficiency(nlohmann::json& rows);
 
 /// Puts what came of tuning a variant on a workload into a record, in the place of what it said of them before.

@@ -32,6 +32,7 @@ struct RunOptions {
   bool profile = false;     ///< one sample per scope, while a profiler looks
   bool share = false;       ///< timed sessions of a device take turns in one process, as those of a check do
   bool resume = false;
+  bool force = false;             ///< `out` may replace what is no record
   bool insist = false;            ///< a workload that cannot run is an Error, instead of being left out
   bool show_output = false;       ///< all that sessions write, not only its end
   bool keep_generated = true;     ///< leave generated points in the cache

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -221,6 +222,28 @@ std::vector<std::string> lesson_workloads() {
   return names;
 }
 
+namespace {
+
+/// Folders and files are called by these names.
+bool in_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-'; }
+bool begins_a_name(char c) { return in_a_name(c) && c != '_' && c != '.' && c != '-'; }
+
+/// A name like that of a user's file.
+std::string name_from(std::string stem) {
+  std::replace_if(
+      stem.begin(), stem.end(), [](char c) { return !in_a_name(c); }, '-');
+  return begins_a_name(stem.front()) ? stem : "points" + stem;
+}
+
+void need_name(const std::string& name, const fs::path& file) {
+  if (name.empty() || !begins_a_name(name[0]) || !std::all_of(name.begin(), name.end(), in_a_name))
+    throw Error(
+        fmt::format("{}: '{}' is no name of a workload: letters, digits, '_', '.' and '-', a letter or digit first",
+                    file.string(), name));
+}
+
+}  // namespace
+
 std::vector<Workload> load_workloads() {
   const fs::path file = workloads_file();
   const json document = read_json(file);
@@ -233,6 +256,7 @@ std::vector<Workload> load_workloads() {
     for (const json& entry : document.at("workloads")) {
       Workload w;
       w.name = entry.at("name");
+      need_name(w.name, file);
       w.family = entry.at("family");
       w.title = entry.value("title", w.name);
       w.type = entry.at("type");
@@ -276,7 +300,7 @@ std::vector<Workload> load_workloads() {
 Workload own_workload(const fs::path& points, int k, const fs::path& centroids, const std::string& type,
                       const Stop& stop, uint64_t seed) {
   Workload w;
-  w.name = w.family = points.stem().string();
+  w.name = w.family = name_from(points.stem().string());
   w.title = points.filename().string();
   w.source = "a file of one's own: " + points.filename().string();
   w.points = fs::absolute(points);
