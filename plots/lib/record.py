@@ -18,6 +18,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeVar
 
+from plots.lib import origin
+
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "harness" / "records" / "record.schema.json"
 SCOPES: tuple[str, ...] = tuple(json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]["scope"]["enum"])
@@ -687,7 +689,8 @@ def read_json(path: Path) -> dict[str, Any]:
         raise RecordError(f"{path}: {constant} is not JSON; a number that is not finite must be written as null.")
 
     try:
-        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+        text = path.read_bytes()
+        document = json.loads(text.decode("utf-8"), parse_constant=refuse)
     except OSError as error:
         raise RecordError(f"{path}: cannot be read ({error.strerror}).") from error
     except UnicodeDecodeError as error:
@@ -700,6 +703,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise RecordError(
             f"{path}: holds a {type(document).__name__}, not a JSON object; was it written by `ladder run`?"
         )
+    origin.note(path, text)
     return document
 
 
