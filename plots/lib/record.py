@@ -215,6 +215,7 @@ class Row:
     roof_percent: float | None = None
     launch_bound: bool | None = None
     dump: str | None = None
+    git_sha: str | None = None  # the commit that it was measured at, where that is not the record's
     folder: Path = Path()  # of the record: what a dump is relative to
     path: Path = Path()  # of the record
 
@@ -606,6 +607,7 @@ class Record:
         for context in (source.context for source in self.sources):
             sha = str(context["git_sha"])[:10] or "unknown"
             found.append(f"git {sha}" + (" with uncommitted changes" if context["git_dirty"] else ""))
+        found += [f"git {row.git_sha[:10]}" for row in self.rows if row.git_sha]
         return ", ".join(dict.fromkeys(found))
 
     def machine(self, device: str | None = None) -> str:
