@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "harness" / "records" / "record.schema.json"
 SCOPES: tuple[str, ...] = tuple(json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]["scope"]["enum"])
 RENAMED = ROOT / "results" / "renamed.json"
+LOCAL = ("latest", "local")  # folders of results/ that are not committed
 # How a scope is called in a title; one that has no phrase here is called by its name.
 PHRASES = {
     "upload": "the upload of the points",
@@ -776,7 +777,7 @@ def together(records: Sequence[Record]) -> list[Record]:
 
 def committed() -> list[Path]:
     """Every record of the repository: results/DEVICE/record*.json, one for each commit whose rows were kept."""
-    found = [p for p in sorted((ROOT / "results").glob("*/record*.json")) if p.parent.name not in ("latest", "local")]
+    found = [p for p in sorted((ROOT / "results").glob("*/record*.json")) if p.parent.name not in LOCAL]
     if not found:
         raise RecordError("results/ holds no record: name one, or make one by `ladder run --out`.")
     return found
