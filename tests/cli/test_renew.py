@@ -167,3 +167,16 @@ def test_rows_of_a_later_commit_are_joined_by_renewal_alone(fake: FakeBuild) -> 
     later.write_text(json.dumps(document))
     done = fake("join", "--renew", fake.out, fake.out, later)
     assert done.returncode == 2 and "another host" in done.stderr
+
+
+@pytest.mark.parametrize(("text", "scopes"), [("one", ["assign", "update"]), ("new", ["assign"])])
+def test_rows_of_another_text_go_even_where_they_were_not_measured_again(
+    fake: FakeBuild, text: str, scopes: list[str]
+) -> None:
+    words = ("--device", "cuda", "--variants", "x1", "--workloads", "grapes")
+    fake.run(*words, "--scopes", "assign,update")
+    fake.add("x1", module="second", source_hash=text)
+    later = fake.folder / "later.json"
+    assert fake("run", *words, "--scopes", "assign", "--out", later, LADDER_GIT_SHA=LATER).returncode == 0
+    assert fake("join", "--renew", fake.out, fake.out, later).returncode == 0
+    assert sorted(row["scope"] for row in rows(fake)) == scopes
