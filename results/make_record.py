@@ -230,6 +230,21 @@ def say_what_is_out_of_date(found: list[tuple[Job, list[tuple[str, str, str]]]])
     print(f"{len(every)} to measure: {counts}{about}" if every else "the record is up to date with the plan")
 
 
+def built_for_the_plan(plan: dict[str, Any], listed: dict[str, Any]) -> None:
+    """Ends the program where nothing was built for a device of the plan, and names what was not: no list is complete
+    without it."""
+    for device in dict.fromkeys(part.get("device", "cuda") for part in plan["part"]):
+        if device != "auto" and not any(device in v["devices"] for v in listed["variants"]):
+            sys.exit(f"nothing here is built for {device}, which the plan is for: build where there is such a device")
+    lacking: dict[str, None] = {}
+    for part in plan["part"]:
+        device = part.get("device", "cuda")
+        broken = [v["id"] for v in listed["variants"] if device in (v.get("broken") or {})]
+        lacking |= dict.fromkeys(matching(broken, part["variants"]))
+    if lacking:
+        print(f"not built here, and so left out: {', '.join(lacking)}")
+
+
 def built_from_todays_text(renewed: list[Job], listed: dict[str, Any]) -> None:
     """Ends the program where it would measure what is not the text of now."""
     variants = {v["id"]: v for v in listed["variants"]}
@@ -293,6 +308,8 @@ def main() -> int:
             seconds = sum(job.seconds for job in planned if (job.device == "cpu") == (device == "cpu"))
             print(f"{device}: about {seconds:.0f} s")
         return 0
+    if o.stale or o.renew:
+        built_for_the_plan(plan, listed)
     renewed = (o.stale or o.renew) and o.out.exists()
     if o.stale or o.renew:
         try:

@@ -144,6 +144,15 @@ def test_what_cannot_be_renewed_is_said_before_anything_is_measured(fake: FakeBu
     assert fake.asked() == [] and fake.out.read_text() == "{}"
 
 
+def test_a_build_that_lacks_what_the_plan_is_for_is_no_answer(fake: FakeBuild) -> None:
+    (fake.build / "variants/cuda/x2.so").unlink()
+    assert stale(fake)[0] == "not built here, and so left out: x2"
+    plan = fake.folder / "plan.toml"
+    plan.write_text(plan.read_text() + 'device = "cpu"\n')
+    done = make(fake, "--stale")
+    assert done.returncode == 1 and done.stderr.startswith("nothing here is built for cpu, which the plan is for")
+
+
 def test_a_build_older_than_the_text_is_not_measured() -> None:
     listed = {"variants": [{"id": "a", "devices": ["cuda"], "source_hash": {"cuda": "old"}, "text_hash": "new"}]}
     job = make_record.Job("w", "a", "cuda", [])
