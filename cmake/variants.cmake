@@ -1,7 +1,8 @@
 # add_variants(FOLDER OUT [LINE]): every *.cu and *.cpp in FOLDER and in its chapters (FOLDER/*/, but FOLDER/common)
-# becomes a loadable module of its own, with its card beside it as JSON: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is
-# found), OUT/cpu/ID.so. A new file needs no edit anywhere; one that does not compile leaves the others as they are (build
-# with --keep-going). A line `// link: NAME` in a file links that library; `// link on HOME: NAME` does so in the module
+# becomes a loadable module of its own: OUT/simt/ID.so, OUT/cuda/ID.so (where nvcc is found), OUT/cpu/ID.so. Beside it
+# lies its card as JSON, with the hash of the text that was compiled (harness/base/source_text.hpp). A new file needs no
+# edit anywhere; one that does not compile leaves the others as they are (build with --keep-going). A line
+# `// link: NAME` in a file links that library; `// link on HOME: NAME` does so in the module
 # for that home alone. A line `// for cuda: 90a` compiles the file's GPU code for that architecture alone, for
 # instructions that no other one has.
 # Parts: what several variants share is a header in FOLDER/common/. Where a NAME.cu stands beside a NAME.cuh, the header
@@ -223,7 +224,7 @@ function(add_variant file home out)
   add_dependencies(${target} ${worker})
   add_custom_command(
     TARGET ${target} POST_BUILD
-    COMMAND ${worker} card $<TARGET_FILE:${target}> ${home} ${out}/${home}/${id}.json
+    COMMAND ${worker} card $<TARGET_FILE:${target}> ${home} ${out}/${home}/${id}.json ${file}
     VERBATIM)
 endfunction()
 
@@ -234,7 +235,7 @@ function(add_peer file home out)
   add_custom_command(
     OUTPUT ${module} ${out}/${home}/${id}.json
     COMMAND ${CMAKE_COMMAND} -E copy ${file} ${module}
-    COMMAND ladder_worker_simt card ${module} ${home} ${out}/${home}/${id}.json
+    COMMAND ladder_worker_simt card ${module} ${home} ${out}/${home}/${id}.json ${file}
     DEPENDS ${file} ladder_worker_simt ${PROJECT_SOURCE_DIR}/harness/worker/peer.py
     VERBATIM)
   add_custom_target(${home}_${id} ALL DEPENDS ${module} ${out}/${home}/${id}.json)

@@ -1,4 +1,5 @@
-"""Checks records, profiles and tuned values: `python -m plots.check FILE...`.
+"""Checks records, profiles and tuned values: `python -m plots.check FILE...`; and, with --pages, that no committed page
+or picture is older than the records that it is made from.
 
 Prints a sentence per violation and exits 1 if there is any.
 """
@@ -7,28 +8,65 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from plots.lib.record import RecordError, read_json
+from plots.lib import made
+from plots.lib.record import LOCAL, ROOT, RecordError, in_sentences, read_json
 from plots.lib.schema import violations
 
+MOST_BYTES = 6_000_000  # of a record that is committed
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Checks records and profiles: their form, and what it cannot say.")
-    parser.add_argument("records", nargs="+", type=Path, metavar="FILE")
-    broken = False
-    for path in parser.parse_args().records:
+
+def size_violations(path: Path) -> list[str]:
+    """Of a record in results/DEVICE/; one of a run here may have any size."""
+    folder, size = path.resolve().parent, path.stat().st_size
+    if size <= MOST_BYTES or folder.parent != ROOT / "results" or folder.name in LOCAL:
+        return []
+    return [
+        f"the file has {size / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:.0f}: keep fewer samples (`ladder join "
+        "--samples 100`), or make two records of it."
+    ]
+
+
+def check_records(paths: Sequence[Path]) -> bool:
+    """Whether all are sound."""
+    sound = True
+    for path in paths:
         try:
-            found = violations(read_json(path))
+            found = violations(read_json(path)) + size_violations(path)
         except RecordError as error:
             print(error, file=sys.stderr)
-            broken = True
+            sound = False
             continue
         for sentence in found:
             print(f"{path}: {sentence}", file=sys.stderr)
         print(f"{path}: " + (f"{len(found)} violations" if found else "sound"))
-        broken = broken or bool(found)
-    return int(broken)
+        sound = sound and not found
+    return sound
+
+
+def check_pages() -> bool:
+    """Whether all are up to date."""
+    current = True
+    for page in made.all_made():
+        why = made.older(page)
+        print(f"{page.path}: {why}: {page.remedy}" if why else f"{page.path}: up to date", flush=True)
+        current = current and not why
+    return current
+
+
+@in_sentences
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Checks records and profiles: their form, and what it cannot say.")
+    parser.add_argument("records", nargs="*", type=Path, metavar="FILE")
+    parser.add_argument("--pages", action="store_true", help="check the committed pages and pictures, too")
+    arguments = parser.parse_args(argv)
+    if not arguments.records and not arguments.pages:
+        parser.error("nothing to check: name a FILE, or ask for --pages")
+    sound = check_records(arguments.records)
+    current = check_pages() if arguments.pages else True
+    return int(not (sound and current))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from plots.figures import choice_map
 from plots.figures.choice_map import Shape, chapter
 from plots.figures.shape_map import SIZES, heading, milliseconds
-from plots.lib import cards, schema
+from plots.lib import cards, origin, schema
 from plots.lib.heatmap import NONE
 from plots.lib.options import Options
 from plots.lib.pages import between_marks, keep_page, page_arguments
@@ -96,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
     picture = path.with_name("choice_gpu.png")
     if arguments.update:
         page, _ = choice_map.draw_page(records[0], Options(devices=(DEVICE,)), DEVICE, found)
-        page.figure.savefig(picture, metadata={"Software": None})
+        page.figure.savefig(picture, metadata=origin.metadata())
     command = shlex.join(["python", "-m", "plots.choosing_page", *map(str, arguments.records), "--update", str(path)])
     made = section(records[0], found, picture.name, command)
     text = between_marks(path.read_text(encoding="utf-8"), BEGIN, END, made, str(path))

@@ -16,7 +16,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TODAY = ("record.json", "record_all.json", "record_shapes_trial.json")
-FORMER = ("record_bounds.json", "record_seeds.json", "record_summit.json")
+FORMER = (
+    "record_bounds.json",
+    "record_seeds.json",
+    "record_seeds_points2d.json",
+    "record_seeds_wine.json",
+    "record_summit.json",
+)
 SCOPES = ("assign", "update", "iteration", "solve", "initialise")
 
 Key = tuple[str, str, str]  # variant by today's id, workload, scope

@@ -25,6 +25,10 @@ A plan is a list of parts, and options of `ladder run` for all of them:
                                     # auto: these in a GPU's turn, and one after another what is only for the CPU
 
 Where --budget ends it early, what was not begun is named, and the record holds what there is.
+
+--stale lists, by workload and rung, what the record lacks of the plan, whose rows are stale (the rung's text is another
+by now: comments and the harness do not count), and whose rows do not say of which text they are; --renew measures these
+and no others, and puts their rows into the record. All its other rows stay, with the commit that they were measured at.
 """
 
 import argparse
@@ -39,16 +43,17 @@ import tomllib
 import zlib
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from math import prod
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-
+CAPTURED: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
 
 LANES = ("cuda", "cpu")
+LACKING, STALE, UNKNOWN = "not in the record", "stale", "of an unknown text"
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,12 @@ class Job:
         """The options that say on how many GPUs it runs."""
         pairs = zip(self.options, self.options[1:], strict=False)
         return " ".join(f"{option} {value}" for option, value in pairs if option in ("--gpus", "--ranks"))
+
+    @property
+    def processes(self) -> tuple[int, int]:
+        """GPUs and ranks."""
+        given = dict(zip(self.options, self.options[1:], strict=False))
+        return int(given.get("--gpus", 1)), int(given.get("--ranks", 1))
 
     @property
     def name(self) -> str:
@@ -151,6 +162,114 @@ def complete(piece: Path) -> bool:
     return piece.exists() and bool(json.loads(piece.read_text())["context"]["complete"])
 
 
+def todays_hash(variant: dict[str, Any], device: str) -> str:
+    """Of the rung's text as it is now; of one that lies outside variants/, of what was built."""
+    return variant["text_hash"] or variant["source_hash"].get(device, "")
+
+
+def devices_of(job: Job, variant: dict[str, Any]) -> list[str]:
+    """Where `ladder run` measures it."""
+    if job.device != "auto":
+        return [job.device]
+    return [device for device in LANES if device in variant["devices"]][:1]
+
+
+def out_of_date(
+    planned: list[Job], listed: dict[str, Any], record: dict[str, Any]
+) -> list[tuple[Job, list[tuple[str, str, str]]]]:
+    """Of each job the (workload, variant, why) that its rows in the record do not answer for."""
+    renamed = json.loads((ROOT / "results/renamed.json").read_text())["renamed"]
+    variants = {v["id"]: v for v in listed["variants"]}
+    hashes: dict[tuple[str, str, str, tuple[int, int]], set[str]] = {}
+    for row in record["rows"]:
+        processes = (row.get("gpus") or 1, row.get("ranks") or 1)
+        place = (row["workload"], renamed.get(row["variant"], row["variant"]), row["device"], processes)
+        hashes.setdefault(place, set()).add(row.get("source_hash", ""))
+    found = []
+    for job in planned:
+        why = []
+        for workload in job.workload.split(","):
+            for name in job.variants.split(","):
+                for device in devices_of(job, variants[name]):
+                    known = hashes.get((workload, name, device, job.processes))
+                    if known is None:
+                        why.append((workload, name, LACKING))
+                    elif "" in known:
+                        why.append((workload, name, UNKNOWN))
+                    elif known != {todays_hash(variants[name], device)}:
+                        why.append((workload, name, STALE))
+        if why:
+            found.append((job, why))
+    return found
+
+
+def jobs_for(found: list[tuple[Job, list[tuple[str, str, str]]]]) -> list[Job]:
+    """Jobs of these measurements alone; workloads of a job that need the same variants stay together."""
+    smaller = []
+    for job, why in found:
+        alike: dict[str, list[str]] = {}
+        for workload in dict.fromkeys(workload for workload, _, _ in why):
+            alike.setdefault(",".join(v for w, v, _ in why if w == workload), []).append(workload)
+        each = job.seconds / (job.workload.count(",") + 1) / (job.variants.count(",") + 1)
+        for variants, workloads in alike.items():
+            seconds = each * len(workloads) * (variants.count(",") + 1)
+            smaller.append(replace(job, workload=",".join(workloads), variants=variants, seconds=seconds))
+    return smaller
+
+
+def say_what_is_out_of_date(found: list[tuple[Job, list[tuple[str, str, str]]]]) -> None:
+    every = [entry for _, why in found for entry in why]
+    for workload in dict.fromkeys(workload for workload, _, _ in every):
+        for reason in (LACKING, STALE, UNKNOWN):
+            names = dict.fromkeys(v for w, v, why in every if (w, why) == (workload, reason))
+            if names:
+                print(f"{workload}, {reason}: {', '.join(names)}")
+    counts = ", ".join(f"{sum(why == r for _, _, why in every)} {r}" for r in (LACKING, STALE, UNKNOWN))
+    seconds = sum(job.seconds for job in jobs_for(found))
+    about = f"; about {seconds:.0f} s" if seconds else ""
+    print(f"{len(every)} to measure: {counts}{about}" if every else "the record is up to date with the plan")
+
+
+def built_for_the_plan(plan: dict[str, Any], listed: dict[str, Any]) -> None:
+    """Ends the program where nothing was built for a device of the plan, and names what was not: no list is complete
+    without it."""
+    for device in dict.fromkeys(part.get("device", "cuda") for part in plan["part"]):
+        if device != "auto" and not any(device in v["devices"] for v in listed["variants"]):
+            sys.exit(f"nothing here is built for {device}, which the plan is for: build where there is such a device")
+    lacking: dict[str, None] = {}
+    for part in plan["part"]:
+        device = part.get("device", "cuda")
+        broken = [v["id"] for v in listed["variants"] if device in (v.get("broken") or {})]
+        lacking |= dict.fromkeys(matching(broken, part["variants"]))
+    if lacking:
+        print(f"not built here, and so left out: {', '.join(lacking)}")
+
+
+def built_from_todays_text(renewed: list[Job], listed: dict[str, Any]) -> None:
+    """Ends the program where it would measure what is not the text of now."""
+    variants = {v["id"]: v for v in listed["variants"]}
+    old = {
+        name: None
+        for job in renewed
+        for name in job.variants.split(",")
+        for device in devices_of(job, variants[name])
+        if variants[name]["source_hash"].get(device, "") != todays_hash(variants[name], device)
+    }
+    if old:
+        sys.exit(f"built from another text than that of now: {', '.join(old)}; ./run_all.sh build builds them anew")
+
+
+def clean_commit() -> str:
+    """The commit of the sources. Ends the program where they differ from it: rows would not name what they are of."""
+    if sha := os.environ.get("LADDER_GIT_SHA", ""):
+        return sha
+    git = ["git", "-C", str(ROOT)]
+    state = subprocess.run([*git, "status", "--porcelain", "--", ".", ":(exclude)results/tuned.json"], **CAPTURED)
+    if state.returncode != 0 or state.stdout.strip():
+        sys.exit("--renew needs committed sources, and here there are changes: commit them, so that rows name a commit")
+    return subprocess.run([*git, "rev-parse", "HEAD"], **CAPTURED).stdout.strip()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plan", type=Path)
@@ -161,6 +280,9 @@ def main() -> int:
     parser.add_argument("--go-on", action="store_true", help="leave pieces alone that are complete")
     parser.add_argument("--only", default="*", help="globs: workloads of the plan that are run")
     parser.add_argument("--list", action="store_true", help="print the jobs, and run nothing")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--stale", action="store_true", help="list what is out of date in the record, and run nothing")
+    what.add_argument("--renew", action="store_true", help="measure that alone, and put it into the record")
     parser.add_argument("--out", type=Path, help="the record")
     o = parser.parse_args()
     if not o.list and not o.out:
@@ -170,7 +292,8 @@ def main() -> int:
     ladder, folder = os.path.relpath(o.build / "ladder"), Path(os.path.relpath(o.parts))
     if not Path(ladder).is_file():
         sys.exit(f"{ladder} is not there: ./run_all.sh build makes it, or name another folder by --build")
-    listed = json.loads(subprocess.run([ladder, "list", "--json"], capture_output=True, check=True).stdout)
+    words = ["list", "--json", *(["--texts"] if o.stale or o.renew else [])]
+    listed = json.loads(subprocess.run([ladder, *words], capture_output=True, check=True).stdout)
     try:
         plan = tomllib.loads(o.plan.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -185,6 +308,23 @@ def main() -> int:
             seconds = sum(job.seconds for job in planned if (job.device == "cpu") == (device == "cpu"))
             print(f"{device}: about {seconds:.0f} s")
         return 0
+    if o.stale or o.renew:
+        built_for_the_plan(plan, listed)
+    renewed = (o.stale or o.renew) and o.out.exists()
+    if o.stale or o.renew:
+        try:
+            record = json.loads(o.out.read_text()) if renewed else {"rows": []}
+            found = out_of_date(planned, listed, record)
+            if o.renew and renewed and record["context"]["git_dirty"]:
+                sys.exit(f"{o.out} was made from sources with uncommitted changes: make it anew, without --renew")
+        except (KeyError, TypeError, json.JSONDecodeError):
+            sys.exit(f"{o.out} is no record: python -m plots.check {o.out} says why")
+        if o.stale or not found:
+            say_what_is_out_of_date(found)
+            return 0
+        planned = jobs_for(found)
+        built_from_todays_text(planned, listed)
+        folder /= clean_commit()[:10]  # pieces of an earlier commit are not resumed
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     todo = deque(job for job in planned if not (o.go_on and complete(folder / f"{job.name}.json")))
@@ -234,7 +374,9 @@ def main() -> int:
         print(line)
     kept = (folder / f"{job.name}.json" for job in planned)
     parts = [str(part) for part in kept if part.exists()]
-    if len(parts) < 2:
+    if renewed and parts:
+        parts = ["--renew", str(o.out), *parts]
+    elif len(parts) < 2:
         sys.exit(f"{len(parts)} pieces in {folder}: there is nothing to join")
     o.out.parent.mkdir(parents=True, exist_ok=True)
     joined = subprocess.run([ladder, "join", str(o.out), *parts, "--samples", "100"], check=False)

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/files.hpp"
+#include "base/source_text.hpp"
 #include "base/statistics.hpp"
 #include "commands/commands.hpp"
 #include "runner/child.hpp"
@@ -22,36 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 fs::path variants_folder() { return source_folder() / "variants"; }
-
-/// Does the ' at `i` group digits, as in 10'000?
-bool digits_before(const std::string& code, size_t i) {
-  return i > 0 && std::isxdigit(static_cast<unsigned char>(code[i - 1]));
-}
-
-/// C++ without comments and without the lines that open and close namespaces. Text in quotes is kept.
-std::string without_comments(const std::string& text) {
-  static const std::regex brackets(
-      R"re((^|\n)(namespace[^\n;{]*\{|using namespace [^\n;]*;|\}  // namespace.*)(?=\n))re");
-  const std::string code = std::regex_replace(text, brackets, "$1");
-  std::string kept;
-  for (size_t i = 0; i < code.size();) {
-    if (code.compare(i, 2, "//") == 0) {
-      i = std::min(code.find('\n', i), code.size());
-    } else if (code.compare(i, 2, "/*") == 0) {
-      const size_t end = code.find("*/", i + 2);
-      i = end == std::string::npos ? code.size() : end + 2;
-    } else if (const char quote = code[i]; quote == '"' || (quote == '\'' && !digits_before(code, i))) {
-      size_t end = i + 1;
-      while (end < code.size() && code[end] != quote && code[end] != '\n') end += code[end] == '\\' ? 2 : 1;
-      end = std::min(end + 1, code.size());
-      kept += code.substr(i, end - i);
-      i = end;
-    } else {
-      kept += code[i++];
-    }
-  }
-  return kept;
-}
+fs::path parts_folder() { return variants_folder() / "common"; }
 
 /// The index after the bracket that closes the one at `open`; text in quotes is skipped.
 size_t end_of_brackets(const std::string& code, size_t open) {
@@ -94,64 +66,6 @@ std::string named_in(const std::string& card, const std::string& field) {
   return std::regex_search(card, found, stated) ? found.str(1) : "";
 }
 
-/// A file's lines of code: no blank lines, no includes. The parts among the includes are appended to `parts`.
-std::string code_lines(const fs::path& file, const std::string& code, std::vector<fs::path>& parts) {
-  static const std::regex include(R"re(\s*#include\s*["<]([^">]+)[">]\s*)re"), blank(R"re(\s*(#pragma once\s*)?)re");
-  std::string lines;
-  for (size_t from = 0; from < code.size();) {
-    const size_t to = std::min(code.find('\n', from), code.size());
-    std::string line = code.substr(from, to - from);
-    from = to + 1;
-    line.erase(line.find_last_not_of(" \t\r") + 1);
-    if (std::regex_match(line, blank)) continue;
-    std::smatch found;
-    if (!std::regex_match(line, found, include)) {
-      lines += line + "\n";
-      continue;
-    }
-    const fs::path part = fs::weakly_canonical(file.parent_path() / found.str(1));
-    const fs::path within = part.lexically_relative(fs::weakly_canonical(variants_folder() / "common"));
-    if (!within.empty() && *within.begin() != ".." && fs::exists(part)) parts.push_back(part);
-  }
-  return lines;
-}
-
-/// Python without the lines that hold only a comment or a docstring.
-std::string without_python_comments(const std::string& code) {
-  const std::string quotes = "\"\"\"";
-  std::string kept;
-  bool documentation = false;
-  for (size_t from = 0; from < code.size();) {
-    const size_t to = std::min(code.find('\n', from), code.size());
-    const std::string line = code.substr(from, to - from);
-    from = to + 1;
-    const size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
-    if (documentation) {
-      documentation = line.find(quotes) == std::string::npos;
-    } else if (line.compare(begin, quotes.size(), quotes) == 0) {
-      documentation = line.find(quotes, begin + quotes.size()) == std::string::npos;
-    } else if (line.compare(begin, 1, "#") != 0) {
-      kept += line + "\n";
-    }
-  }
-  return kept;
-}
-
-using Parts = std::map<fs::path, std::string>;  ///< each part's lines of code
-
-/// Adds a part, the parts that it includes, and the file that implements it: X.cu beside X.cuh, X.cpp beside X.hpp.
-void add_part(const fs::path& part, Parts& parts) {
-  if (parts.count(part)) return;
-  std::vector<fs::path> more;
-  parts[part] = "";
-  parts[part] = code_lines(part, without_comments(read_whole(part)), more);
-  for (const auto& [header, implementation] : {std::pair(".cuh", ".cu"), std::pair(".hpp", ".cpp")}) {
-    const fs::path beside = fs::path(part).replace_extension(implementation);
-    if (part.extension() == header && fs::exists(beside)) more.push_back(beside);
-  }
-  for (const fs::path& next : more) add_part(next, parts);
-}
-
 struct Source {
   std::string base, joins;  ///< from the card
   std::string lines;        ///< of code in its own file
@@ -173,8 +87,8 @@ Source read_source(const std::string& id) {
                 .parts = {},
                 .gpu = file.extension() == ".cu"};
   std::vector<fs::path> parts;
-  source.lines = code_lines(file, code, parts);
-  for (const fs::path& part : parts) add_part(part, source.parts);
+  source.lines = code_lines(file, code, parts_folder(), parts);
+  for (const fs::path& part : parts) add_part(part, parts_folder(), source.parts);
   return source;
 }
 
@@ -289,7 +203,7 @@ int show_one(const std::string& id, const std::string& over) {
   const Parts& fresh = step.comparison.fresh;
   std::string list;
   for (const auto& [part, text] : fresh) {
-    const fs::path name = part.lexically_relative(fs::weakly_canonical(variants_folder() / "common"));
+    const fs::path name = part.lexically_relative(fs::weakly_canonical(parts_folder()));
     list += fmt::format("{}{} {} lines", list.empty() ? "" : ", ", name.string(), count_lines(text));
   }
   if (!list.empty()) fmt::print("new parts: {}\n", list);

@@ -16,17 +16,21 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
     std::vector<fs::path> pieces;
     int samples = 0;
     bool force = false;
+    bool renews = false;
   };
   const auto o = std::make_shared<Options>();
   auto* join = app.add_subcommand("join", "Join the records of a run that was split, for example over several GPUs");
   join->add_option("out", o->out, "The record to write; it may be one of the pieces")->required();
-  join->add_option("pieces", o->pieces,
-                   "Records of one commit on one machine; if several have a row, the last one is taken")
+  join->add_option(
+          "pieces", o->pieces,
+          "Records of one commit (but see --renew) on one machine; if several have a row, the last one is taken")
       ->required()
       ->expected(2, 1000);
   join->add_option("--samples", o->samples, "Keep at most this many samples of each row (default: all)")
       ->check(CLI::Range(10, 1000000));
   join->add_flag("--force", o->force, "OUT may replace a file that is no record");
+  join->add_flag("--renew", o->renews,
+                 "The first piece may be of an earlier commit: rows of the others come in the place of its own");
   return {join, [o, argv] {
             need_place(o->out, {}, o->force);
             std::string holder;
@@ -36,7 +40,7 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
                                       holder));
             std::vector<InputRecord> pieces;
             for (const fs::path& file : o->pieces) pieces.push_back({file, read_record(file)});
-            nlohmann::json record = joined(pieces, argv, o->out);
+            nlohmann::json record = joined(pieces, argv, o->out, o->renews);
             if (o->samples > 0)
               for (nlohmann::json& row : record["rows"]) keep_samples(row, size_t(o->samples));
             write_record(record, o->out);

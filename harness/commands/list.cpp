@@ -4,6 +4,8 @@
 #include <map>
 #include <memory>
 
+#include "base/folders.hpp"
+#include "base/source_text.hpp"
 #include "commands/commands.hpp"
 #include "runner/devices.hpp"
 
@@ -13,14 +15,24 @@ using nlohmann::json;
 
 namespace {
 
-json variants_as_json(const std::vector<Variant>& variants) {
+/// `source_hash` is of what was built, by device; with `texts`, `text_hash` is of the file as it is now, null where it
+/// does not lie in variants/.
+json variants_as_json(const std::vector<Variant>& variants, bool texts) {
   json list = json::array();
   for (const Variant& v : variants) {
     json entry = v.card;
     entry.update({{"id", v.id}, {"base", v.base}, {"idea", v.idea}});
     entry.erase("device");
     entry["devices"] = json::array();
-    for (const auto& [kind, module] : v.modules) entry["devices"].push_back(to_string(kind));
+    entry["source_hash"] = json::object();
+    for (const auto& [kind, module] : v.modules) {
+      entry["devices"].push_back(to_string(kind));
+      entry["source_hash"][to_string(kind)] = v.source_hash.at(kind);
+    }
+    if (texts) {
+      const fs::path source = source_of(v.id, source_folder() / "variants");
+      entry["text_hash"] = source.empty() ? json() : json(source_hash(source, source_folder()));
+    }
     if (!v.broken.empty()) {
       entry["broken"] = json::object();
       for (const auto& [kind, why] : v.broken) entry["broken"][to_string(kind)] = why;
@@ -135,18 +147,20 @@ void print_list(const json& all, bool every) {
 
 Command list_command(CLI::App& app) {
   struct Options {
-    bool as_json = false, every = false;
+    bool as_json = false, every = false, texts = false;
     std::vector<std::string> folders;
   };
   const auto o = std::make_shared<Options>();
   auto* list = app.add_subcommand("list", "Show variants, workloads (and where their data is) and devices");
-  list->add_flag("--json", o->as_json, "For programs");
+  auto* as_json = list->add_flag("--json", o->as_json, "For programs");
+  list->add_flag("--texts", o->texts, "With --json: the hash of each variant's source text as it is now, too")
+      ->needs(as_json);
   list->add_flag("--all", o->every, "A line for every workload, not only for each family");
   list->add_option("--modules", o->folders, "More folders with built variants");
   return {list, [o] {
             std::vector<Variant> variants = find_variants(module_folders(o->folders));
             need_bases(variants);
-            const json all = {{"variants", variants_as_json(variants)},
+            const json all = {{"variants", variants_as_json(variants, o->texts)},
                               {"workloads", workloads_as_json(load_workloads())},
                               {"devices", find_devices()}};
             if (o->as_json)

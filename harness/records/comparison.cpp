@@ -214,11 +214,10 @@ bool same_module(const json& a, const json& b) {
   return !hash.empty() && hash == field(b, "module_hash", "");
 }
 
-/// Both of one commit, with nothing changed since.
-bool same_commit(const json& a, const json& b) {
-  const std::string sha = a.at("git_sha");
-  return sha.size() == 40 && sha == b.at("git_sha").get<std::string>() && !a.at("git_dirty").get<bool>() &&
-         !b.at("git_dirty").get<bool>();
+/// The commit of a row of the record with this context; empty where the sources differed from it.
+std::string commit_of(const json& context, const json& row) {
+  const std::string sha = row.value("git_sha", context.at("git_sha").get<std::string>());
+  return sha.size() == 40 && !context.at("git_dirty").get<bool>() ? sha : "";
 }
 
 std::string words_for(const json& row) {
@@ -268,11 +267,15 @@ Comparisons compare_records(const json& base, const json& candidate, const RowFi
   scatters.learn_repeats(is);
   // On another machine even the same code differs by more than chance.
   const bool one_machine = machine_differences(base.at("context"), candidate.at("context")).empty();
-  const bool one_commit = same_commit(base.at("context"), candidate.at("context"));
+  const auto same_commit = [&](const Group& a, const Group& b) {
+    const std::string commit = commit_of(base.at("context"), a.first());
+    return !commit.empty() && commit == commit_of(candidate.at("context"), b.first());
+  };
   for (const auto& [name, group] : is.groups) {
     if (const auto other = was.groups.find(name); other != was.groups.end())
-      scatters.learn_pair(other->second, group,
-                          one_machine && (one_commit || same_module(other->second.first(), group.first())));
+      scatters.learn_pair(
+          other->second, group,
+          one_machine && (same_commit(other->second, group) || same_module(other->second.first(), group.first())));
   }
   size_t only_there = 0;
   for (const std::string& name : is.order) {

@@ -46,7 +46,8 @@ json context_of(const std::vector<InputRecord>& pieces, const std::vector<std::s
   return context;
 }
 
-void require_one_run(const InputRecord& first, const InputRecord& piece) {
+/// `at_another_commit`: the commits may differ, where both are known.
+void require_one_run(const InputRecord& first, const InputRecord& piece, bool at_another_commit) {
   const auto refuse = [&](const std::string& why) {
     throw Error(fmt::format("{} cannot be joined with {}: {}", piece.file.string(), first.file.string(), why));
   };
@@ -54,8 +55,16 @@ void require_one_run(const InputRecord& first, const InputRecord& piece) {
     refuse(fmt::format("it is of schema version {}, only records of version {} can be joined",
                        piece.record.at("schema_version").dump(), record_version));
   if (piece.record.contains("comparisons")) refuse("it holds comparisons, which are of one run alone");
-  if (const std::string why = why_not_together(first.record.at("context"), piece.record.at("context")); !why.empty())
-    refuse(fmt::format("the latter was {}", why));
+  json was = first.record.at("context"), is = piece.record.at("context");
+  if (at_another_commit && was.at("git_sha") != is.at("git_sha")) {
+    for (const auto& [file, context] : {std::pair(first.file, was), std::pair(piece.file, is)}) {
+      if (context.at("git_dirty"))
+        refuse(fmt::format("{} was made from sources with uncommitted changes, so that its rows have no commit to name",
+                           file.string()));
+    }
+    is["git_sha"] = was["git_sha"];
+  }
+  if (const std::string why = why_not_together(was, is); !why.empty()) refuse(fmt::format("the latter was {}", why));
 }
 
 /// Of builds of one committed source, compiled alike, hashes tell only the folders apart that they were made in: unlike
@@ -79,15 +88,55 @@ void put_rows_of_commit(json& rows, std::vector<json> more) {
   rows = std::move(kept);
 }
 
+/// Puts rows of a later commit in the place of those that they renew: of the same measurement, or of another text of
+/// the variant that was measured alike. Words of the card are those of the later one in all rows of the variant.
+void renew_rows(json& rows, const std::vector<json>& more) {
+  const auto place = [](const json& row) {
+    json what = json::array();
+    for (const char* key : {"variant", "workload", "device", "gpus", "sustained_seconds"}) what.push_back(row.at(key));
+    what.push_back(row.value("ranks", 1));
+    return what;
+  };
+  std::map<json, json> texts;  // the later one's, of each place
+  std::map<json, const json*> cards;
+  for (const json& row : more) {
+    texts[place(row)] = row.value("source_hash", "");
+    cards[row.at("variant")] = &row;
+  }
+  json kept = json::array();
+  for (json& row : rows) {
+    const auto text = texts.find(place(row));
+    if (text != texts.end() && text->second != row.value("source_hash", "")) continue;
+    if (const auto card = cards.find(row.at("variant")); card != cards.end()) {
+      for (const char* key : {"base", "idea", "shows", "counter"}) {
+        if (card->second->contains(key)) row[key] = card->second->at(key);
+      }
+    }
+    kept.push_back(std::move(row));
+  }
+  rows = std::move(kept);
+  put_rows_of_commit(rows, more);
+}
+
+/// Says of each row at which commit it was measured, where that is not `commit`, the record's.
+void name_commits(std::vector<json>& rows, const json& of_piece, const json& commit) {
+  for (json& row : rows) {
+    if (!row.contains("git_sha")) row["git_sha"] = of_piece;
+    if (row["git_sha"] == commit) row.erase("git_sha");
+  }
+}
+
 }  // namespace
 
-json joined(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv, const fs::path& out) {
+json joined(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv, const fs::path& out,
+            bool renews) {
+  const json commit = pieces.back().record.at("context").at("git_sha");
   const fs::path folder = fs::absolute(out).parent_path();
   json workloads = json::array(), rows = json::array();
   std::map<std::string, std::pair<size_t, const InputRecord*>> places;  // of a workload: its index, and its first piece
   for (const InputRecord& piece : pieces) {
     for (const InputRecord& before : pieces) {
-      require_one_run(before, piece);
+      require_one_run(before, piece, renews && &before == &pieces.front());
       if (&before == &piece) break;
     }
     for (const json& workload : piece.record.at("workloads")) {
@@ -104,7 +153,10 @@ json joined(const std::vector<InputRecord>& pieces, const std::vector<std::strin
       if (json& dump = row.at("dump"); dump.is_string())
         dump = fs::relative(fs::absolute(piece.file).parent_path() / dump.get<std::string>(), folder).string();
     }
-    if (piece.record.at("context").at("git_dirty"))
+    name_commits(more, piece.record.at("context").at("git_sha"), commit);
+    if (renews && &piece != &pieces.front())
+      renew_rows(rows, more);
+    else if (piece.record.at("context").at("git_dirty"))
       put_rows(rows, std::move(more));
     else
       put_rows_of_commit(rows, std::move(more));
@@ -120,6 +172,7 @@ json joined(const std::vector<InputRecord>& pieces, const std::vector<std::strin
                  {"context", context_of(pieces, argv, [&](const std::string& name) { return places.count(name) > 0; })},
                  {"workloads", std::move(workloads)},
                  {"rows", std::move(ordered)}};
+  record["context"]["git_sha"] = commit;
   put_efficiency(record["rows"]);
   for (const InputRecord& piece : pieces) {
     for (const json& tuned : piece.record.value("tuning", json::array())) put_tuning(record, tuned);

@@ -15,9 +15,11 @@ struct InputRecord {
 /// The pieces as one record, to lie at `out`: rows ordered by workload and variant, a later piece's in the place of an
 /// earlier one's of the same measurement; where sources are not committed, of another build of the variant. `argv` is
 /// the command line that joins. Throws Error where they do not belong together: another machine, another commit, other
-/// problems under one name, or comparisons among them.
+/// problems under one name, or comparisons among them. `renews`: the first piece is a record, and the others, of a
+/// later commit, renew rows of it: in the place of a row they also come where it was measured alike with another text
+/// of the variant. The record is then of the later commit, and each row that is not names its own.
 nlohmann::json joined(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv,
-                      const std::filesystem::path& out);
+                      const std::filesystem::path& out, bool renews = false);
 
 /// Keeps `most` samples of a row that has more, spread over the time they were taken in, and what stands beside each of
 /// them; the row's `samples_taken` says how many there were. Median and quartiles stay those of all.

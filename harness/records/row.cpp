@@ -11,18 +11,18 @@ namespace {
 
 const char* cache_name(bool cold) { return cold ? "cold" : "warm"; }
 
-std::string module_hash_of(const Variant& v, DeviceKind device) {
-  const auto found = v.module_hash.find(device);
-  return found == v.module_hash.end() ? "" : found->second;
+std::string of_device(const std::map<DeviceKind, std::string>& hashes, DeviceKind device) {
+  const auto found = hashes.find(device);
+  return found == hashes.end() ? "" : found->second;
 }
 
 }  // namespace
 
 std::string row_key(const Variant& v, const Workload& w, const std::string& scope, const Setting& s) {
-  std::string key = fmt::format("{}:{} {}:{} K={} {} {} {} init={} {} x{} {} {}", v.id, module_hash_of(v, s.device),
-                                w.name, w.data_hash, w.k, w.type, to_string(w.metric), to_string(w.stop),
-                                w.init_hash.empty() ? std::to_string(w.seed) : w.init_hash, to_string(s.device), s.gpus,
-                                scope, cache_name(s.cold));
+  std::string key = fmt::format(
+      "{}:{} {}:{} K={} {} {} {} init={} {} x{} {} {}", v.id, of_device(v.module_hash, s.device), w.name, w.data_hash,
+      w.k, w.type, to_string(w.metric), to_string(w.stop), w.init_hash.empty() ? std::to_string(w.seed) : w.init_hash,
+      to_string(s.device), s.gpus, scope, cache_name(s.cold));
   if (s.ranks > 1) key += fmt::format(" ranks={}", s.ranks);
   if (w.kernel) key += " kernel=" + to_string(w.kernel);
   for (const auto& [name, value] : s.axes) key += fmt::format(" {}={}", name, value);
@@ -44,7 +44,8 @@ std::map<std::string, int> axes_of(const Variant& v, const std::map<std::string,
 json new_row(const Variant& v, const Workload& w, const std::string& scope, const Setting& s) {
   json row = {{"key", row_key(v, w, scope, s)},
               {"variant", v.id},
-              {"module_hash", module_hash_of(v, s.device)},
+              {"module_hash", of_device(v.module_hash, s.device)},
+              {"source_hash", of_device(v.source_hash, s.device)},
               {"base", v.base},
               {"idea", v.idea},
               {"shows", v.card.value("shows", "")},

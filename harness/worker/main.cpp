@@ -16,6 +16,8 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/folders.hpp"
+#include "base/source_text.hpp"
 #include "worker/ceilings.hpp"
 #include "worker/device_helpers.hpp"
 #include "worker/module.hpp"
@@ -123,10 +125,12 @@ json probe(int ordinal) {
 }
 
 /// Writes the module's card to a file. A module without a usable card still gets a file: one that says why.
-int write_card(const fs::path& module, DeviceKind kind, const fs::path& out) {
+/// `source`: the file that the module was compiled from, just now. Of a module that was built otherwise: empty.
+int write_card(const fs::path& module, DeviceKind kind, const fs::path& out, const fs::path& source) {
   json card;
   try {
     card = to_json(*load_card(fs::absolute(module)), kind);
+    if (!source.empty()) card["source_hash"] = source_hash(source, source_folder());
   } catch (const std::exception& error) {
     card = {{"id", module.stem().string()}, {"device", to_string(kind)}, {"error", error.what()}};
     fmt::print(stderr, "{}: {}\n", module.stem().string(), error.what());
@@ -300,7 +304,8 @@ int main(int argc, char** argv) {
       std::cout << probe(std::stoi(words[1])).dump() << "\n";
       return 0;
     }
-    if (words.size() == 4 && words[0] == "card") return write_card(words[1], device_kind(words[2]), words[3]);
+    if ((words.size() == 4 || words.size() == 5) && words[0] == "card")
+      return write_card(words[1], device_kind(words[2]), words[3], words.size() == 5 ? words[4] : "");
     if ((words.size() == 3 || words.size() == 4) && words[0] == "run")
       return run(words[1], events_of(words[2]), words.size() == 4 ? words[3] : "", false);
     if (words.size() == 3 && words[0] == "launched") return run_launched(words[1], words[2]);
@@ -310,7 +315,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   fmt::print(stderr,
-             "usage: {} devices | ceilings ORDINAL|cpu | card MODULE HOME OUT.json | "
+             "usage: {} devices | ceilings ORDINAL|cpu | card MODULE HOME OUT.json [SOURCE] | "
              "run REQUEST.json EVENTS [REQUESTS] | launched REQUEST.json EVENTS | follow REQUEST.json RANK | "
              "probe ORDINAL\n",
              argv[0]);

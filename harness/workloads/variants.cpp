@@ -38,6 +38,7 @@ std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
             fmt::format("variant '{}' is there twice: {} and {}", id, variant.modules[kind].string(), module.string()));
       } else {
         variant.modules[kind] = module;
+        variant.source_hash[kind] = card.value("source_hash", "");
         variant.base = card.value("base", "");
         variant.idea = card.value("idea", "");
         variant.card = std::move(card);

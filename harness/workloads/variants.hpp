@@ -16,7 +16,9 @@ struct Variant {
   nlohmann::json card = nlohmann::json::object();  ///< as harness/worker/module.hpp writes it; of any of the modules
   std::map<DeviceKind, std::filesystem::path> modules;
   std::map<DeviceKind, std::string> module_hash;  ///< by hash_modules: another hash, another variant
-  std::map<DeviceKind, std::string> broken;       ///< device kinds for which there is no usable module, and why
+  /// Of the text that each module was compiled from (base/source_text.hpp); empty where the build did not say.
+  std::map<DeviceKind, std::string> source_hash;
+  std::map<DeviceKind, std::string> broken;  ///< device kinds for which there is no usable module, and why
 };
 
 /// The variants below `folders`, ordered by id. Each folder holds simt/, cuda/, cpu/ with ID.so (or a peer's ID.py) and

@@ -18,10 +18,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeVar
 
+from plots.lib import origin
+
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "harness" / "records" / "record.schema.json"
 SCOPES: tuple[str, ...] = tuple(json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]["scope"]["enum"])
 RENAMED = ROOT / "results" / "renamed.json"
+LOCAL = ("latest", "local")  # folders of results/ that are not committed
 # How a scope is called in a title; one that has no phrase here is called by its name.
 PHRASES = {
     "upload": "the upload of the points",
@@ -213,6 +216,7 @@ class Row:
     roof_percent: float | None = None
     launch_bound: bool | None = None
     dump: str | None = None
+    git_sha: str | None = None  # the commit that it was measured at, where that is not the record's
     folder: Path = Path()  # of the record: what a dump is relative to
     path: Path = Path()  # of the record
 
@@ -604,6 +608,7 @@ class Record:
         for context in (source.context for source in self.sources):
             sha = str(context["git_sha"])[:10] or "unknown"
             found.append(f"git {sha}" + (" with uncommitted changes" if context["git_dirty"] else ""))
+        found += [f"git {row.git_sha[:10]}" for row in self.rows if row.git_sha]
         return ", ".join(dict.fromkeys(found))
 
     def machine(self, device: str | None = None) -> str:
@@ -687,7 +692,8 @@ def read_json(path: Path) -> dict[str, Any]:
         raise RecordError(f"{path}: {constant} is not JSON; a number that is not finite must be written as null.")
 
     try:
-        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+        text = path.read_bytes()
+        document = json.loads(text.decode("utf-8"), parse_constant=refuse)
     except OSError as error:
         raise RecordError(f"{path}: cannot be read ({error.strerror}).") from error
     except UnicodeDecodeError as error:
@@ -700,6 +706,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise RecordError(
             f"{path}: holds a {type(document).__name__}, not a JSON object; was it written by `ladder run`?"
         )
+    origin.note(path, text)
     return document
 
 
@@ -770,7 +777,7 @@ def together(records: Sequence[Record]) -> list[Record]:
 
 def committed() -> list[Path]:
     """Every record of the repository: results/DEVICE/record*.json, one for each commit whose rows were kept."""
-    found = [p for p in sorted((ROOT / "results").glob("*/record*.json")) if p.parent.name not in ("latest", "local")]
+    found = [p for p in sorted((ROOT / "results").glob("*/record*.json")) if p.parent.name not in LOCAL]
     if not found:
         raise RecordError("results/ holds no record: name one, or make one by `ladder run --out`.")
     return found

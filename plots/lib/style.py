@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from plots.lib import origin
 from plots.lib.record import DEVICES, TIMES, Gap, Over, Record, Rung, number
 
 # Okabe and Ito, "Color Universal Design" (2008): told apart with any colour vision. Black and yellow are kept out.
@@ -184,7 +185,7 @@ class Page:
 
     def save(self, folder: Path, stem: str) -> list[Path]:
         paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
-        self.figure.savefig(paths[0], metadata={"Software": None})
+        self.figure.savefig(paths[0], metadata=origin.metadata())
         self.figure.savefig(paths[1], metadata={"Date": None})
         return paths
 

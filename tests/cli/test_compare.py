@@ -168,6 +168,18 @@ def test_equal_modules_are_the_same_code_at_another_commit(compare: Compare) -> 
     assert [c["verdict"] for c in found["comparisons"]][:5] == ["FASTER"] * 5
 
 
+def test_a_row_that_another_commit_left_is_not_of_the_same_code(compare: Compare) -> None:
+    was, now = of_one_commit(1), of_one_commit(2)
+    for row in was["rows"][:5]:
+        row["git_sha"] = COMMIT[::-1]
+    for row in now["rows"][:5]:
+        row["samples_ms"] = [0.9 * ms for ms in row["samples_ms"]]
+        row["median_ms"] *= 0.9
+    found = compare.verdicts(was, now, "--scope", "assign")
+    assert "38 rows of the same code" in found["scatters"][0]
+    assert [c["verdict"] for c in found["comparisons"]][:5] == ["FASTER"] * 5
+
+
 def test_noise_of_the_run_widens_what_the_samples_say(compare: Compare) -> None:
     """Each row's samples agree within 0.5 %, but the sessions scatter by 10 %: no row may be called different."""
     said = [c["verdict"] for c in compare.verdicts(one_run(1, scatter=0.1), one_run(2, scatter=0.1))["comparisons"]]
@@ -418,11 +430,13 @@ def test_the_experiment(tmp_path: Path) -> None:
 def test_a_record_made_anew_compares_as_equal(ladder: Ladder, again: Path) -> None:
     """The record's own promise, and the sentence in docs/comparing.md that tells it."""
     commit = json.loads(again.read_text())["context"]["git_sha"]
-    (first,) = (
-        file
-        for file in again.parent.glob("record*.json")
+    first = ladder.folder / "first.json"  # what the run of that commit was split into
+    parts = [
+        str(file)
+        for file in sorted(again.parent.glob("record*.json"))
         if json.loads(file.read_text())["context"]["git_sha"] == commit
-    )
+    ]
+    assert ladder("join", first, *parts).returncode == 0
     answer = json.loads(ladder("compare", str(first), str(again), "--json").stdout)
     verdicts = [c["verdict"] for c in answer["comparisons"] if c["device"] == "cuda"]
     equal = sum(verdict in ("SAME", "UNSURE") for verdict in verdicts)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -414,14 +413,6 @@ def test_a_base_that_does_not_exist_is_an_error_of_the_card(ladder: Ladder, tmp_
 
 
 # ------------------------------------------------------------------------------------------------ what is committed
-
-
-def test_the_readme_table_is_made_from_the_record() -> None:
-    said = re.search(r"^\S+ (-m plots.table .*) --update README.md$", README, re.MULTILINE)
-    assert said, "the README says how its table is made"
-    command = [sys.executable, *shlex.split(said[1]), "--check", "README.md"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_committed_records_are_sound() -> None:

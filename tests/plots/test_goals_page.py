@@ -62,8 +62,7 @@ def workloads_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # -------------------------------------------------------------------------------------------------- the committed page
 
 
-def test_the_page_says_what_the_committed_records_say(capsys: pytest.CaptureFixture[str]) -> None:
-    assert goals_page.main(["--check", str(PAGE)]) == 0, capsys.readouterr().err
+def test_the_page_has_its_picture_and_every_goal() -> None:
     text = PAGE.read_text()
     (picture,) = re.findall(r"\]\(([^)]+\.png)\)", text)
     assert (PAGE.parent / picture).stat().st_size > 10_000

@@ -8,11 +8,6 @@ from pathlib import Path
 import pytest
 
 from plots import libraries_page
-from plots.lib.record import ROOT
-
-
-def test_the_page_says_what_the_committed_records_say() -> None:
-    assert libraries_page.main(["--check", str(ROOT / "docs" / "libraries.md")]) == 0
 
 
 def test_times_are_slopes_and_failures_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -122,9 +122,3 @@ def test_the_title_says_what_the_picture_shows_where_no_row_costs_much(tmp_path:
     shown = texts(drawn[0])
     assert any(text.startswith("One row that is up to 2^24 times as long adds at most ") for text in shown)
     assert overlaps(drawn[0]) == []
-
-
-def test_the_committed_page_says_what_its_record_says(capsys: pytest.CaptureFixture[str]) -> None:
-    page = outliers_page.ROOT / "docs" / "outliers.md"
-    assert outliers_page.main(["--check", str(page)]) == 0, capsys.readouterr().err
-    assert page.with_suffix(".png").stat().st_size > 10_000

@@ -297,9 +297,8 @@ def test_why_is_said_of_measured_claims_alone() -> None:
 # ---------------------------------------------------------------------------------------------------- docs/ladder.md
 
 
-def test_the_page_of_the_ladder_says_what_the_committed_records_say(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_of_the_ladder_has_every_rung_and_its_pictures() -> None:
     path = ROOT / "docs" / "ladder.md"
-    assert ladder_page.main(["--check", str(path)]) == 0, capsys.readouterr().err
     text = path.read_text()
     assert all(f"### `{name}`" in text for name in cards.load())
     pictures = re.findall(r"\]\((ladder/[^)]+)\)", text)

@@ -1,0 +1,33 @@
+// The text of a source as a compiler takes it: without comments, together with the files that it includes.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ladder {
+
+/// C++ without comments and without the lines that open and close namespaces. Text in quotes is kept.
+std::string without_comments(const std::string& text);
+
+/// Python without the lines that hold only a comment or a docstring.
+std::string without_python_comments(const std::string& code);
+
+/// A file's lines of code: no blank lines, no includes. The files below `folder` among the includes, but for those in
+/// its harness/, are appended to `parts`.
+std::string code_lines(const std::filesystem::path& file, const std::string& code, const std::filesystem::path& folder,
+                       std::vector<std::filesystem::path>& parts);
+
+using Parts = std::map<std::filesystem::path, std::string>;  ///< each part's lines of code
+
+/// Adds a part, the parts below `folder` that it includes, and the file that implements it: X.cu beside X.cuh, X.cpp
+/// beside X.hpp.
+void add_part(const std::filesystem::path& part, const std::filesystem::path& folder, Parts& parts);
+
+/// A fingerprint, as 16 hexadecimal digits, of what is compiled of a variant's file and of all files of the checkout at
+/// `root` that it includes, directly or through others, or that implement those: their lines of code, and the lines
+/// `// link:` and `// for cuda:`, which the build reads. Comments, blank lines, and where a file lies do not count; nor
+/// does the harness, which is the same for all variants. The card counts, as the code that it is.
+std::string source_hash(const std::filesystem::path& file, const std::filesystem::path& root);
+
+}  // namespace ladder
