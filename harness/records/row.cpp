@@ -1,6 +1,7 @@
 #include "records/row.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/statistics.hpp"
 
@@ -18,6 +19,8 @@ std::string module_hash_of(const Variant& v, DeviceKind device) {
 
 }  // namespace
 
+void to_json(json& j, const Turns& turns) { j = {{"variants", turns.variants}, {"seed", turns.seed}}; }
+
 std::string row_key(const Variant& v, const Workload& w, const std::string& scope, const Setting& s) {
   std::string key = fmt::format("{}:{} {}:{} K={} {} {} {} init={} {} x{} {} {}", v.id, module_hash_of(v, s.device),
                                 w.name, w.data_hash, w.k, w.type, to_string(w.metric), to_string(w.stop),
@@ -27,6 +30,7 @@ std::string row_key(const Variant& v, const Workload& w, const std::string& scop
   if (w.kernel) key += " kernel=" + to_string(w.kernel);
   for (const auto& [name, value] : s.axes) key += fmt::format(" {}={}", name, value);
   if (s.sustained_seconds > 0) key += fmt::format(" sustained={:g}", s.sustained_seconds);
+  if (s.turns) key += fmt::format(" turns={}", fmt::join(s.turns->variants, ","));
   if (s.session) key += fmt::format(" session={}", *s.session);
   return key;
 }
@@ -65,6 +69,7 @@ json new_row(const Variant& v, const Workload& w, const std::string& scope, cons
   row["validation"] = nullptr;
   row["axes"] = s.axes;
   if (s.session) row["session"] = *s.session;
+  if (s.turns) row["turns"] = *s.turns;
   if (s.tuned) row["tuned"] = true;
   return row;
 }

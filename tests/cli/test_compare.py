@@ -334,24 +334,20 @@ def test_bad_usage_is_status_2(compare: Compare, words: list, says: str) -> None
 def test_a_run_in_turns(ladder: Ladder) -> None:
     out = ladder.folder / "record.json"
     words = ["run", "--compare", "c0_serial,c1_fused", "--workloads", "kmcuda_tiny", "--scopes", "assign,iteration"]
-    done = ladder(*words, *QUICK, "--out", out)
+    done = ladder(*words, *QUICK, "--order-seed", 1, "--out", out)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads(out.read_text())
     jsonschema_rs.validate(json.loads((ROOT / "harness" / "records" / "record.schema.json").read_text()), record)
     order = [row["variant"] for row in record["rows"] if row["scope"] == "iteration"]
     a, b = "c0_serial", "c1_fused"
-    assert order == [a, b, b, a, a, b, b, a, a, b]
+    assert order == [b, a, a, b, b, a, b, a, a, b]
+    assert all(row["turns"] == {"variants": [a, b], "seed": 1} for row in record["rows"])
     assert [row["session"] for row in record["rows"] if row["scope"] == "iteration"] == list(range(10))
     (c,) = (c for c in record["comparisons"] if c["scope"] == "iteration")
-    assert (c["base"], c["candidate"], c["method"], c["base_sessions"], c["candidate_sessions"]) == (
-        a,
-        b,
-        "interleaved",
-        5,
-        5,
-    )
+    told = ("base", "candidate", "method", "base_sessions", "candidate_sessions", "order_seed")
+    assert tuple(c[key] for key in told) == (a, b, "interleaved", 5, 5, 1)
     line = next(line for line in done.stdout.splitlines() if line.startswith(f"{b} ") and "iteration" in line)
-    assert c["verdict"] in line and f"{c['ratio']:.3f}" in line
+    assert c["verdict"] in line and f"{c['ratio']:.3f}" in line and "5 + 5" in line
     check = [sys.executable, "-m", "plots.check", out]
     checked = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -359,10 +355,29 @@ def test_a_run_in_turns(ladder: Ladder) -> None:
     assert json.loads(again.stdout)["comparisons"] == [c], "the record says the same when it is asked again"
 
 
+def test_each_rung_over_the_base_that_its_card_names(ladder: Ladder) -> None:
+    """Its pairs one after another, each in the scope of its card; the shared one has sessions of its own in each."""
+    out = ladder.folder / "record.json"
+    words = ["run", "--compare", "base", "--variants", "c1_fused,c1b_vectors,c0_serial", "--device", "cpu"]
+    done = ladder(*words, "--workloads", "wine_tiny,kmcuda_tiny", *QUICK, "--order-seed", 7, "--out", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads(out.read_text())
+    jsonschema_rs.validate(json.loads((ROOT / "harness" / "records" / "record.schema.json").read_text()), record)
+    found = {(c["candidate"], c["base"], c["scope"], c["workload"], c["method"]) for c in record["comparisons"]}
+    pairs = {("c1_fused", "c0_serial"), ("c1b_vectors", "c1_fused")}
+    assert found == {(*p, "iteration", w, "interleaved") for p in pairs for w in ("wine_tiny", "kmcuda_tiny")}
+    assert sorted(c["order_seed"] for c in record["comparisons"]) == [7, 8, 9, 10]
+    assert [len(row["turns"]["variants"]) for row in record["rows"]] == 40 * [2]
+    assert len({row["key"] for row in record["rows"]}) == 40
+    again = json.loads(ladder("compare", out, "--over", "base", "--json").stdout)
+    assert again["left_out"] == []
+    assert sorted(map(str, again["comparisons"])) == sorted(map(str, record["comparisons"]))
+
+
 def test_a_wrong_variant_is_not_run_again_and_again(ladder: Ladder) -> None:
     out = ladder.folder / "record.json"
     words = ["run", "--compare", "v01_global,w1_off_by_one", "--modules", BUILT_FIXTURES / "wrong", "--device", "simt"]
-    done = ladder(*words, "--workloads", "kmcuda_tiny", "--scopes", "assign", *QUICK, "--out", out)
+    done = ladder(*words, "--workloads", "kmcuda_tiny", "--scopes", "assign", *QUICK, "--order-seed", 2, "--out", out)
     assert done.returncode == 1
     record = json.loads(out.read_text())
     assert [(row["variant"], row["status"]) for row in record["rows"]] == [
@@ -382,6 +397,10 @@ def test_a_wrong_variant_is_not_run_again_and_again(ladder: Ladder) -> None:
         (["--compare", "c0_serial,c1_fused", "--sessions", "4"], "--sessions"),
         (["--compare", "c0_serial,c1_fused", "--resume"], "--resume"),
         (["--sessions", "6"], "--compare"),
+        (["--order-seed", "6"], "--compare"),
+        (["--compare", "c0_serial,c1_fused", "--variants", "c2*"], "leave --variants out"),
+        (["--compare", "base", "--variants", "v01_global"], "none of the variants has a base"),
+        (["--compare", "base", "--variants", "nobody*"], "nobody"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(ladder: Ladder, words: list[str], says: str) -> None:
