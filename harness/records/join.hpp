@@ -13,9 +13,9 @@ struct InputRecord {
 };
 
 /// The pieces as one record, to lie at `out`: rows ordered by workload and variant, a later piece's in the place of an
-/// earlier one's of the same measurement; where sources are not committed, of another build of the variant. `argv` is
+/// earlier one's of the same measurement, and its comparisons in the place of those of the same pairs; where sources are not committed, of another build of the variant. `argv` is
 /// the command line that joins. Throws Error where they do not belong together: another machine, another commit, other
-/// problems under one name, or comparisons among them.
+/// problems under one name, or comparisons whose rows do not say what they took turns with.
 nlohmann::json joined(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv,
                       const std::filesystem::path& out);
 
