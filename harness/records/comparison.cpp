@@ -136,7 +136,11 @@ class Scatters {
       return say(kind, *scatter, fmt::format("from {} rows with several sessions", repeats.size()));
     if (const auto scatter = scatter_of_pairs(pairs))
       return say(kind, *scatter, fmt::format("from {} rows that both records have", pairs.size()));
+    assumed_.insert(kind);
     return say(kind, assumed, "assumed, since too few rows tell");
+  }
+  bool assumed(const json& base, const json& candidate) const {
+    return assumed_.count(class_of(base, candidate).name) > 0;
   }
   const std::vector<std::string>& said() const { return said_; }
 
@@ -148,6 +152,7 @@ class Scatters {
   std::map<std::string, std::vector<std::vector<double>>> repeats_;
   std::map<std::string, std::vector<std::pair<Estimate, Estimate>>> pairs_, same_;  ///< all, and those of the same code
   std::map<std::string, double> known_;
+  std::set<std::string> assumed_;
   std::vector<std::string> said_;
 };
 
@@ -186,6 +191,7 @@ RowComparison compare(const Group& base, const Group& candidate, bool one_run, S
     row.result = compare_interleaved(sessions, margin);
   } else {
     row.scatter = scatters.of(b, c);
+    row.assumed = scatters.assumed(b, c);
     row.result = compare_apart(estimate_of(base), estimate_of(candidate), row.scatter, margin);
   }
   return row;
@@ -371,7 +377,8 @@ std::string table(const Comparisons& all) {
     for (const auto& [name, value] : r.axes.items()) variant += fmt::format(" {}={}", name, value.dump());
     text += fmt::format("{:<20} {}{:<18} {:<5} {:<11} {:>10.4g} {:>10.4g}  {:>6.3f} {:<16} {:>8}  {}\n", variant,
                         one_variant ? "" : fmt::format("{:<20} ", r.base), r.workload, r.device, r.scope, r.base_ms,
-                        r.candidate_ms, r.result.ratio, fmt::format("[{:.3f}, {:.3f}]", r.result.low, r.result.high),
+                        r.candidate_ms, r.result.ratio,
+                        r.assumed ? "not measured" : fmt::format("[{:.3f}, {:.3f}]", r.result.low, r.result.high),
                         fmt::format("{} + {}", r.base_sessions, r.candidate_sessions), to_string(r.result.verdict));
   }
   text += "\n";

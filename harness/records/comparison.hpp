@@ -22,6 +22,7 @@ struct RowComparison {
   int base_sessions = 0, candidate_sessions = 0;
   bool interleaved = false;  ///< by compare_interleaved; else apart, with this scatter between sessions:
   double scatter = 0;
+  bool assumed = false;  ///< no rows tell that scatter: the interval is not measured, and the table has none
   std::optional<uint32_t> order_seed = {};  ///< of the order of the sessions, where they took turns
 };
 void to_json(nlohmann::json& j, const RowComparison& row);
