@@ -31,7 +31,7 @@ from plots.lib.record import (
     number,
 )
 from plots.lib.sources import ARROW
-from plots.lib.speedup import APART, INTERLEAVED, Gain, between, device_of, together
+from plots.lib.speedup import Gain, between, device_of, measured_so, together
 
 SAID = {"holds": "holds", "weaker": "is weaker here", "gone": "is gone", "not measured": "is not measured"}
 PICTURES = "ladder"  # the folder of the page's pictures, beside it
@@ -49,6 +49,12 @@ def gains_of(record: Record, rung: Rung, scope: str) -> tuple[list[Gain], list[G
         if record.row(rung, name, scope)
     ]
     return [g for g in found if isinstance(g, Gain)], [g for g in found if isinstance(g, Gap)]
+
+
+def listed(gains: Sequence[Gain]) -> str:
+    """Workloads and gains; of many the first."""
+    text = "; ".join(f"`{g.workloads[0]}` {g.text}" for g in gains[:MOST_NAMED])
+    return f"{text}; and on {len(gains) - MOST_NAMED} more" if len(gains) > MOST_NAMED else text
 
 
 def measured_text(record: Record, rung: Rung, scope: str) -> tuple[str, str]:
@@ -70,12 +76,21 @@ def measured_text(record: Record, rung: Rung, scope: str) -> tuple[str, str]:
     if len(gains) > 1:
         text = f"{SCOPE_TITLES[scope]}: {together(gains).text} over {len(gains)} workloads (geometric mean); most on "
         text += f"`{best.workloads[0]}`, {best.text}; least on `{worst.workloads[0]}`, {worst.text}"
-    slower = [g for g in reversed(gains) if g.high < 1]
-    hurts = "; ".join(f"`{g.workloads[0]}` {g.text}" for g in slower[:MOST_NAMED])
-    if len(slower) > MOST_NAMED:
-        hurts += f"; and on {len(slower) - MOST_NAMED} more"
-    parts = [f"It is slower than its base on {hurts}." if hurts else "", refusal]
+    shown = listed([g for g in reversed(gains) if g.slower])
+    below = listed([g for g in reversed(gains) if g.interval is None and g.value < 1])
+    parts = [f"It is slower than its base on {shown}." if shown else ""]
+    parts += [f"Its time in one session is above its base's on {below}." if below else "", refusal]
     return text + ".", " ".join(part for part in parts if part)
+
+
+def every_gain(record: Record, known: dict[str, Card]) -> list[Gain]:
+    """All that the page's rungs have over their bases."""
+    found: list[Gain] = []
+    for card in known.values():
+        rung = device_of(record, card.id)
+        if rung and record.bases.get(card.id):
+            found += gains_of(record, rung, card.shows or "iteration")[0]
+    return found
 
 
 def counted(value: float, unit: str) -> str:
@@ -183,8 +198,9 @@ def markdown(
         f"Measured on {record.footer()}; record: `{files}`"
         + (f", counters: `{profile.shown}`." if profile else "; it has no counters beside it yet."),
         "",
-        "The gain of a rung is the median time of its base over its own; above 1 is faster. Its interval is "
-        f"{INTERLEAVED} where the record compared the two that way, else {APART} ([comparing](comparing.md)). "
+        "The gain of a rung is the median time of its base over its own; above 1 is faster"
+        + (f"; {said}" if (said := measured_so(every_gain(record, known))) else "")
+        + " ([comparing](comparing.md)). "
         "The figures of the sources, redrawn beside their own numbers: `python -m plots.seeds_page`.",
         "",
     ]

@@ -104,7 +104,7 @@ def gain(record: Record, rung: Rung, columns: Sequence[Column], scope: str) -> s
         return f"`{base}` has no time here" if base in record.bases else f"`{base}` is not in this record"
     text = f"{number(geometric_mean(values))}{TIMES}"
     if len(values) > 1:
-        text += f" ({number(min(values))} to {number(max(values))})"
+        text += f" ({number(min(values))} to {number(max(values))} by workload)"
     if len(values) < len(columns):
         text += f" on {len(values)} of {len(columns)}"
     return f"{text} over `{base}`"

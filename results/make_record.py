@@ -3,7 +3,8 @@
 Each job of the plan is a `ladder run` of its own into a record of its own; a GPU that is done takes the next. At the
 end `ladder join` makes one record of the pieces, with at most 100 samples of each row. A piece that is there already is
 resumed, so that the command may be repeated; with --go-on a piece that is complete is not looked at again, for a build
-that has not changed in between.
+that has not changed in between. Sessions in turns are of one run alone: a complete piece of such is left alone, another
+one is made anew.
 
     python results/make_record.py results/nvidia-h200/plan.toml --gpus 0,1 --out results/nvidia-h200/record.json
 
@@ -13,8 +14,10 @@ A plan is a list of parts, and options of `ladder run` for all of them:
     [[part]]
     workloads = "wine_k900,wine*"   # globs
     variants = "*"                  # globs; what an earlier part has on a workload is not measured again, unless on
-                                    # another number of GPUs (--gpus or --ranks in the options)
-    options = "--time-limit 60"     # of `ladder run`, for this part alone, in place of the same one above
+                                    # another number of GPUs (--gpus or --ranks in the options) or in turns with its
+                                    # base
+    options = "--time-limit 60"     # of `ladder run`, for this part alone, in place of the same one above;
+                                    # --compare base: sessions of each rung and its base in turns
     least = {nd = 1e6}              # of the workloads those alone whose N x D is no smaller; likewise n, d, k, nk, kd,
     most = {k = 64, nkd = 1e9}      # nkd, and those that are no larger
     together = 6                    # variants per job, default all: how finely the GPUs share a workload
@@ -54,6 +57,7 @@ CAPTURED: dict[str, Any] = {"capture_output": True, "text": True, "check": False
 
 LANES = ("cuda", "cpu")
 LACKING, STALE, UNKNOWN = "not in the record", "stale", "of an unknown text"
+KINDS = ("--gpus", "--ranks", "--compare")
 
 
 @dataclass(frozen=True)
@@ -65,10 +69,14 @@ class Job:
     seconds: float = 0  # about; 0: not estimated
 
     @property
-    def several(self) -> str:
-        """The options that say on how many GPUs it runs."""
+    def kind(self) -> str:
+        """The options that say on how many GPUs it runs, and whether its sessions take turns with those of a base."""
         pairs = zip(self.options, self.options[1:], strict=False)
-        return " ".join(f"{option} {value}" for option, value in pairs if option in ("--gpus", "--ranks"))
+        return " ".join(f"{option} {value}" for option, value in pairs if option in KINDS)
+
+    @property
+    def compares(self) -> bool:
+        return "--compare" in self.options
 
     @property
     def processes(self) -> tuple[int, int]:
@@ -78,7 +86,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        what = f"{self.workload}--{self.device}--{self.variants}{self.several}"
+        what = f"{self.workload}--{self.device}--{self.variants}{self.kind}"
         kept = (c if c.isalnum() or c in "._-" else "_" for c in what)
         whole = "".join(kept).replace("_", "-")
         return whole if len(whole) <= 150 else f"{whole[:140]}-{zlib.crc32(whole.encode()):08x}"
@@ -137,7 +145,7 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
             for glob in part[key].split(","):
                 if not matching(names, glob):
                     left_out[f"'{glob}' of the plan fits no {key[:-1]} here: `ladder list` shows what there is"] = None
-        several = Job("", "", device, words).several
+        kind = Job("", "", device, words).kind
         batch = part.get("batch", 1)
         alike: dict[tuple[tuple[str, ...], str], list[str]] = {}  # workloads by the variants that they get
         for name in matching(list(workloads), part["workloads"]):
@@ -146,8 +154,8 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
             if not workloads[name]["available"]:
                 left_out[f"{name} is left out: {workloads[name]['reason']}"] = None
                 continue
-            chosen = tuple(v for v in matching(here, part["variants"]) if (name, v, several) not in planned)
-            planned |= {(name, v, several) for v in chosen}
+            chosen = tuple(v for v in matching(here, part["variants"]) if (name, v, kind) not in planned)
+            planned |= {(name, v, kind) for v in chosen}
             alike.setdefault((chosen, "" if batch > 1 else name), []).append(name)
         for (chosen, _), names in alike.items():
             for some_names in in_turns(names, batch):
@@ -327,7 +335,7 @@ def main() -> int:
         folder /= clean_commit()[:10]  # pieces of an earlier commit are not resumed
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    todo = deque(job for job in planned if not (o.go_on and complete(folder / f"{job.name}.json")))
+    todo = deque(job for job in planned if not ((o.go_on or job.compares) and complete(folder / f"{job.name}.json")))
     most = len(todo)
     taking = threading.Lock()
     done: list[Job] = []
@@ -348,7 +356,7 @@ def main() -> int:
             command = [ladder, "run", "--device", job.device, "--workloads", job.workload, "--variants", job.variants]
             command += [*job.options, "--out", str(part)]
             command += ["--gpu", gpu] if device == "cuda" else []
-            command += ["--resume"] if part.exists() else []
+            command += ["--resume"] if part.exists() and not job.compares else []
             start = time.monotonic()
             with part.with_suffix(".log").open("w") as log:
                 status = subprocess.run(command, stdout=log, stderr=log, check=False).returncode

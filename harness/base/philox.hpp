@@ -38,7 +38,8 @@ enum class Stream : uint32_t {
   rows,
   bootstrap,
   kmeanspp,
-  afkmc2
+  afkmc2,
+  turns
 };
 
 /// Block `block` of row `row` of a stream: the words behind elements 4 * block .. 4 * block + 3 of that row.

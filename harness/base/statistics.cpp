@@ -208,12 +208,12 @@ Estimate estimate_of_samples(std::span<const double> samples_ms) {
   std::sort(sorted.begin(), sorted.end());
   log_of(sorted.front());
   const double middle = quantile_of_sorted(sorted, 0.5), count = double(sorted.size());
-  if (sorted.size() < 6) return {middle, std::log(sorted.back() / sorted.front()) / 2};
+  if (sorted.size() < 6) return {middle, std::log(sorted.back() / sorted.front()) / 2, 1};
   constexpr double z = 1.959964;  // of a 95 % interval
   const double reach = z * std::sqrt(count) / 2;
   const auto low = size_t(std::max(0.0, std::floor(count / 2 - reach)));
   const auto high = size_t(std::min(count - 1, std::ceil(count / 2 + reach)));
-  return {middle, std::log(sorted[high] / sorted[low]) / (2 * z)};
+  return {middle, std::log(sorted[high] / sorted[low]) / (2 * z), 1};
 }
 
 Estimate estimate_of_sessions(std::span<const double> medians_ms) {
@@ -222,12 +222,18 @@ Estimate estimate_of_sessions(std::span<const double> medians_ms) {
   double mean = 0, squares = 0;
   for (const double m : medians_ms) mean += log_of(m) / count;
   for (const double m : medians_ms) squares += std::pow(std::log(m) - mean, 2);
-  return {std::exp(mean), medians_ms.size() > 1 ? std::sqrt(squares / (count - 1) / count) : 0};
+  const double error = medians_ms.size() > 1 ? std::sqrt(squares / (count - 1) / count) : 0;
+  return {std::exp(mean), error, int(medians_ms.size())};
 }
 
 Comparison compare_apart(const Estimate& base, const Estimate& candidate, double scatter, double margin) {
   const double variance = base.error * base.error + candidate.error * candidate.error + 2 * scatter * scatter;
-  return comparison_of(log_of(candidate.median_ms) - log_of(base.median_ms), std::sqrt(variance), tail_freedom, margin);
+  const double log_ratio = log_of(candidate.median_ms) - log_of(base.median_ms);
+  Comparison c = comparison_of(log_ratio, std::sqrt(variance), tail_freedom, margin);
+  const bool few = std::min(base.sessions, candidate.sessions) < fewest_sessions;
+  if (few && std::fabs(log_ratio) < std::log(stray_factor) && c.verdict != Comparison::Verdict::same)
+    c.verdict = Comparison::Verdict::unsure;
+  return c;
 }
 
 std::optional<double> scatter_of_repeats(std::span<const std::vector<double>> rows_ms) {

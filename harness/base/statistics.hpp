@@ -6,16 +6,19 @@
 // time, whatever the number of its samples. (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013;
 // Mytkowicz et al., "Producing wrong data without doing anything obviously wrong!", ASPLOS 2009.) Two methods follow:
 //
-// compare_interleaved, at least five sessions a side in the order A B B A A B B A ...: least squares of
+// compare_interleaved, at least five sessions a side, one of each in every round, in random order: least squares of
 //   log(median) = level + drift * position + effect * (is it the candidate?)
 // so that what warms up or slows down evenly during the run is no effect of either side; interval and p from Student's
 // t with one degree of freedom for each session beyond three. A stray session widens the interval: UNSURE, not wrong.
+// What swings is met by each side at other phases in other runs; in the fixed order A B B A ... a swing of four
+// sessions would favour one side every time. Of random orders a few follow a swing of two or three sessions by chance.
 //
 // compare_apart, fewer sessions, or sessions of two runs: the samples say nothing of how far two sessions of the same
 // code lie apart, so that scatter comes from outside (scatter_of_repeats, scatter_of_same_code, scatter_of_pairs, or
 // what is assumed), is added to each side's own error, and the sum is held against Student's t with four degrees of
-// freedom: rows do not all scatter alike, and a few are far noisier than the rest. One stray session on a side still
-// looks like a difference there, and no method can tell: what matters is worth an interleaved run.
+// freedom: rows do not all scatter alike, and a few are far noisier than the rest. One stray session still looks like a
+// difference, and no method can tell: with fewer than five sessions on a side, only a ratio beyond what strays do is
+// FASTER or SLOWER. What matters is worth an interleaved run.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -88,6 +91,7 @@ Comparison compare_interleaved(std::span<const SessionMedian> sessions, double m
 struct Estimate {
   double median_ms = 0;
   double error = 0;  ///< standard error of log(median_ms): of the samples within one session, or among several sessions
+  int sessions = 1;
 };
 /// From the samples of one session. The error is that of the distribution-free interval between two order statistics
 /// (Conover, "Practical Nonparametric Statistics", 3.2), which the bootstrap of a median approximates; of fewer than
@@ -95,6 +99,9 @@ struct Estimate {
 Estimate estimate_of_samples(std::span<const double> samples_ms);
 /// From the medians of several sessions of one run: their geometric mean.
 Estimate estimate_of_sessions(std::span<const double> medians_ms);
+
+/// By how much a stray session may be off: a factor. Below it, FASTER and SLOWER need fewest_sessions on each side.
+inline constexpr double stray_factor = 1.5;
 
 /// `scatter`: standard deviation of log(median) between sessions of the same code.
 Comparison compare_apart(const Estimate& base, const Estimate& candidate, double scatter,

@@ -71,6 +71,10 @@ Comparisons within(const json& record, const CompareWords& words, double margin)
       const std::string variant = row.at("variant");
       if (!words.variants.empty() && !any_matches(words.variants, {variant})) return "";
       const std::string over = words.over == "base" ? bases.at(variant) : root_of(bases, variant);
+      if (row.contains("turns")) {  // a session is compared with those that it took turns with
+        const json& turns = row["turns"].at("variants");
+        if (std::find(turns.begin(), turns.end(), over) == turns.end()) return "";
+      }
       return over == variant ? "" : over;
     };
     return compare_variants(record, base_of, filter_for({record}, words, ""), margin);
@@ -154,7 +158,8 @@ Command compare_command(CLI::App& app) {
   compare->add_option("records", words->files, "BASE.json CANDIDATE.json, or one record")->required()->expected(1, 2);
   compare->add_option("--variants", words->variants,
                       "Two records, or --over: globs of the variants to compare. One record: BASE,CANDIDATE");
-  compare->add_option("--workloads,--workload", words->workloads, "Globs over names and families, with commas between them");
+  compare->add_option("--workloads,--workload", words->workloads,
+                      "Globs over names and families, with commas between them");
   compare->add_option("--scope", words->scopes, "One, or several with commas between them");
   compare->add_option("--over", words->over, "One record: each variant over its base, or over the root of its ladder")
       ->check(CLI::IsMember({"base", "root"}));

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <memory>
 #include <optional>
+#include <random>
 #include <regex>
 #include <set>
 
@@ -26,8 +27,11 @@ struct RunWords : MeasureWords {
   std::string variants = "*", scopes, cache = "warm", compare;
   std::vector<std::string> remaining;
   int sessions = fewest_sessions, tries = usual_tries;
-  bool untuned = false;
+  std::optional<uint32_t> order_seed;
+  bool untuned = false, variants_given = false;
 };
+
+constexpr const char* over_base = "base";  // --compare: each over its own
 
 /// The variants of --compare: by their ids, the base first.
 std::vector<Variant> in_this_order(const std::vector<Variant>& all, const std::string& list) {
@@ -43,6 +47,28 @@ std::vector<Variant> in_this_order(const std::vector<Variant>& all, const std::s
   }
   if (chosen.size() < 2) throw Error(fmt::format("--compare '{}': name a base and at least one other", list));
   return chosen;
+}
+
+std::vector<Variant> of_all(const std::vector<Compared>& comparisons) {
+  std::vector<Variant> found;
+  for (const Compared& c : comparisons) found.insert(found.end(), c.variants.begin(), c.variants.end());
+  return found;
+}
+
+/// The comparisons of --compare: of the variants in its list, or of each of --variants with its base.
+std::vector<Compared> compared(const RunWords& words, const std::vector<Variant>& all,
+                               const std::vector<DeviceKind>& kinds) {
+  const RunOptions& o = words.options;
+  if (words.compare != over_base) {
+    if (words.variants_given)
+      throw Error(fmt::format("--compare {}: the list names all variants; leave --variants out, or --compare {}",
+                              words.compare, over_base));
+    return {{in_this_order(all, words.compare), o.scopes}};
+  }
+  std::vector<std::string> left_out;
+  std::vector<Compared> found = over_their_bases(choose_variants(all, words.variants), all, kinds, o.scopes, left_out);
+  for (const std::string& sentence : left_out) fmt::print(stderr, "{}\n", sentence);
+  return found;
 }
 
 /// All that may be chosen on the first of these devices that is no simulation of another one.
@@ -107,10 +133,13 @@ int run(RunWords words) {
     throw Error("--cache cold: caches are evicted on a GPU only, and this run uses none: leave it out");
   std::vector<Variant> variants = find_variants(module_folders(words.folders));
   need_bases(variants);
+  std::vector<Compared> comparisons;
+  if (!words.compare.empty()) comparisons = compared(words, variants, kinds);
+  for (Compared& c : comparisons) hash_modules(c.variants);
   const bool automatic = words.compare.empty() && words.variants == "auto";
   std::vector<Variant> chosen = automatic               ? variants_to_choose_from(variants, kinds)
                                 : words.compare.empty() ? choose_variants(variants, words.variants)
-                                                        : in_this_order(variants, words.compare);
+                                                        : of_all(comparisons);
   hash_modules(chosen);
   require_axes(o.axes, chosen);
   std::vector<Workload> problems = find_problems(words);
@@ -121,7 +150,8 @@ int run(RunWords words) {
   if (!o.dump.empty()) fs::create_directories(o.dump);
   // Ideas are compared at equal values.
   if (!words.compare.empty())
-    return run_interleaved(o, kinds, chosen, std::move(problems), words.sessions, standard_margin);
+    return run_interleaved(o, kinds, comparisons, std::move(problems), words.sessions,
+                           words.order_seed.value_or(std::random_device()() >> 1), standard_margin);
   const json tuned = words.untuned ? json() : read_tuned(tuned_file(words));
   std::unique_ptr<Plan> plan = std::make_unique<RunOnce>(o, tuned);
   if (automatic) {
@@ -150,12 +180,18 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
   auto* compare = run->add_option("--compare", words->compare,
-                                  "BASE,VARIANT[,...] instead of --variants: sessions in turns, and a verdict for each")
-                      ->excludes("--variants");
+                                  "Sessions in turns, and a verdict for each. BASE,VARIANT[,...] instead of "
+                                  "--variants; base: each of --variants over its base, in the scope that its card "
+                                  "names");
   run->add_option("--sessions", words->sessions, "Of each variant, with --compare")
       ->check(CLI::Range(fewest_sessions, 1000))
       ->needs(compare)
       ->capture_default_str();
+  run->add_option("--order-seed", words->order_seed,
+                  "Of the random order of the sessions in each round, with --compare (default: another one each time; "
+                  "the record has it)")
+      ->check(CLI::Range(0u, 2000000000u))
+      ->needs(compare);
   auto* workloads_option = run->add_option("--workloads,--workload", words->workloads,
                                            "Globs over names and families, with commas between them")
                                ->capture_default_str();
@@ -196,6 +232,7 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
       "or that every variant refused.");
   return {run, [words, command = run] {
             words->remaining = command->remaining();
+            words->variants_given = command->count("--variants") > 0;
             return ladder::run(*words);
           }};
 }

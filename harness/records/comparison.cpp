@@ -49,13 +49,15 @@ std::string name_of(const std::string& variant, const std::string& setting, cons
   return variant + " " + setting + " " + axes.dump();
 }
 
-Side gather(const json& record, const RowFilter& filter) {
+/// `by_turns`: sessions that took turns with others are rows of another thing.
+Side gather(const json& record, const RowFilter& filter, bool by_turns) {
   std::map<std::string, json> workloads;
   for (const json& w : record.at("workloads")) workloads[w.at("name")] = w;
   Side side;
   for (const json& row : record.at("rows")) {
     if (filter && !filter(row)) continue;
-    const std::string setting = setting_of(row, workloads);
+    std::string setting = setting_of(row, workloads);
+    if (by_turns && row.contains("turns")) setting += " turns " + row["turns"].at("variants").dump();
     const std::string name = name_of(row.at("variant"), setting, row.at("axes"));
     if (row.at("status") != "ok" || !row.at("median_ms").is_number()) {
       side.untimed.emplace(name, &row);
@@ -134,7 +136,11 @@ class Scatters {
       return say(kind, *scatter, fmt::format("from {} rows with several sessions", repeats.size()));
     if (const auto scatter = scatter_of_pairs(pairs))
       return say(kind, *scatter, fmt::format("from {} rows that both records have", pairs.size()));
+    assumed_.insert(kind);
     return say(kind, assumed, "assumed, since too few rows tell");
+  }
+  bool assumed(const json& base, const json& candidate) const {
+    return assumed_.count(class_of(base, candidate).name) > 0;
   }
   const std::vector<std::string>& said() const { return said_; }
 
@@ -146,6 +152,7 @@ class Scatters {
   std::map<std::string, std::vector<std::vector<double>>> repeats_;
   std::map<std::string, std::vector<std::pair<Estimate, Estimate>>> pairs_, same_;  ///< all, and those of the same code
   std::map<std::string, double> known_;
+  std::set<std::string> assumed_;
   std::vector<std::string> said_;
 };
 
@@ -180,9 +187,11 @@ RowComparison compare(const Group& base, const Group& candidate, bool one_run, S
     for (const json* r : base.rows) sessions.push_back({r->at("session"), false, r->at("median_ms")});
     for (const json* r : candidate.rows) sessions.push_back({r->at("session"), true, r->at("median_ms")});
     row.interleaved = true;
+    if (c.contains("turns")) row.order_seed = c["turns"].at("seed").get<uint32_t>();
     row.result = compare_interleaved(sessions, margin);
   } else {
     row.scatter = scatters.of(b, c);
+    row.assumed = scatters.assumed(b, c);
     row.result = compare_apart(estimate_of(base), estimate_of(candidate), row.scatter, margin);
   }
   return row;
@@ -257,10 +266,11 @@ void to_json(json& j, const RowComparison& r) {
        {"candidate_sessions", r.candidate_sessions},
        {"method", r.interleaved ? "interleaved" : "apart"},
        {"scatter", r.interleaved ? json() : json(r.scatter)}};
+  if (r.order_seed) j["order_seed"] = *r.order_seed;
 }
 
 Comparisons compare_records(const json& base, const json& candidate, const RowFilter& filter, double margin) {
-  const Side was = gather(base, filter), is = gather(candidate, filter);
+  const Side was = gather(base, filter, false), is = gather(candidate, filter, false);
   Comparisons all;
   Scatters scatters;
   scatters.learn_repeats(was);
@@ -307,7 +317,7 @@ Comparisons compare_records(const json& base, const json& candidate, const RowFi
 
 Comparisons compare_variants(const json& record, const std::function<std::string(const json&)>& base_of,
                              const RowFilter& filter, double margin) {
-  const Side side = gather(record, filter);
+  const Side side = gather(record, filter, true);
   Comparisons all;
   Scatters scatters;
   scatters.learn_repeats(side);
@@ -360,17 +370,19 @@ std::string table(const Comparisons& all) {
   const bool one_variant =
       std::all_of(all.rows.begin(), all.rows.end(), [](const RowComparison& r) { return r.base == r.candidate; });
   std::string text =
-      fmt::format("{:<20} {}{:<18} {:<5} {:<11} {:>10} {:>10}  {:>6} {:<16} {}\n",
+      fmt::format("{:<20} {}{:<18} {:<5} {:<11} {:>10} {:>10}  {:>6} {:<16} {:>8}  {}\n",
                   one_variant ? "variant" : "candidate", one_variant ? "" : fmt::format("{:<20} ", "base"), "workload",
-                  "on", "scope", "base ms", "ms", "ratio", "95 % interval", "verdict");
+                  "on", "scope", "base ms", "ms", "ratio", "95 % interval", "sessions", "verdict");
   std::map<std::string, int> count;
   for (const RowComparison& r : all.rows) {
     ++count[to_string(r.result.verdict)];
     std::string variant = r.candidate;
     for (const auto& [name, value] : r.axes.items()) variant += fmt::format(" {}={}", name, value.dump());
-    text += fmt::format("{:<20} {}{:<18} {:<5} {:<11} {:>10.4g} {:>10.4g}  {:>6.3f} [{:.3f}, {:.3f}]   {}\n", variant,
+    text += fmt::format("{:<20} {}{:<18} {:<5} {:<11} {:>10.4g} {:>10.4g}  {:>6.3f} {:<16} {:>8}  {}\n", variant,
                         one_variant ? "" : fmt::format("{:<20} ", r.base), r.workload, r.device, r.scope, r.base_ms,
-                        r.candidate_ms, r.result.ratio, r.result.low, r.result.high, to_string(r.result.verdict));
+                        r.candidate_ms, r.result.ratio,
+                        r.assumed ? "not measured" : fmt::format("[{:.3f}, {:.3f}]", r.result.low, r.result.high),
+                        fmt::format("{} + {}", r.base_sessions, r.candidate_sessions), to_string(r.result.verdict));
   }
   text += "\n";
   for (const std::string& words : all.scatters) text += words + "\n";

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct RowComparison {
   int base_sessions = 0, candidate_sessions = 0;
   bool interleaved = false;  ///< by compare_interleaved; else apart, with this scatter between sessions:
   double scatter = 0;
+  bool assumed = false;  ///< no rows tell that scatter: the interval is not measured, and the table has none
+  std::optional<uint32_t> order_seed = {};  ///< of the order of the sessions, where they took turns
 };
 void to_json(nlohmann::json& j, const RowComparison& row);
 
@@ -38,7 +41,8 @@ using RowFilter = std::function<bool(const nlohmann::json& row)>;
 Comparisons compare_records(const nlohmann::json& base, const nlohmann::json& candidate, const RowFilter& filter = {},
                             double margin = standard_margin);
 
-/// Within one record, each row against the one that differs in the variant alone. `base_of` names the variant to hold a
+/// Within one record, each row against the one that differs in the variant alone; of sessions in turns, against those
+/// that it took turns with. `base_of` names the variant to hold a
 /// row's against; empty: the row is no candidate.
 Comparisons compare_variants(const nlohmann::json& record,
                              const std::function<std::string(const nlohmann::json& row)>& base_of,

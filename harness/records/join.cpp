@@ -54,7 +54,10 @@ void require_one_run(const InputRecord& first, const InputRecord& piece, bool at
   if (piece.record.at("schema_version") != record_version)
     refuse(fmt::format("it is of schema version {}, only records of version {} can be joined",
                        piece.record.at("schema_version").dump(), record_version));
-  if (piece.record.contains("comparisons")) refuse("it holds comparisons, which are of one run alone");
+  const json& rows = piece.record.at("rows");
+  if (piece.record.contains("comparisons") &&
+      !std::all_of(rows.begin(), rows.end(), [](const json& row) { return row.contains("turns"); }))
+    refuse("it holds comparisons, and its rows do not say what they took turns with: measure it anew");
   json was = first.record.at("context"), is = piece.record.at("context");
   if (at_another_commit && was.at("git_sha") != is.at("git_sha")) {
     for (const auto& [file, context] : {std::pair(first.file, was), std::pair(piece.file, is)}) {
@@ -67,6 +70,45 @@ void require_one_run(const InputRecord& first, const InputRecord& piece, bool at
   if (const std::string why = why_not_together(was, is); !why.empty()) refuse(fmt::format("the latter was {}", why));
 }
 
+/// What a session in turns was part of: all its sessions stand or fall together.
+std::string turns_of(const json& row) {
+  json what = json::array();
+  for (const char* key : {"workload", "device", "scope", "gpus", "axes", "cache", "sustained_seconds"})
+    what.push_back(row.at(key));
+  what.push_back(row.value("ranks", 1));
+  what.push_back(row.at("turns").at("variants"));
+  return row.at("variant").get<std::string>() + what.dump();
+}
+
+/// Takes the sessions out of `rows` that `more` has anew, be they more or fewer than before.
+void drop_turns(json& rows, const std::vector<json>& more) {
+  std::set<std::string> anew;
+  for (const json& row : more)
+    if (row.contains("turns")) anew.insert(turns_of(row));
+  if (anew.empty()) return;
+  json kept = json::array();
+  for (json& row : rows)
+    if (!row.contains("turns") || !anew.count(turns_of(row))) kept.push_back(std::move(row));
+  rows = std::move(kept);
+}
+
+/// Puts comparisons into those of a record, in the place of what it said of the same pairs before.
+void put_comparisons(json& all, const json& more) {
+  const auto pair = [](const json& c) {
+    json what = json::array();
+    for (const char* key : {"base", "candidate", "workload", "device", "scope", "axes", "cache"})
+      what.push_back(c.at(key));
+    return what;
+  };
+  std::set<json> anew;
+  for (const json& c : more) anew.insert(pair(c));
+  json kept = json::array();
+  for (json& c : all)
+    if (!anew.count(pair(c))) kept.push_back(std::move(c));
+  for (const json& c : more) kept.push_back(c);
+  all = std::move(kept);
+}
+
 /// Of builds of one committed source, compiled alike, hashes tell only the folders apart that they were made in: unlike
 /// put_rows(), keeps another build's rows but for those of the same measurement.
 void put_rows_of_commit(json& rows, std::vector<json> more) {
@@ -75,6 +117,7 @@ void put_rows_of_commit(json& rows, std::vector<json> more) {
     for (const char* key : {"variant", "workload", "device", "scope", "gpus", "axes", "cache", "sustained_seconds"})
       what.push_back(row.at(key));
     what.push_back(row.value("session", json()));
+    what.push_back(row.contains("turns") ? row["turns"].at("variants") : json());
     what.push_back(row.value("ranks", 1));
     return what;
   };
@@ -154,6 +197,7 @@ json joined(const std::vector<InputRecord>& pieces, const std::vector<std::strin
         dump = fs::relative(fs::absolute(piece.file).parent_path() / dump.get<std::string>(), folder).string();
     }
     name_commits(more, piece.record.at("context").at("git_sha"), commit);
+    drop_turns(rows, more);
     if (renews && &piece != &pieces.front())
       renew_rows(rows, more);
     else if (piece.record.at("context").at("git_dirty"))
@@ -175,6 +219,10 @@ json joined(const std::vector<InputRecord>& pieces, const std::vector<std::strin
   record["context"]["git_sha"] = commit;
   put_efficiency(record["rows"]);
   for (const InputRecord& piece : pieces) {
+    if (piece.record.contains("comparisons")) {
+      if (!record.contains("comparisons")) record["comparisons"] = json::array();
+      put_comparisons(record["comparisons"], piece.record["comparisons"]);
+    }
     for (const json& tuned : piece.record.value("tuning", json::array())) put_tuning(record, tuned);
   }
   return record;

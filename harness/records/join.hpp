@@ -13,11 +13,12 @@ struct InputRecord {
 };
 
 /// The pieces as one record, to lie at `out`: rows ordered by workload and variant, a later piece's in the place of an
-/// earlier one's of the same measurement; where sources are not committed, of another build of the variant. `argv` is
-/// the command line that joins. Throws Error where they do not belong together: another machine, another commit, other
-/// problems under one name, or comparisons among them. `renews`: the first piece is a record, and the others, of a
-/// later commit, renew rows of it: in the place of a row they also come where it was measured alike with another text
-/// of the variant. The record is then of the later commit, and each row that is not names its own.
+/// earlier one's of the same measurement, and its comparisons in the place of those of the same pairs; where sources
+/// are not committed, of another build of the variant. `argv` is the command line that joins. Throws Error where they
+/// do not belong together: another machine, another commit, other problems under one name, or comparisons whose rows do
+/// not say what they took turns with. `renews`: the first piece is a record, and the others, of a later commit, renew
+/// rows of it: in the place of a row they also come where it was measured alike with another text of the variant. The
+/// record is then of the later commit, and each row that is not names its own.
 nlohmann::json joined(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv,
                       const std::filesystem::path& out, bool renews = false);
 

@@ -169,6 +169,7 @@ void put_efficiency(json& rows) {
          {"variant", "module_hash", "workload", "device", "scope", "axes", "cache", "sustained_seconds"})
       what.push_back(row.at(key));
     what.push_back(row.value("session", json()));
+    what.push_back(row.value("turns", json()));
     return what;
   };
   std::map<json, double> on_one;  // ms

@@ -1,6 +1,7 @@
 #include "records/row.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/statistics.hpp"
 
@@ -18,6 +19,8 @@ std::string of_device(const std::map<DeviceKind, std::string>& hashes, DeviceKin
 
 }  // namespace
 
+void to_json(json& j, const Turns& turns) { j = {{"variants", turns.variants}, {"seed", turns.seed}}; }
+
 std::string row_key(const Variant& v, const Workload& w, const std::string& scope, const Setting& s) {
   std::string key = fmt::format(
       "{}:{} {}:{} K={} {} {} {} init={} {} x{} {} {}", v.id, of_device(v.module_hash, s.device), w.name, w.data_hash,
@@ -27,6 +30,7 @@ std::string row_key(const Variant& v, const Workload& w, const std::string& scop
   if (w.kernel) key += " kernel=" + to_string(w.kernel);
   for (const auto& [name, value] : s.axes) key += fmt::format(" {}={}", name, value);
   if (s.sustained_seconds > 0) key += fmt::format(" sustained={:g}", s.sustained_seconds);
+  if (s.turns) key += fmt::format(" turns={}", fmt::join(s.turns->variants, ","));
   if (s.session) key += fmt::format(" session={}", *s.session);
   return key;
 }
@@ -66,6 +70,7 @@ json new_row(const Variant& v, const Workload& w, const std::string& scope, cons
   row["validation"] = nullptr;
   row["axes"] = s.axes;
   if (s.session) row["session"] = *s.session;
+  if (s.turns) row["turns"] = *s.turns;
   if (s.tuned) row["tuned"] = true;
   return row;
 }

@@ -4,12 +4,20 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "protocol/events.hpp"
 #include "workloads/variants.hpp"
 #include "workloads/workloads.hpp"
 
 namespace ladder {
+
+/// Sessions of several variants that took turns.
+struct Turns {
+  std::vector<std::string> variants;  ///< their ids, the base first
+  uint32_t seed = 0;                  ///< of the order within each round
+};
+void to_json(nlohmann::json& j, const Turns& turns);
 
 /// How a row is measured, beside variant, workload and scope.
 struct Setting {
@@ -20,6 +28,7 @@ struct Setting {
   bool cold = false;                ///< L2 evicted before each sample
   double sustained_seconds = 0;     ///< of load right before each batch of samples
   std::optional<int> session = {};  ///< its place among several sessions of the same, where there are several
+  std::optional<Turns> turns = {};  ///< those that the session was part of
   bool tuned = false;               ///< the axes are those that `ladder tune` found for such a problem on this device
 };
 

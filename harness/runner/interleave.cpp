@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/files.hpp"
+#include "base/philox.hpp"
 #include "records/comparison.hpp"
 #include "records/record.hpp"
 #include "runner/child.hpp"
@@ -18,19 +19,65 @@ using nlohmann::json;
 
 namespace {
 
-std::vector<DeviceKind> kinds_of_all(const std::vector<DeviceKind>& kinds, const std::vector<Variant>& variants) {
+std::vector<DeviceKind> shared_kinds(const std::vector<DeviceKind>& kinds, const std::vector<Variant>& variants) {
   std::vector<DeviceKind> shared;
   std::copy_if(kinds.begin(), kinds.end(), std::back_inserter(shared), [&](DeviceKind kind) {
     return std::all_of(variants.begin(), variants.end(), [&](const Variant& v) { return v.modules.count(kind) > 0; });
   });
-  if (!shared.empty()) return shared;
+  return shared;
+}
+
+std::string no_shared_kind(const std::vector<Variant>& variants) {
   std::string names, why;
   for (const Variant& v : variants) {
     names += (names.empty() ? "" : ", ") + v.id;
     for (const auto& [kind, reason] : v.broken) why += fmt::format("; {} {}", v.id, reason);
   }
-  throw Error(fmt::format("there is no device here that all of {} were built for: choose others{}", names, why));
+  return fmt::format("there is no device here that all of {} were built for: choose others{}", names, why);
 }
+
+/// Those of one comparison on one kind of device, one workload after another.
+class InTurns {
+ public:
+  InTurns(const Compared& compared, DeviceKind kind, int sessions, uint32_t seed)
+      : compared_(compared), kind_(kind), order_(interleaved_order(int(compared.variants.size()), sessions, seed)) {
+    for (const Variant& v : compared.variants) turns_.variants.push_back(v.id);
+    turns_.seed = seed;
+  }
+
+  void run(const Workload& w, const RunOptions& o, Limits& limits, const fs::path& scratch, Progress& progress,
+           json& record) const {
+    std::set<int> out_of_it;  // refused, invalid or failed once: it would be again
+    for (size_t position = 0; position < order_.size() && !interrupted(); ++position) {
+      const int which = order_[position];
+      const Variant& v = compared_.variants[size_t(which)];
+      // Without the base, or with nothing but the base, there is nothing to compare.
+      const bool pointless = out_of_it.count(0) || out_of_it.size() + 1 == compared_.variants.size();
+      if (out_of_it.count(which) || pointless) {
+        progress.skip(1);
+        continue;
+      }
+      Setting setting = setting_of(v, kind_, o);
+      setting.session = int(position);
+      setting.turns = turns_;
+      limits.gpus = setting.gpus * setting.ranks;
+      const std::vector<std::string> scopes = compared_.scopes.empty() ? scopes_of(v, o) : compared_.scopes;
+      std::vector<json> rows =
+          rows_of_session({.variant = &v, .setting = setting, .scopes = scopes}, w, o, limits, scratch, "", progress);
+      progress.session_done(fmt::format("{:<20} {:<14} {}", v.id, w.name, to_string(kind_)) + summary(rows));
+      if (std::none_of(rows.begin(), rows.end(), [](const json& row) { return row["median_ms"].is_number(); }))
+        out_of_it.insert(which);
+      for (json& row : rows) record["rows"].push_back(std::move(row));
+      write_record(record, o.out);
+    }
+  }
+
+ private:
+  const Compared& compared_;
+  DeviceKind kind_;
+  std::vector<int> order_;
+  Turns turns_;
+};
 
 bool went_well(const json& row) {
   const std::string status = row.at("status");
@@ -39,17 +86,55 @@ bool went_well(const json& row) {
 
 }  // namespace
 
-std::vector<int> interleaved_order(int variants, int sessions) {
+std::vector<int> interleaved_order(int variants, int sessions, uint32_t seed) {
   std::vector<int> order;
-  for (int round = 0; round < sessions; ++round)
-    for (int i = 0; i < variants; ++i) order.push_back(round % 2 ? variants - 1 - i : i);
+  Sequence draws(seed, Stream::turns);
+  for (int round = 0; round < sessions; ++round) {
+    const auto begin = std::ptrdiff_t(order.size());
+    for (int i = 0; i < variants; ++i) order.push_back(i);
+    for (uint32_t left = uint32_t(variants); left > 1; --left)  // Fisher and Yates
+      std::swap(order[size_t(begin) + left - 1], order[size_t(begin) + draws.below(left)]);
+  }
   return order;
 }
 
-int run_interleaved(const RunOptions& o, const std::vector<DeviceKind>& kinds, const std::vector<Variant>& variants,
-                    std::vector<Workload> workloads, int sessions, double margin) {
+std::vector<Compared> over_their_bases(const std::vector<Variant>& variants, const std::vector<Variant>& all,
+                                       const std::vector<DeviceKind>& kinds, const std::vector<std::string>& scopes,
+                                       std::vector<std::string>& left_out) {
+  std::vector<Compared> found;
+  for (const Variant& v : variants) {
+    if (v.base.empty()) continue;
+    const auto base = std::find_if(all.begin(), all.end(), [&](const Variant& other) { return other.id == v.base; });
+    if (base == all.end()) {
+      left_out.push_back(fmt::format("{} is not compared: its base {} was not built", v.id, v.base));
+      continue;
+    }
+    const std::string shows = v.card.value("shows", "");
+    Compared pair{{*base, v}, scopes};
+    if (scopes.empty()) pair.scopes = {shows.empty() ? "iteration" : shows};
+    if (shared_kinds(kinds, pair.variants).empty())
+      left_out.push_back(fmt::format("{} is not compared: {}", v.id, no_shared_kind(pair.variants)));
+    else
+      found.push_back(std::move(pair));
+  }
+  if (found.empty())
+    throw Error("--compare base: " +
+                (left_out.empty() ? "none of the variants has a base: choose others by --variants" : left_out.front()));
+  return found;
+}
+
+int run_interleaved(const RunOptions& o, const std::vector<DeviceKind>& kinds, const std::vector<Compared>& comparisons,
+                    std::vector<Workload> workloads, int sessions, uint32_t seed, double margin) {
   catch_interrupts();
-  const std::vector<DeviceKind> shared = kinds_of_all(kinds, variants);
+  size_t per_workload = 0;
+  std::vector<DeviceKind> used;
+  for (const Compared& compared : comparisons) {
+    const std::vector<DeviceKind> shared = shared_kinds(kinds, compared.variants);
+    if (shared.empty()) throw Error(no_shared_kind(compared.variants));
+    per_workload += shared.size() * compared.variants.size() * size_t(sessions);
+    for (const DeviceKind kind : shared)
+      if (std::find(used.begin(), used.end(), kind) == used.end()) used.push_back(kind);
+  }
   std::string holder;
   const auto alone = FileLock::take(o.out, holder);
   if (!alone)
@@ -59,9 +144,8 @@ int run_interleaved(const RunOptions& o, const std::vector<DeviceKind>& kinds, c
                  {"workloads", json::array()},
                  {"rows", json::array()},
                  {"comparisons", json::array()}};
-  const std::vector<int> order = interleaved_order(int(variants.size()), sessions);
-  Progress progress(order.size() * shared.size() * workloads.size());
-  std::map<DeviceKind, Limits> limits = limits_of(o, shared, record["context"], progress);
+  Progress progress(per_workload * workloads.size());
+  std::map<DeviceKind, Limits> limits = limits_of(o, used, record["context"], progress);
   const Scratch scratch;
   bool named_left_out = false;
   for (Workload& w : workloads) {
@@ -71,39 +155,24 @@ int run_interleaved(const RunOptions& o, const std::vector<DeviceKind>& kinds, c
       for (const std::string& done : make_ready(w, scratch.path)) progress.say(done);
     } catch (const std::exception& error) {
       if (o.insist) throw;
-      progress.not_to_do(order.size() * shared.size(), fmt::format("{} is left out: {}", w.name, error.what()));
+      progress.not_to_do(per_workload, fmt::format("{} is left out: {}", w.name, error.what()));
       record["context"]["left_out"].push_back({{"workload", w.name}, {"reason", error.what()}});
       named_left_out = named_left_out || w.named;
       continue;
     }
     record["workloads"].push_back(describe(w));
-    for (const DeviceKind kind : shared) {
-      std::set<int> out_of_it;  // refused, invalid or failed once: it would be again
-      for (size_t position = 0; position < order.size() && !interrupted(); ++position) {
-        const int which = order[position];
-        const Variant& v = variants[size_t(which)];
-        // Without the base, or with nothing but the base, there is nothing to compare.
-        const bool pointless = out_of_it.count(0) || out_of_it.size() + 1 == variants.size();
-        if (out_of_it.count(which) || pointless) {
-          progress.skip(1);
-          continue;
-        }
-        Setting setting = setting_of(v, kind, o);
-        setting.session = int(position);
-        limits[kind].gpus = setting.gpus * setting.ranks;
-        std::vector<json> rows = rows_of_session({.variant = &v, .setting = setting, .scopes = scopes_of(v, o)}, w, o,
-                                                 limits[kind], scratch.path, "", progress);
-        progress.session_done(fmt::format("{:<20} {:<14} {}", v.id, w.name, to_string(kind)) + summary(rows));
-        if (std::none_of(rows.begin(), rows.end(), [](const json& row) { return row["median_ms"].is_number(); }))
-          out_of_it.insert(which);
-        for (json& row : rows) record["rows"].push_back(std::move(row));
-        write_record(record, o.out);
-      }
+    for (const Compared& compared : comparisons) {
+      for (const DeviceKind kind : shared_kinds(kinds, compared.variants))
+        InTurns(compared, kind, sessions, seed++).run(w, o, limits[kind], scratch.path, progress, record);
     }
   }
   const Comparisons found = compare_variants(
-      record, [&](const json& row) { return row.at("variant") == variants[0].id ? "" : variants[0].id; }, nullptr,
-      margin);
+      record,
+      [](const json& row) -> std::string {
+        const std::string base = row.at("turns").at("variants").front();
+        return row.at("variant") == base ? "" : base;
+      },
+      nullptr, margin);
   record["comparisons"] = found.rows;
   record["context"]["complete"] = !interrupted();
   write_record(record, o.out);

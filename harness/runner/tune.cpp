@@ -187,7 +187,7 @@ class Walk {
     }
     std::vector<SessionMedian> sessions;
     bool open = false;
-    const std::vector<int> order = interleaved_order(2, t_.sessions);
+    const std::vector<int> order = interleaved_order(2, t_.sessions, 0);
     for (size_t position = 0; position < order.size(); ++position) {
       const bool candidate = order[position] == 1;
       const Point& point = candidate ? decision_.best : standard_;

@@ -1,7 +1,8 @@
 """The family tree of the revisions: which differs from which by what idea, and what that idea gained.
 
-A line leads from each base to the variants made from it, and ends in the speedup over that base. The longest line of
-descent stays in its lane; the others leave it to the right.
+A line leads from each base to the variants made from it, and ends in the speedup over that base: in colour where its
+interval was measured, else in a white box. The longest line of descent stays in its lane; the others leave it to the
+right.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from plots.lib.options import LEAST_BARS, Options, bars, too_few
 from plots.lib.record import DAGGER, DEVICES, SCOPE_TITLES, Gap, Record, Rung, Speedup, Workload, number, tree_order
-from plots.lib.short import NOISE
+from plots.lib.speedup import ONE_SESSION, Gain, between
 from plots.lib.style import COLOURS, GREY, LINE, MARGIN, PALE, SMALL, WIDTH, Notes, Page, shorten, text_width, times
 
 LANE = 0.07  # inches between lanes, per point of the font
@@ -62,18 +63,28 @@ def forest(bases: dict[str, str]) -> list[Node]:
     return found
 
 
-def label_of(result: Speedup | Gap, time: float | None, rooted: bool, notes: Notes) -> Label:
-    """`rooted`: no line leads here."""
+def measured_gain(record: Record, rung: Rung, workload: str, scope: str, result: Speedup | Gap) -> Gain | None:
+    """Over its base, where sessions of the two took turns."""
+    base = record.bases[rung.variant]
+    if isinstance(result, Gap) or result.reference != base:
+        return None
+    gain = between(record, rung, Rung(base, rung.device), workload, scope)
+    return gain if isinstance(gain, Gain) and gain.interval else None
+
+
+def label_of(result: Speedup | Gap, gain: Gain | None, time: float | None, rooted: bool, notes: Notes) -> Label:
+    """`gain`: one whose interval was measured; `rooted`: no line leads here."""
     if isinstance(result, Gap):
         if time is not None:
             return Label(f"{number(time)} ms [{notes.cite(result.reason)}]", SAME, False)
         return Label(f"{result.status} [{notes.cite(result.reason)}]", SAME, False)
     if rooted:
         return Label("root", "black", False)
-    colour = FASTER if result.value > 1 + NOISE else SLOWER if result.value < 1 - NOISE else SAME
+    if gain:
+        return Label(gain.text, FASTER if gain.faster else SLOWER if gain.slower else SAME, True)
     remark = f" [{notes.cite(result.instead)}]" if result.instead else ""
     remark += f" [{notes.cite('unstable: the samples are not to be trusted')}]" if result.unstable else ""
-    return Label(times(result.value) + remark, colour, True)
+    return Label(times(result.value) + remark, SAME, False)
 
 
 def usual_workload(record: Record, device: str, scope: str) -> Workload | None:
@@ -102,10 +113,14 @@ def draw_page(
             clocks[node.variant] = f"{number(row.median_ms)} ms" + (DAGGER if row.launch_bound else "")
             launch_bound = launch_bound or bool(row.launch_bound)
         result = record.speedup(rung, workload.name, scope, "base")
-        labels[node.variant] = label_of(result, ms.get(node.variant), node.parent is None, notes)
+        gain = measured_gain(record, rung, workload.name, scope, result)
+        labels[node.variant] = label_of(result, gain, ms.get(node.variant), node.parent is None, notes)
     title = f"The family tree, {DEVICES[device].title}: {SCOPE_TITLES[scope]} on {workload.name}"
-    subtitle = f"{workload.size}; where a line ends: speedup over the variant that it comes from (blue: faster, "
-    subtitle += "orange: slower, grey: within 2 %); then the median time and the idea"
+    subtitle = f"{workload.size}; where a line ends: speedup over the variant that it comes from ("
+    if any(label.solid for label in labels.values()):
+        subtitle += "blue: faster, orange: slower, grey: not told apart, by its 95 % interval from n sessions, base + "
+        subtitle += "rung, in turns; white box: "
+    subtitle += f"{ONE_SESSION}); then the median time and the idea"
     stem = f"tree_{DEVICES[device].stem}_{scope}_{workload.name}"
     foot = options.signature(record, "tree", device, scope, workload.name)
     remarks = ([record.launch_note(device)] if launch_bound else []) + notes.lines()

@@ -1,7 +1,7 @@
-"""The waterfall: from the root down, what each step added or took away on one workload, with its interval.
+"""The waterfall: from the root down, what each step added or took away on one workload.
 
 A bar leads from the time of the base to that of the rung. Where the record compared the two in sessions that took turns
-the interval is that comparison's; else it is made from the quartiles (lib/speedup.py).
+it has that comparison's interval and a colour that says what follows from it; else neither (lib/speedup.py).
 """
 
 from __future__ import annotations
@@ -13,14 +13,22 @@ from matplotlib.patches import Patch
 
 from plots.lib.options import LEAST_BARS, Options, too_few
 from plots.lib.record import DAGGER, DEVICES, SCOPE_TITLES, Gap, Record, Rung, Workload, number
-from plots.lib.speedup import Gain, between
+from plots.lib.speedup import BRACKETS, ONE_SESSION, Gain, between
 from plots.lib.style import COLOURS, GREY, PALE, WIDTH, Lines, Notes, Page, gap_text, log_ticks, text_width
 
-FASTER, SLOWER, SAME = COLOURS[0], COLOURS[1], "#9A9A9A"
+FASTER, SLOWER, SAME, UNPROVEN = COLOURS[0], COLOURS[1], "#9A9A9A", "#D4D4D4"
 
 
 def colour_of(gain: Gain) -> str:
-    return FASTER if gain.low > 1 else SLOWER if gain.high < 1 else SAME
+    if gain.interval is None:
+        return UNPROVEN
+    return FASTER if gain.faster else SLOWER if gain.slower else SAME
+
+
+def interval_ms(step: Gain, base_ms: float) -> tuple[float, float, float]:
+    """The time that a gain over such a base stands for, between the ends of its interval."""
+    ends = (step.interval.high, step.interval.low) if step.interval else (step.value, step.value)
+    return base_ms / ends[0], base_ms / step.value, base_ms / ends[1]
 
 
 def draw_page(
@@ -55,9 +63,9 @@ def draw_page(
             text += f"   over {base}: {step.status} [{notes.cite(step.reason)}]"
         labels[rung] = text + ("   unstable" if row.status == "unstable" else "")
     title = f"What each step added, {DEVICES[device].title}: {workload.name}, {SCOPE_TITLES[scope]}"
-    hows = sorted({step.how for step in steps.values()})
+    said = BRACKETS if any(step.interval for step in steps.values()) else ""
     subtitle = f"{workload.size}; a bar leads from the base's time to the rung's own; further left is better; beside "
-    subtitle += f"it the gain over the base with its interval ({'; '.join(hows)})" if hows else "it the time"
+    subtitle += f"it the gain over the base{f', {said}' if said else ''}" if steps else "it the time"
     foot = options.signature(record, "waterfall", device, scope, workload.name)
     remarks = ([record.launch_note(device)] if launch_bound else []) + notes.lines(12)
     above, below = 0.5, 0.85
@@ -67,11 +75,11 @@ def draw_page(
     lines.label(ax, visible=True, bold=[rung for rung in rungs if record.shows[rung.variant] == scope])
     ax.set_xscale("log")
     low, high = 0.8 * min(ms.values()), 1.1 * max(ms.values())
-    # Room for the longest label right of its bar, and of its quartiles.
+    # Room for the longest label right of its bar, and of its interval.
+    before = {rung: ms[Rung(record.bases[rung.variant], device)] for rung in steps}
     ends: dict[Rung, float] = {}
     for rung, text in labels.items():
-        row = record.row(rung, workload.name, scope)
-        ends[rung] = max(ms[rung], row.q3_ms or 0 if row else 0, ms[rung] * steps[rung].value if rung in steps else 0)
+        ends[rung] = max(ms[rung], *interval_ms(steps[rung], before[rung]), before[rung]) if rung in steps else ms[rung]
         room = max(inches - text_width(text) - 0.4, 0.3 * inches)
         high = max(high, low * (ends[rung] / low) ** (inches / room))
     ax.set_xlim(low, high)
@@ -88,12 +96,12 @@ def draw_page(
         own = ms[rung]
         if rung in steps:
             base = Rung(record.bases[rung.variant], device)
-            before, colour = ms[base], colour_of(steps[rung])
-            ax.plot([before, before], [lines.y[base], y], color=PALE, linewidth=1, zorder=1)
-            ax.barh(y, own - before, left=before, height=0.62, color=colour, zorder=2, gid=f"step {rung.variant}")
-        row = record.row(rung, workload.name, scope)
-        if row and row.q1_ms and row.q3_ms:
-            ax.hlines(y, row.q1_ms, row.q3_ms, color="black", linewidth=2, zorder=3)
+            start, colour = before[rung], colour_of(steps[rung])
+            ax.plot([start, start], [lines.y[base], y], color=PALE, linewidth=1, zorder=1)
+            ax.barh(y, own - start, left=start, height=0.62, color=colour, zorder=2, gid=f"step {rung.variant}")
+            if steps[rung].interval:
+                low_ms, _, high_ms = interval_ms(steps[rung], start)
+                ax.hlines(y, low_ms, high_ms, color="black", linewidth=2, zorder=3, gid=f"interval {rung.variant}")
         ax.plot(own, y, "|", color="black", markersize=13, mew=2.5, zorder=4)
         place = {"xytext": (9, 0), "textcoords": "offset points", "va": "center", "zorder": 5, "gid": "value"}
         ax.annotate(
@@ -103,6 +111,7 @@ def draw_page(
             **place,
         )
     kinds = ((FASTER, "faster"), (SLOWER, "slower"), (SAME, "not told apart: the interval contains 1"))
+    kinds += ((UNPROVEN, ONE_SESSION),)
     seen = {colour_of(step) for step in steps.values()}
     page.legend(left, [Patch(color=colour, label=text) for colour, text in kinds if colour in seen])
     stem = f"waterfall_{DEVICES[device].stem}_{scope}_{workload.name}"

@@ -14,8 +14,9 @@ from plots.lib.speedup import Gain, between, device_of, fastest_row, meant, of_r
 
 RULE = (
     "gone: the interval of our ratio contains 1, or lies on the other side of it; weaker: it lies on the claim's side "
-    "and does not reach the claimed ratio; holds: it reaches it, or the source stated none. A claim about a tuning "
-    "axis compares the fastest points of a sweep, on both sides."
+    "and does not reach the claimed ratio; holds: it reaches it, or the source stated none. Where no interval was "
+    "measured, the ratio as it is printed stands for it, of one session each. A claim about a tuning axis compares the "
+    "fastest points of a sweep, on both sides."
 )
 HEAD = ("claim", "the source", "ours", "verdict", "why")
 SWEEP = "tune.json"  # beside a record
@@ -31,10 +32,13 @@ class Verdict:
 
 
 def verdict_of(claim: Claim, gain: Gain) -> str:
+    if gain.interval is None:
+        gain = Gain(float(number(gain.value).replace(",", "")), None, gain.unstable, gain.workloads)
     ours, claimed = (gain, claim.ratio) if claim.faster else (gain.inverse, 1 / claim.ratio if claim.ratio else None)
-    if ours.low <= 1:
+    low, high = (ours.interval.low, ours.interval.high) if ours.interval else (ours.value, ours.value)
+    if low <= 1:
         return "gone"
-    return "holds" if claimed is None or ours.high >= claimed else "weaker"
+    return "holds" if claimed is None or high >= claimed else "weaker"
 
 
 def named(names: Sequence[str]) -> str:
@@ -75,7 +79,7 @@ def judged_tuned(record: Record, claim: Claim, rung: Rung, over: Rung) -> Verdic
         mine = fastest_row(rows, rung, w.name, claim.scope)
         other = fastest_row(rows, over, w.name, claim.scope, claim.over_axes)
         if mine and other:
-            gains.append(of_rows(mine, other, rung, over))
+            gains.append(of_rows(mine, other))
             points.append(f"{w.name}: {at(mine.axes)} over {at(other.axes)}".rstrip())
     if not gains:
         return None

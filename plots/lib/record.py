@@ -182,6 +182,7 @@ class Row:
     cache: str = "warm"
     tuned: bool = False  # the axes are those that `ladder tune` found
     session: int | None = None  # place among several sessions of the same; None where there is one
+    turns: dict[str, Any] | None = None  # the variants whose sessions took turns with this one
     gpus: int | None = None  # of each rank
     ranks: int | None = None
     communication_ms: float | None = None
@@ -267,7 +268,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Times of one variant to those of another from sessions in turns; ratios below 1 are faster."""
+    """Times of one variant to those of another from several sessions of each; ratios below 1 are faster."""
 
     base: str
     candidate: str
@@ -279,6 +280,9 @@ class Comparison:
     high: float
     base_ms: float
     candidate_ms: float
+    base_sessions: int
+    candidate_sessions: int
+    method: str  # interleaved: the sessions took turns; apart: its interval rests on a scatter from elsewhere
 
 
 @dataclass(frozen=True)
@@ -384,7 +388,8 @@ class Record:
         self.shows = {variant: row.shows for variant, row in first.items()}
         self.ideas = {variant: row.idea for variant, row in first.items()}
         self._index: dict[tuple[str, str, str, str], Row] = {}
-        for row in self.rows:
+        # A row of a run of its own stands before those of sessions in turns, which are for ratios.
+        for row in sorted(self.rows, key=lambda row: row.turns is not None):
             self._index.setdefault(row.place, row)
         self.skipped = len(self.rows) - len(self._index)
         self._largest: dict[str, tuple[str, int]] = {}  # device -> foot of its largest tree, and how many are in that
@@ -406,7 +411,8 @@ class Record:
         return "; ".join(f"{name}: {reasons[name]}" for name in names)
 
     def row(self, rung: Rung, workload: str, scope: str) -> Row | None:
-        """The first row of that key: a run puts the standard axes first."""
+        """The first row of that key: a run puts the standard axes first. One of several sessions in turns only where
+        there is no other."""
         return self._index.get((rung.variant, rung.device, workload, scope))
 
     def only(self, patterns: Iterable[str]) -> Record:
@@ -814,6 +820,7 @@ def merged(records: Sequence[Record]) -> Record:
                 raise RecordError(f"{by.names} says that {variant} is based on '{said}', {record.names} says '{base}'.")
             bases[variant] = (base, record)
     timed = {row.place: record for record in reversed(records) for row in record.rows if row.timed}
+    alone = {row.place for record in records for row in record.rows if row.turns is None}
     standard: dict[str, dict[str, int]] = {}  # variant -> its axes' values in the first record that has it
     for record in records:
         for row in record.rows:
@@ -831,6 +838,7 @@ def merged(records: Sequence[Record]) -> Record:
         # An older record may have been made with other standard values: those rows are of another variant. A sweep has
         # all values.
         if (row.status != "refused" or timed.get(row.place, record) is record)
+        and (row.turns is None or row.place not in alone)  # sessions in turns are for ratios
         and (not record.sources[0].older or record.tuning or of_today(row))
     ]
     return Record(

@@ -1,7 +1,7 @@
-"""What one rung gained over another: the ratio of their times, with an interval.
+"""What one rung gained over another: the ratio of their times, with an interval where one was measured.
 
 Where the record compared the two in sessions that took turns, the interval is that comparison's (95 %). Else each has
-one session: the quartiles of its samples, widened by how far two sessions of the same code lie apart
+one session, which cannot show how far two sessions of the same code lie apart: the ratio has no interval
 (docs/comparing.md).
 """
 
@@ -14,34 +14,56 @@ from fnmatch import fnmatchcase
 
 from plots.lib.record import TIMES, Gap, Record, Row, Rung, Workload, geometric_mean, number
 
-KERNEL_SCATTER, OTHER_SCATTER = 0.03, 0.10  # between sessions; 0.10: times in which the host may have a part
-KERNEL_SCOPES = ("assign", "update")
-INTERLEAVED = "95 % of sessions in turns"
-APART = "quartiles of one session each, and their scatter"
+IN_TURNS = "interleaved"  # a comparison's method, where its interval was measured
+BRACKETS = "in brackets its 95 % interval from n sessions, base + rung, in turns"
+ONE_SESSION = "one session each: no interval"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Of 95 %, from sessions of the base and of the rung in turns."""
+
+    low: float
+    high: float
+    base_sessions: int
+    sessions: int
 
 
 @dataclass(frozen=True)
 class Gain:
-    """Above 1: faster. Over several workloads the geometric mean of each end."""
+    """Above 1: faster. Over several workloads the geometric mean, and that of each end of their intervals; no interval
+    where one of them has none."""
 
     value: float
-    low: float
-    high: float
-    how: str
+    interval: Interval | None
     unstable: bool
     workloads: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        return f"{number(self.value)}{TIMES} ({number(self.low)} to {number(self.high)})"
+        told = f"{number(self.value)}{TIMES}"
+        if found := self.interval:
+            told += f" ({number(found.low)} to {number(found.high)}, n = {found.base_sessions} + {found.sessions})"
+        return told
+
+    @property
+    def faster(self) -> bool:
+        """Shown by its interval."""
+        return self.interval is not None and self.interval.low > 1
+
+    @property
+    def slower(self) -> bool:
+        return self.interval is not None and self.interval.high < 1
 
     @property
     def inverse(self) -> Gain:
-        return Gain(1 / self.value, 1 / self.high, 1 / self.low, self.how, self.unstable, self.workloads)
-
-
-def scatter(rung: Rung, scope: str) -> float:
-    return KERNEL_SCATTER if rung.device == "cuda" and scope in KERNEL_SCOPES else OTHER_SCATTER
+        turned = self.interval and Interval(
+            1 / self.interval.high,
+            1 / self.interval.low if self.interval.low else math.inf,
+            self.interval.sessions,
+            self.interval.base_sessions,
+        )
+        return Gain(1 / self.value, turned, self.unstable, self.workloads)
 
 
 def timed(record: Record, rung: Rung, workload: str, scope: str) -> Row | Gap:
@@ -54,30 +76,31 @@ def timed(record: Record, rung: Rung, workload: str, scope: str) -> Row | Gap:
 def between(record: Record, rung: Rung, over: Rung, workload: str, scope: str) -> Gain | Gap:
     """Of `rung` over `over`; the two may be of different devices."""
     for c in record.comparisons:
-        if (c.candidate, c.base, c.workload, c.device, c.scope) == (
+        if c.method == IN_TURNS and (c.candidate, c.base, c.workload, c.device, c.scope) == (
             rung.variant, over.variant, workload, rung.device, scope
         ) and rung.device == over.device:  # fmt: skip
-            return Gain(1 / c.ratio, 1 / c.high, 1 / c.low if c.low else math.inf, INTERLEAVED, False, (workload,))
+            ends = (1 / c.high, 1 / c.low if c.low else math.inf)
+            return Gain(1 / c.ratio, Interval(*ends, c.base_sessions, c.candidate_sessions), False, (workload,))
     mine, other = timed(record, rung, workload, scope), timed(record, over, workload, scope)
     if isinstance(mine, Gap):
         return mine
     if isinstance(other, Gap):
         return Gap("no base", f"{over.variant} has no valid {scope} time here.")
-    return of_rows(mine, other, rung, over)
+    return of_rows(mine, other)
 
 
-def of_rows(mine: Row, other: Row, rung: Rung, over: Rung) -> Gain:
-    """Of one session each: the ratio of the medians, and the quartiles widened by the scatter between sessions."""
+def of_rows(mine: Row, other: Row) -> Gain:
+    """Of one session each: the ratio of the medians."""
     assert mine.median_ms and other.median_ms
-    wider = 1 + max(scatter(rung, mine.scope), scatter(over, mine.scope))
-    return Gain(
-        other.median_ms / mine.median_ms,
-        (other.q1_ms or min(other.samples_ms)) / (mine.q3_ms or max(mine.samples_ms)) / wider,
-        (other.q3_ms or max(other.samples_ms)) / (mine.q1_ms or min(mine.samples_ms)) * wider,
-        APART,
-        "unstable" in (mine.status, other.status),
-        (mine.workload,),
-    )
+    unstable = "unstable" in (mine.status, other.status)
+    return Gain(other.median_ms / mine.median_ms, None, unstable, (mine.workload,))
+
+
+def measured_so(gains: Sequence[Gain]) -> str:
+    """What a page says once of its gains: what stands in brackets, and what has none."""
+    kinds = {gain.interval is not None for gain in gains}
+    said = {frozenset({True}): BRACKETS, frozenset({False}): ONE_SESSION}
+    return said.get(frozenset(kinds), f"{BRACKETS}; without brackets, {ONE_SESSION}") if kinds else ""
 
 
 def fastest_row(
@@ -91,6 +114,7 @@ def fastest_row(
         if row.place == (rung.variant, rung.device, workload, scope)
         and row.status == "ok"
         and row.median_ms
+        and row.turns is None
         and all(row.axes.get(name) == value for name, value in held)
     ]
     return min(found, key=lambda row: row.median_ms or math.inf, default=None)
@@ -106,12 +130,20 @@ def meant(record: Record, patterns: Sequence[str]) -> list[Workload]:
 
 
 def together(gains: Sequence[Gain]) -> Gain:
-    """The geometric mean of each end."""
+    """The geometric mean, and of each end of the intervals where all have one: wider than that of independent ones. Its
+    sessions are the fewest that any has."""
+    found = [gain.interval for gain in gains if gain.interval]
+    interval = None
+    if found and len(found) == len(gains):
+        interval = Interval(
+            geometric_mean(i.low for i in found),
+            math.inf if any(math.isinf(i.high) for i in found) else geometric_mean(i.high for i in found),
+            min(i.base_sessions for i in found),
+            min(i.sessions for i in found),
+        )
     return Gain(
         geometric_mean(g.value for g in gains),
-        geometric_mean(g.low for g in gains),
-        math.inf if any(math.isinf(g.high) for g in gains) else geometric_mean(g.high for g in gains),
-        " and ".join(sorted({g.how for g in gains})),
+        interval,
         any(g.unstable for g in gains),
         tuple(name for g in gains for name in g.workloads),
     )

@@ -14,6 +14,8 @@ from conftest import BUILD, ROOT, Ladder
 sys.path.insert(0, str(ROOT / "results"))
 import make_record
 
+from plots.lib import schema
+
 LISTED = {
     "variants": [
         {"id": "a_one", "devices": ["cuda", "simt"]},
@@ -91,6 +93,13 @@ def test_workloads_with_the_same_variants_are_batched() -> None:
     ]
 
 
+def test_comparisons_are_pieces_of_their_own() -> None:
+    part = {"workloads": "small", "variants": "a*"}
+    found, _ = make_record.jobs({"part": [part, part | {"options": "--compare base"}, part]}, LISTED)
+    assert [job.compares for job in found] == [False, True]
+    assert len({job.name for job in found}) == 2
+
+
 def test_pieces_with_long_names_have_files_of_their_own() -> None:
     names = [f"workload_{i}" for i in range(30)]
     jobs = [make_record.Job(",".join([*names, end]), "v", "cuda", []) for end in ("a", "b")]
@@ -107,6 +116,7 @@ PLANS = [
     "sustained.toml",
     "goals.toml",
     "cold_start.toml",
+    "comparisons.toml",
 ]
 
 
@@ -144,6 +154,35 @@ def test_a_plan_becomes_one_record(ladder: Ladder, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "all.json").read_text())["rows"]
     assert {(row["workload"], row["status"]) for row in rows} == {("kmcuda_tiny", "ok"), ("points2d_tiny", "ok")}
+
+
+def test_a_plan_of_comparisons_becomes_one_record(ladder: Ladder, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'run = "--min-time 0 --max-time 0.05"\n[[part]]\nworkloads = "kmcuda_tiny"\nvariants = "c1_*,c1b*"\n'
+        'together = 1\noptions = "--compare base"\ndevice = "cpu"\n'
+    )
+    words = [plan, "--parts", tmp_path / "parts", "--out", tmp_path / "all.json"]
+    done = run(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    first = json.loads((tmp_path / "all.json").read_text())
+    assert schema.violations(first) == []
+    found = [(c["base"], c["candidate"], c["base_sessions"], c["method"]) for c in first["comparisons"]]
+    assert sorted(found) == [("c0_serial", "c1_fused", 5, "interleaved"), ("c1_fused", "c1b_vectors", 5, "interleaved")]
+    assert len(first["rows"]) == 20, "c1_fused has five sessions with each of its two neighbours"
+
+    (piece,) = (tmp_path / "parts").glob("*c1b*.json")
+    piece.write_text(json.dumps(json.loads(piece.read_text()) | {"context": half_done(piece)}))
+    done = run(*words)
+    assert done.returncode == 0 and "[1/1" in done.stdout, "only the piece that was not complete is made anew"
+    second = json.loads((tmp_path / "all.json").read_text())
+    assert len(second["rows"]) == 20
+    c1 = [next(c for c in record["comparisons"] if c["candidate"] == "c1_fused") for record in (first, second)]
+    assert c1[0] == c1[1]
+
+
+def half_done(piece: Path) -> dict:
+    return json.loads(piece.read_text())["context"] | {"complete": False}
 
 
 def test_a_part_for_any_device_is_run_by_a_lane_of_the_gpus(ladder: Ladder, tmp_path: Path) -> None:

@@ -139,13 +139,13 @@ def test_the_standard_value_stays_within_noise(fake: FakeBuild, turns: list[floa
     assert (found["decided_by"], found["best"]) == (by, {"block": best})
     assert len(record["rows"]) == (13 if by == "interleaved" else 3)
     order = [row["axes"]["block"] for row in record["rows"][3:]]
-    assert order == ([64, 128, 128, 64] * 3)[:10] if order else True
+    assert [sorted(order[i : i + 2]) for i in range(0, len(order), 2)] == [[64, 128]] * (len(order) // 2)
     assert entries(fake)[0]["axes"] == {"block": best}
 
 
 def test_many_points_are_swept_one_axis_after_the_other(fake: FakeBuild) -> None:
     fake.add("x1", axes=[BLOCK, POINTS])
-    cost = {32: 1.0, 64: 1.3, 128: 2.0}
+    cost = {32: 1.0, 64: 1.6, 128: 2.0}
     for block in BLOCK["values"]:
         for points in POINTS["values"]:
             # With one point per thread the smallest block is best, with four the largest: the axes hang together.

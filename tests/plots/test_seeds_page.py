@@ -21,8 +21,8 @@ from plots.figures import counters, curves, overview, per_workload, short_ladder
 from plots.lib import cards, claims, schema, sources, speedup, style
 from plots.lib import record as records
 from plots.lib.options import Options
-from plots.lib.record import Gap, Record, RecordError, Rung, from_document
-from plots.lib.speedup import Gain
+from plots.lib.record import TIMES, Gap, Record, RecordError, Rung, from_document
+from plots.lib.speedup import Gain, Interval
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKLOADS = json.loads((ROOT / "datasets" / "workloads.json").read_text())
@@ -262,7 +262,18 @@ def claim(ratio: float | None, faster: bool = True) -> sources.Claim:
 def test_a_verdict_follows_from_the_claim_and_the_interval(
     ratio: float | None, faster: bool, ours: tuple[float, float, float], expected: str
 ) -> None:
-    assert claims.verdict_of(claim(ratio, faster), Gain(*ours, "how", False, ("w",))) == expected
+    value, low, high = ours
+    assert claims.verdict_of(claim(ratio, faster), Gain(value, Interval(low, high, 5, 5), False, ("w",))) == expected
+
+
+@pytest.mark.parametrize(
+    ("ratio", "faster", "ours", "expected"),
+    [(2.0, True, 2.1, "holds"), (2.0, True, 1.9, "weaker"), (2.0, True, 1.004, "gone"), (0.5, False, 0.5, "holds")],
+)
+def test_without_an_interval_the_ratio_stands_for_it(
+    ratio: float | None, faster: bool, ours: float, expected: str
+) -> None:
+    assert claims.verdict_of(claim(ratio, faster), Gain(ours, None, False, ("w",))) == expected
 
 
 def pair(comparisons: list[dict[str, Any]]) -> Record:
@@ -274,15 +285,21 @@ def pair(comparisons: list[dict[str, Any]]) -> Record:
 
 def test_sessions_in_turns_are_believed_before_single_ones() -> None:
     apart = speedup.between(pair([]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
-    assert isinstance(apart, Gain) and apart.value == pytest.approx(2, rel=0.02) and apart.how == speedup.APART
-    assert apart.low < 2 / 1.03 and apart.high > 2 * 1.02
+    assert isinstance(apart, Gain) and apart.value == pytest.approx(2, rel=0.02)
+    assert apart.interval is None and apart.text == f"1.99{TIMES}" and not apart.faster and not apart.slower
     compared = {
         "base": "b", "candidate": "r", "workload": "grapes", "device": GPU, "scope": "assign",
         "ratio": 0.8, "low": 0.75, "high": 0.9, "base_ms": 4.0, "candidate_ms": 3.2,
+        "base_sessions": 5, "candidate_sessions": 6, "method": "interleaved",
     }  # fmt: skip
     turns = speedup.between(pair([compared]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
-    assert isinstance(turns, Gain) and turns.how == speedup.INTERLEAVED
-    assert (turns.value, turns.low, turns.high) == pytest.approx((1.25, 1 / 0.9, 1 / 0.75))
+    assert isinstance(turns, Gain) and turns.interval and turns.faster
+    assert (turns.value, turns.interval.low, turns.interval.high) == pytest.approx((1.25, 1 / 0.9, 1 / 0.75))
+    assert turns.text == f"1.25{TIMES} (1.11 to 1.33, n = 5 + 6)"
+    assert turns.inverse.slower and turns.inverse.text.endswith("n = 6 + 5)")
+    assert speedup.together([turns, turns]).faster and speedup.together([turns, apart]).interval is None
+    few = speedup.between(pair([compared | {"method": "apart"}]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
+    assert few == apart, "an interval that rests on a scatter from elsewhere is not measured"
     assert isinstance(speedup.between(pair([]), Rung("b", GPU), Rung("x", GPU), "grapes", "assign"), Gap)
 
 

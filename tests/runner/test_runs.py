@@ -635,6 +635,34 @@ def test_joined_records_join_again(ladder: Ladder) -> None:
     assert len(again["rows"]) == 3
 
 
+def turns(base: str, candidate: str, ratio: float, sessions: int = 5) -> dict[str, Any]:
+    """A piece of sessions in turns."""
+    made = piece("one", [base, candidate] * sessions)
+    for place, row in enumerate(made["rows"]):
+        row |= {"session": place, "turns": {"variants": [base, candidate], "seed": 3}}
+        row["key"] += f" turns={base},{candidate} session={place}"
+    compared = {"base": base, "candidate": candidate, "workload": "one", "device": "cuda", "scope": "assign"}
+    compared |= {"axes": {}, "cache": "warm", "verdict": "UNSURE", "ratio": ratio, "low": 0.5, "high": 1.5, "p": 0.5}
+    compared |= {"base_ms": 1.0, "candidate_ms": ratio, "base_sessions": sessions, "candidate_sessions": sessions}
+    return made | {"comparisons": [compared | {"method": "interleaved", "scatter": None, "order_seed": 3}]}
+
+
+def test_comparisons_of_several_pieces_are_kept(ladder: Ladder) -> None:
+    record = join(ladder, turns("a", "b", 0.8), piece("one", ["a"]), turns("b", "c", 0.9))
+    assert [(c["base"], c["candidate"], c["ratio"]) for c in record["comparisons"]] == [
+        ("a", "b", 0.8),
+        ("b", "c", 0.9),
+    ]
+    count = [sum(row["variant"] == v for row in record["rows"]) for v in "abc"]
+    assert count == [6, 10, 5], "b has sessions of its own with a and with c, a one more of its own run"
+
+
+def test_of_a_pair_that_two_pieces_compare_the_later_counts(ladder: Ladder) -> None:
+    record = join(ladder, turns("a", "b", 0.8, sessions=7), turns("a", "b", 0.7))
+    assert [c["ratio"] for c in record["comparisons"]] == [0.7]
+    assert len(record["rows"]) == 10, "none of the former's sessions is left among the latter's"
+
+
 def with_samples(record: dict[str, Any], samples: list[float]) -> dict[str, Any]:
     """A piece whose row has these, and a clock and an iteration count that tell them apart."""
     q1, median, q3 = np.percentile(samples, [25, 50, 75])
@@ -680,7 +708,7 @@ def test_a_dump_is_found_from_the_joined_record(ladder: Ladder) -> None:
         (lambda d: d["context"]["gpu"].update(name="another"), "another gpu"),
         (lambda d: d["context"]["host"].update(cpu="another"), "another host"),
         (lambda d: d["workloads"][0].update(k=17), "different problems of the name one: k is 16 there, 17 here"),
-        (lambda d: d.update(comparisons=[]), "comparisons"),
+        (lambda d: d.update(comparisons=[]), "do not say what they took turns with"),
         (lambda d: d.update(schema_version=1), "version 1"),
         (lambda d: d.pop("rows"), "is not a record"),
     ],

@@ -13,8 +13,8 @@
 
 #include "base/npy.hpp"
 #include "base/philox.hpp"
-#include "validation_helper.hpp"
 #include "validation/bounds.hpp"
+#include "validation_helper.hpp"
 
 namespace ladder {
 namespace {
