@@ -19,7 +19,7 @@ std::string module_hash_of(const Variant& v, DeviceKind device) {
 
 }  // namespace
 
-void to_json(json& j, const Turns& turns) { j = {{"variants", turns.variants}, {"seed", turns.seed}}; }
+void to_json(json& j, const Interleaving& turns) { j = {{"variants", turns.variants}, {"seed", turns.seed}}; }
 
 std::string row_key(const Variant& v, const Workload& w, const std::string& scope, const Setting& s) {
   std::string key = fmt::format("{}:{} {}:{} K={} {} {} {} init={} {} x{} {} {}", v.id, module_hash_of(v, s.device),
