@@ -230,8 +230,8 @@ Comparison compare_apart(const Estimate& base, const Estimate& candidate, double
   const double variance = base.error * base.error + candidate.error * candidate.error + 2 * scatter * scatter;
   const double log_ratio = log_of(candidate.median_ms) - log_of(base.median_ms);
   Comparison c = comparison_of(log_ratio, std::sqrt(variance), tail_freedom, margin);
-  const bool few = std::min(base.sessions, candidate.sessions) < fewest_sessions;
-  if (few && std::fabs(log_ratio) < std::log(stray_factor) && c.verdict != Comparison::Verdict::same)
+  const bool too_few = std::min(base.sessions, candidate.sessions) < fewest_sessions;
+  if (too_few && std::fabs(log_ratio) < std::log(stray_factor) && c.verdict != Comparison::Verdict::same)
     c.verdict = Comparison::Verdict::unsure;
   return c;
 }

@@ -19,7 +19,7 @@ std::string of_device(const std::map<DeviceKind, std::string>& hashes, DeviceKin
 
 }  // namespace
 
-void to_json(json& j, const Turns& turns) { j = {{"variants", turns.variants}, {"seed", turns.seed}}; }
+void to_json(json& j, const Interleaving& turns) { j = {{"variants", turns.variants}, {"seed", turns.seed}}; }
 
 std::string row_key(const Variant& v, const Workload& w, const std::string& scope, const Setting& s) {
   std::string key = fmt::format(

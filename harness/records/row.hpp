@@ -13,11 +13,11 @@
 namespace ladder {
 
 /// Sessions of several variants that took turns.
-struct Turns {
+struct Interleaving {
   std::vector<std::string> variants;  ///< their ids, the base first
   uint32_t seed = 0;                  ///< of the order within each round
 };
-void to_json(nlohmann::json& j, const Turns& turns);
+void to_json(nlohmann::json& j, const Interleaving& turns);
 
 /// How a row is measured, beside variant, workload and scope.
 struct Setting {
@@ -25,11 +25,11 @@ struct Setting {
   int gpus = 1;   ///< of each rank
   int ranks = 1;  ///< processes
   std::map<std::string, int> axes;
-  bool cold = false;                ///< L2 evicted before each sample
-  double sustained_seconds = 0;     ///< of load right before each batch of samples
-  std::optional<int> session = {};  ///< its place among several sessions of the same, where there are several
-  std::optional<Turns> turns = {};  ///< those that the session was part of
-  bool tuned = false;               ///< the axes are those that `ladder tune` found for such a problem on this device
+  bool cold = false;                       ///< L2 evicted before each sample
+  double sustained_seconds = 0;            ///< of load right before each batch of samples
+  std::optional<int> session = {};         ///< its place among several sessions of the same, where there are several
+  std::optional<Interleaving> turns = {};  ///< those that the session was part of
+  bool tuned = false;  ///< the axes are those that `ladder tune` found for such a problem on this device
 };
 
 /// Identifies a measurement; two rows with equal keys measure the same thing. Made of the variant and its module's

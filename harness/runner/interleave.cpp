@@ -76,7 +76,7 @@ class InTurns {
   const Compared& compared_;
   DeviceKind kind_;
   std::vector<int> order_;
-  Turns turns_;
+  Interleaving turns_;
 };
 
 bool went_well(const json& row) {
@@ -92,8 +92,8 @@ std::vector<int> interleaved_order(int variants, int sessions, uint32_t seed) {
   for (int round = 0; round < sessions; ++round) {
     const auto begin = std::ptrdiff_t(order.size());
     for (int i = 0; i < variants; ++i) order.push_back(i);
-    for (uint32_t left = uint32_t(variants); left > 1; --left)  // Fisher and Yates
-      std::swap(order[size_t(begin) + left - 1], order[size_t(begin) + draws.below(left)]);
+    for (uint32_t open = uint32_t(variants); open > 1; --open)  // Fisher and Yates
+      std::swap(order[size_t(begin) + open - 1], order[size_t(begin) + draws.below(open)]);
   }
   return order;
 }
