@@ -16,7 +16,6 @@
 #include "base/text.hpp"
 #include "protocol/events.hpp"
 #include "protocol/request.hpp"
-#include "records/consistency.hpp"
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
 #include "runner/launcher.hpp"

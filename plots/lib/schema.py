@@ -136,7 +136,7 @@ def base_violations(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def contradictions(rows: list[dict[str, Any]]) -> list[str]:
-    """Times of one session that cannot all be true, by the rules of harness/records/consistency.hpp."""
+    """Times of one session that cannot all be true, by the rules of harness/records/row.hpp."""
     sessions: dict[tuple[str, ...], dict[str, tuple[str, dict[str, Any]]]] = {}
     how = (
         "variant",
