@@ -76,7 +76,13 @@ int tune(TuneWords words) {
   }
   const Tune plan(o, words.tune);
   const int status = run_ladder(o, kinds, chosen, problems, plan);
-  if (words.tune.tuned.empty())
+  const bool times = std::any_of(chosen.begin(), chosen.end(), [&](const Variant& v) {
+    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](DeviceKind k) { return v.modules.count(k) > 0; });
+    return kind != kinds.end() && *kind != DeviceKind::simt;
+  });
+  if (!times)
+    fmt::print("{}: left as it is, since the CPU device's times say nothing of a GPU\n", tuned_file(words).string());
+  else if (words.tune.tuned.empty())
     fmt::print("{}: left as it is, since --axis leaves points out\n", tuned_file(words).string());
   else
     fmt::print("tuned values: {}\n", words.tune.tuned.string());

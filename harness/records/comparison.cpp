@@ -7,6 +7,7 @@
 #include <set>
 
 #include "protocol/scopes.hpp"
+#include "records/row.hpp"
 
 namespace ladder {
 using nlohmann::json;
@@ -194,6 +195,7 @@ RowComparison compare(const Group& base, const Group& candidate, bool one_run, S
     row.assumed = scatters.assumed(b, c);
     row.result = compare_apart(estimate_of(base), estimate_of(candidate), row.scatter, margin);
   }
+  if (row.device == "simt") row.result.verdict = Comparison::Verdict::unsure;
   return row;
 }
 
@@ -385,6 +387,8 @@ std::string table(const Comparisons& all) {
                         fmt::format("{} + {}", r.base_sessions, r.candidate_sessions), to_string(r.result.verdict));
   }
   text += "\n";
+  if (std::any_of(all.rows.begin(), all.rows.end(), [](const RowComparison& r) { return r.device == "simt"; }))
+    text += std::string(of_no_gpu) + ": UNSURE, whatever the ratio\n";
   for (const std::string& words : all.scatters) text += words + "\n";
   for (const std::string& words : all.left_out) text += "not compared: " + words + "\n";
   text += fmt::format("SAME {}, FASTER {}, SLOWER {}, UNSURE {} of {} {}\n", count["SAME"], count["FASTER"],

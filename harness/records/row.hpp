@@ -49,6 +49,10 @@ void put(nlohmann::json& row, const SessionResult& result);
 /// The row has no times, for this reason.
 void without_times(nlohmann::json& row, const std::string& status, const std::string& reason);
 
+/// What to say beside times of the CPU device.
+inline constexpr const char* of_no_gpu =
+    "simt: a GPU's source on the CPU; that it is right counts, its time says nothing of a GPU";
+
 /// A solve consists of iterations, and a whole run of an upload, a solve and a download. Where the whole takes several
 /// times as long as its parts, the parts were not timed with all their work: it was done before the clock started, by
 /// another thread, or at a later call. The rows of those parts become `unstable`, with the reason. `rows` are of one

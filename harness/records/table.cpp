@@ -7,7 +7,9 @@
 #include <optional>
 #include <set>
 
+#include "base/text.hpp"
 #include "protocol/scopes.hpp"
+#include "records/row.hpp"
 
 namespace ladder {
 using nlohmann::json;
@@ -150,8 +152,7 @@ class Table {
     if (with_root_) text += "; root: than the root of its tree";
     if (with_prepare_) text += "; prepare: once per process, before end_to_end and not in it";
     if (with_roof_percent_) text += "; roof: share of what this device can do at most with such arithmetic";
-    if (with_right_ && !options_.brief)
-      text += "\nsimt: a GPU's source on the CPU; that it is right counts, its time says nothing of a GPU";
+    if (with_right_ && !options_.brief) text += std::string("\n") + of_no_gpu;
     return text + "\n*: launch-bound, nothing at all takes a tenth of it or more\n";
   }
 
@@ -221,6 +222,18 @@ class Table {
     return text;
   }
 
+  /// The scopes of the table whose time is a single sample's. Of the CPU device no time counts.
+  std::string of_one_sample(const Line& line) const {
+    std::vector<std::string> scopes;
+    for (const std::string& scope : scopes_) {
+      const auto found = line.rows.find(scope);
+      if (found == line.rows.end() || line.device == "simt" || !median_of(found->second)) continue;
+      const json& row = *found->second;
+      if (row.at("samples_ms").size() == 1 && row.value("samples_taken", 1) == 1) scopes.push_back(scope);
+    }
+    return listed(scopes);
+  }
+
   std::string line_text(const Line& line) const {
     std::string text = fmt::format("{:<{}} {:<{}} {:<4}", line.workload, workloads_, line.variant, names_, line.device);
     for (const std::string& scope : scopes_) text += " " + cell(line, scope);
@@ -229,7 +242,8 @@ class Table {
     text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
     if (!line.setting.empty()) text += fmt::format("   {}{}\n", line.setting, line.tuned ? " (tuned)" : "");
-    // A scope that a variant does not have needs no words; a variant that did not run, or failed, does.
+    // A step that a variant does not have needs no words. A variant that did not run, or failed, does, and so does a
+    // whole run that was left out.
     const bool ran = any_row(line, [](const json& row) { return row.at("status") != "refused"; });
     std::vector<std::pair<std::string, std::string>> said;  // reason, scopes
     for (const std::string& scope : scope_names()) {
@@ -237,7 +251,7 @@ class Table {
       if (found == line.rows.end()) continue;
       const json& row = *found->second;
       const std::string status = row.at("status"), reason = row.at("reason");
-      if (reason.empty() || (status == "refused" && ran)) continue;
+      if (reason.empty() || (status == "refused" && ran && !scope_named(scope).whole)) continue;
       const std::string words = status + ": " + reason;
       const auto same =
           std::find_if(said.begin(), said.end(), [&](const auto& before) { return before.first == words; });
@@ -246,8 +260,12 @@ class Table {
       else
         same->second += ", " + scope;
     }
-    for (const auto& [words, scopes] : said)
-      text += said.size() == 1 ? fmt::format("    {}\n", words) : fmt::format("    {}: {}\n", scopes, words);
+    for (const auto& [words, scopes] : said) {
+      const bool all = said.size() == 1 && !(ran && words.rfind("refused", 0) == 0);
+      text += all ? fmt::format("    {}\n", words) : fmt::format("    {}: {}\n", scopes, words);
+    }
+    if (const std::string scopes = of_one_sample(line); !scopes.empty())
+      text += fmt::format("    {}: n = 1, a median of one sample\n", scopes);
     return text;
   }
 

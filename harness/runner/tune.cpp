@@ -8,6 +8,7 @@
 
 #include "records/comparison.hpp"
 #include "records/record.hpp"
+#include "records/row.hpp"
 #include "records/tuned.hpp"
 #include "runner/interleave.hpp"
 
@@ -149,6 +150,7 @@ class Walk {
   }
 
   void decide() {
+    if (subject_.device == DeviceKind::simt) return;  // its times say nothing of a GPU
     for (const Point& point : points_) {
       const json* row = row_at(point);
       if (timed(row) && (!decision_.row || ms_of(row) < ms_of(decision_.row)))
@@ -305,6 +307,10 @@ std::vector<std::string> Tune::finish(const Subject& subject, json& record) cons
   const std::string scope = scopes(v).front();
   const Walk walk(subject, setting, scope, o_, t_);
   const Decision& found = walk.decision();
+  if (subject.device == DeviceKind::simt) {
+    return {fmt::format("{} on {} (simt, {}): the curve is in the record, and no value is kept as the best. {}", v.id,
+                        subject.workload.name, scope, of_no_gpu)};
+  }
   const json tuning = outcome(walk, subject, setting.gpus, scope);
   const json context = record.at("context");
   std::vector<std::string> said;

@@ -248,6 +248,26 @@ def test_the_table_shows_the_roof_and_marks_what_is_launch(fake: FakeBuild) -> N
 # ---------------------------------------------------------------------------------------------- sessions that end badly
 
 
+def test_the_table_says_what_a_single_sample_is_and_why_a_whole_run_is_left_out(fake: FakeBuild) -> None:
+    late = "the session has no time left for a solve: raise --time-limit"
+    left_out = timed("solve", status="refused", reason=late, samples_ms=[], median_ms=None, q1_ms=None, q3_ms=None)
+    fake.plan["sessions"]["x1"] = [timed("assign", samples=1), timed("update"), left_out, result(), END]
+    done = fake("run", "--device", "cuda", "--workloads", "grapes", "--scopes", "assign,update,solve")
+    assert done.returncode == 0, done.stderr
+    assert f"    solve: refused: {late}\n" in done.stdout
+    assert "    assign: n = 1, a median of one sample\n" in done.stdout
+
+
+def test_the_cpu_device_gives_no_verdict(fake: FakeBuild) -> None:
+    fake.add("x1", "simt")
+    fake.add("x2", "simt")
+    fake.plan["sessions"]["x2"] = session(9.0)
+    done = fake("run", "--compare", "x1,x2", "--device", "simt", "--workloads", "grapes", "--scopes", "assign")
+    assert done.returncode == 0, done.stderr
+    assert "its time says nothing of a GPU" in done.stdout and "SAME 0, FASTER 0, SLOWER 0, UNSURE 1" in done.stdout
+    assert [c["verdict"] for c in json.loads(fake.out.read_text())["comparisons"]] == ["UNSURE"]
+
+
 def test_what_a_session_finished_before_its_time_was_up_is_kept_and_unstable(fake: FakeBuild) -> None:
     events = [result(), doing("assign"), timed("assign"), doing("solve"), timed("solve")]
     events += [doing("last check"), {"sleep": 60}]
