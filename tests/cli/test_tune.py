@@ -379,8 +379,8 @@ def test_a_real_sweep_on_the_cpu_device_keeps_no_value(ladder: Ladder) -> None:
     assert all(row["status"] == "ok" and row["validation"]["labels_wrong"] == 0 for row in rows)
     assert "its time says nothing of a GPU" in done.stderr and "left as it is" in done.stdout
     assert not (ladder.folder / "tuned.json").exists() and "tuning" not in record
-    words += ["--variants", "v10_points_per_thread", "--workloads", "kmcuda_tiny", "--scopes", "assign"]
-    (row,) = ladder.run(*words)["rows"]
+    words = ["--variants", "v10_points_per_thread", "--workloads", "kmcuda_tiny", "--scopes", "assign"]
+    (row,) = ladder.run("--device", "simt", *words)["rows"]
     assert not row.get("tuned") and row["axes"] == {"points": 2}
 
 
