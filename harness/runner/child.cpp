@@ -266,8 +266,10 @@ End run_child(const fs::path& program, const fs::path& request, double time_limi
     char buffer[65536];
     const ssize_t count = read(worker.events_, buffer, sizeof buffer);
     if (count <= 0) break;
+    size_t from = pending.size();  // no line ends before it
     pending.append(buffer, size_t(count));
-    for (size_t line; !fit && (line = pending.find('\n')) != std::string::npos; pending.erase(0, line + 1)) {
+    for (size_t line; !fit && (line = pending.find('\n', from)) != std::string::npos;
+         pending.erase(0, line + 1), from = 0) {
       const json event = foreign_json(std::string_view(pending).substr(0, line));
       if (!event.is_object()) continue;
       try {
