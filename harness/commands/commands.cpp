@@ -13,7 +13,7 @@ void need_sound_values(const CLI::App& command) {
     const std::string name = option->get_name(), type = option->get_type_name();
     if (option->count() == 0 || option->get_expected_max() == 0) continue;  // a flag has no value of its own
     for (const std::string& value : option->results()) {
-      if (value.empty())
+      if (value.empty() && option->get_expected_min() > 0)
         throw Error(fmt::format("{} '': the value is empty (a variable that is not set?): give one, or leave {} out",
                                 name, name));
       if (value.rfind("--", 0) == 0)
