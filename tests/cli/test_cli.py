@@ -337,7 +337,7 @@ def test_a_record_of_other_sources_is_not_resumed(ladder: Ladder) -> None:
         (["run", "--nonsense"], "--nonsense"),
         (["run", "--axis", "block"], "block"),
         (["run", "--variants", ","], "no variant is named"),
-        (["run", "--workloads", ""], "no workload is named"),
+        (["run", "--workloads", ""], "--workloads ''"),
         (["run", "--variants", "v01_global", "--device", "cpu"], "none of the chosen variants is for cpu"),
         (["run", "--resume"], "--resume requires --out"),
         (["run", "--out", "tests"], "tests is a folder"),
