@@ -20,6 +20,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/foreign.hpp"
+#include "base/machine.hpp"
 #include "base/text.hpp"
 
 namespace ladder {
@@ -91,8 +92,6 @@ void end_what_is_left_behind() {
   }
 }
 
-double memory_of_this_machine() { return double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)); }
-
 /// Bytes of memory that a process holds; 0 where that is not known.
 double memory_of(pid_t process) {
   std::ifstream in(fmt::format("/proc/{}/statm", process));
@@ -105,7 +104,7 @@ std::string beyond(const Bounds& bounds, pid_t worker, const fs::path& log) {
   std::error_code gone;
   if (const auto written = fs::file_size(log, gone); !gone && written > bounds.log)
     return fmt::format("it wrote more than {} MiB of output", bounds.log >> 20);
-  const double whole = memory_of_this_machine(), held = memory_of(worker);
+  const double whole = double(main_memory_bytes()), held = memory_of(worker);
   if (held > bounds.memory * whole)
     return fmt::format("it took {:.3g} GiB of this machine's {:.3g} GiB of memory", held / (1 << 30),
                        whole / (1 << 30));
@@ -120,6 +119,7 @@ void end_politely(pid_t child) {
 }
 
 constexpr const char* scratch_name = "ladder-XXXXXX";
+constexpr const char* scratch_mark = "scratch-of-a-run";  // a file in it, written once the lock is held
 
 /// Takes the lock on a folder, for as long as the descriptor is open; -1 where another process has it, or the folder is
 /// gone.
@@ -135,12 +135,14 @@ int hold(const fs::path& folder) {
   return -1;
 }
 
-/// Runs that were killed have left their folders: nobody holds them.
+/// A run that was killed leaves its folder behind: it has the mark, and no process holds its lock. A folder without the
+/// mark is not a run's, whatever its name.
 void remove_scratch_of_killed_runs() {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(), ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.size() != std::strlen(scratch_name) || name.rfind("ladder-", 0) != 0) continue;
+    if (!fs::exists(entry.path() / scratch_mark, ignored)) continue;
     const int held = hold(entry.path());
     if (held < 0) continue;
     fs::remove_all(entry.path(), ignored);
@@ -162,19 +164,18 @@ bool interrupted() { return caught != 0; }
 
 Scratch::Scratch() {
   remove_scratch_of_killed_runs();
-  while (held_ < 0) {  // another run may take a new folder, which nobody holds yet, for one that was left
-    std::string name = (fs::temp_directory_path() / scratch_name).string();
-    if (!mkdtemp(name.data()))
-      throw Error(fmt::format("no folder can be made in {}", fs::temp_directory_path().string()));
-    path = name;
-    held_ = hold(path);
-  }
+  std::string name = (fs::temp_directory_path() / scratch_name).string();
+  if (!mkdtemp(name.data()))
+    throw Error(fmt::format("no folder can be made in {}", fs::temp_directory_path().string()));
+  path = name;
+  held_ = hold(path);
+  if (held_ >= 0) std::ofstream(path / scratch_mark).put('\n');
 }
 
 Scratch::~Scratch() {
   std::error_code ignored;
   fs::remove_all(path, ignored);
-  close(held_);
+  if (held_ >= 0) close(held_);
 }
 
 void Waiting::start(const fs::path& program, const fs::path& request, bool alone) {

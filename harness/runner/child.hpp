@@ -21,7 +21,7 @@ struct Scratch {
   Scratch& operator=(const Scratch&) = delete;
 
  private:
-  int held_ = -1;  ///< a lock on the folder
+  int held_ = -1;  ///< a lock on the folder; -1 where its file system has none
 };
 
 /// How a session's process ended.

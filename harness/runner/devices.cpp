@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/folders.hpp"
+#include "base/machine.hpp"
 #include "base/text.hpp"
 
 namespace ladder {
@@ -44,7 +45,7 @@ json find_devices() {
                      {"ordinal", 0},
                      {"name", "native CPU code"},
                      {"multiprocessors", int(sysconf(_SC_NPROCESSORS_ONLN))},
-                     {"memory_bytes", int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)}});
+                     {"memory_bytes", main_memory_bytes()}});
   return devices;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/machine.hpp"
 #include "base/parallel.hpp"
 #include "protocol/events.hpp"
 #include "protocol/request.hpp"
@@ -69,7 +70,7 @@ class PageableProblem {
       count_where(points, [&](size_t i) { return p.points[i] != T(0); });
       return;
     }
-    const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+    const double memory = double(main_memory_bytes());
     if (double(points) * sizeof(T) > memory / 2)
       throw Refusal("the points take more than half of the host's memory, in which a cold start has them");
     p.points = copy(p.points, points);

@@ -1,4 +1,4 @@
-"""Outputs replace only what is theirs, and values that nobody meant are refused before any work."""
+"""Outputs replace only what is theirs, and values given by mistake are refused before any work."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_joined_record_replaces_no_other_file(fake: FakeBuild, tmp_path: Path)
         (["--benchmark_filter=("], "no regular expression"),
     ],
 )
-def test_values_that_nobody_meant(fake: FakeBuild, words: list[str], said: str) -> None:
+def test_values_given_by_mistake(fake: FakeBuild, words: list[str], said: str) -> None:
     one_sentence(fake("run", "--device", "cuda", *words), said)
     assert fake.asked() == []
 

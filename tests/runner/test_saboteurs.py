@@ -237,6 +237,14 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next(fake: FakeBuild, tmp_
     assert list(temporary.glob("ladder-*")) == []
 
 
+def test_a_folder_that_no_run_made_stays_whatever_its_name(fake: FakeBuild, tmp_path: Path) -> None:
+    backup = tmp_path / "ladder-backup"
+    backup.mkdir()
+    (backup / "letter.txt").write_text("mine")
+    fake.run("--device", "cuda", "--scopes", "solve", TMPDIR=str(tmp_path))
+    assert (backup / "letter.txt").read_text() == "mine"
+
+
 # ------------------------------------------------------------------------------------------- times that cannot be true
 
 
