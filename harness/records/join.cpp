@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <iterator>
 #include <map>
 #include <numbers>
 #include <set>
@@ -70,75 +72,68 @@ void require_one_run(const InputRecord& first, const InputRecord& piece, bool at
   if (const std::string why = why_not_together(was, is); !why.empty()) refuse(fmt::format("the latter was {}", why));
 }
 
-/// What a session in turns was part of: all its sessions stand or fall together.
-std::string turns_of(const json& row) {
-  json what = json::array();
-  for (const char* key : {"workload", "device", "scope", "gpus", "axes", "cache", "sustained_seconds"})
-    what.push_back(row.at(key));
-  what.push_back(row.value("ranks", 1));
-  what.push_back(row.at("turns").at("variants"));
-  return row.at("variant").get<std::string>() + what.dump();
+json values_of(const json& of, std::initializer_list<const char*> keys) {
+  json values = json::array();
+  for (const char* key : keys) values.push_back(of.at(key));
+  return values;
 }
 
-/// Takes the sessions out of `rows` that `more` has anew, be they more or fewer than before.
-void drop_turns(json& rows, const std::vector<json>& more) {
-  std::set<std::string> anew;
-  for (const json& row : more)
-    if (row.contains("turns")) anew.insert(turns_of(row));
-  if (anew.empty()) return;
+/// Takes those out of `list` whose `name` one of `more` has too.
+void drop_known(json& list, const auto& more, const auto& name) {
+  std::set<json> anew;
+  for (const json& item : more) anew.insert(name(item));
   json kept = json::array();
-  for (json& row : rows)
-    if (!row.contains("turns") || !anew.count(turns_of(row))) kept.push_back(std::move(row));
-  rows = std::move(kept);
+  for (json& item : list) {
+    if (!anew.count(name(item))) kept.push_back(std::move(item));
+  }
+  list = std::move(kept);
+}
+
+/// Takes the sessions in turns out of `rows` that `more` has anew, be they more or fewer than before: all sessions of a
+/// comparison stand or fall together.
+void drop_turns(json& rows, const std::vector<json>& more) {
+  std::vector<json> turns;
+  std::copy_if(more.begin(), more.end(), std::back_inserter(turns),
+               [](const json& row) { return row.contains("turns"); });
+  drop_known(rows, turns, [](const json& row) {
+    if (!row.contains("turns")) return json();  // none of `turns` is called so
+    json name =
+        values_of(row, {"variant", "workload", "device", "scope", "gpus", "axes", "cache", "sustained_seconds"});
+    name.push_back(row.value("ranks", 1));
+    name.push_back(row["turns"].at("variants"));
+    return name;
+  });
 }
 
 /// Puts comparisons into those of a record, in the place of what it said of the same pairs before.
 void put_comparisons(json& all, const json& more) {
-  const auto pair = [](const json& c) {
-    json what = json::array();
-    for (const char* key : {"base", "candidate", "workload", "device", "scope", "axes", "cache"})
-      what.push_back(c.at(key));
-    return what;
-  };
-  std::set<json> anew;
-  for (const json& c : more) anew.insert(pair(c));
-  json kept = json::array();
-  for (json& c : all)
-    if (!anew.count(pair(c))) kept.push_back(std::move(c));
-  for (const json& c : more) kept.push_back(c);
-  all = std::move(kept);
+  drop_known(all, more, [](const json& c) {
+    return values_of(c, {"base", "candidate", "workload", "device", "scope", "axes", "cache"});
+  });
+  for (const json& c : more) all.push_back(c);
 }
 
 /// Of builds of one committed source, compiled alike, hashes tell only the folders apart that they were made in: unlike
 /// put_rows(), keeps another build's rows but for those of the same measurement.
 void put_rows_of_commit(json& rows, std::vector<json> more) {
-  const auto measurement = [](const json& row) {
-    json what = json::array();
-    for (const char* key : {"variant", "workload", "device", "scope", "gpus", "axes", "cache", "sustained_seconds"})
-      what.push_back(row.at(key));
-    what.push_back(row.value("session", json()));
-    what.push_back(row.contains("turns") ? row["turns"].at("variants") : json());
-    what.push_back(row.value("ranks", 1));
-    return what;
-  };
-  std::set<json> anew;
-  for (const json& row : more) anew.insert(measurement(row));
-  json kept = json::array();
-  for (json& row : rows) {
-    if (!anew.count(measurement(row))) kept.push_back(std::move(row));
-  }
-  for (json& row : more) kept.push_back(std::move(row));
-  rows = std::move(kept);
+  drop_known(rows, more, [](const json& row) {
+    json name =
+        values_of(row, {"variant", "workload", "device", "scope", "gpus", "axes", "cache", "sustained_seconds"});
+    name.push_back(row.value("session", json()));
+    name.push_back(row.contains("turns") ? row["turns"].at("variants") : json());
+    name.push_back(row.value("ranks", 1));
+    return name;
+  });
+  for (json& row : more) rows.push_back(std::move(row));
 }
 
 /// Puts rows of a later commit in the place of those that they renew: of the same measurement, or of another text of
 /// the variant that was measured alike. Words of the card are those of the later one in all rows of the variant.
 void renew_rows(json& rows, const std::vector<json>& more) {
   const auto place = [](const json& row) {
-    json what = json::array();
-    for (const char* key : {"variant", "workload", "device", "gpus", "sustained_seconds"}) what.push_back(row.at(key));
-    what.push_back(row.value("ranks", 1));
-    return what;
+    json name = values_of(row, {"variant", "workload", "device", "gpus", "sustained_seconds"});
+    name.push_back(row.value("ranks", 1));
+    return name;
   };
   std::map<json, json> texts;  // the later one's, of each place
   std::map<json, const json*> cards;
