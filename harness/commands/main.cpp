@@ -31,10 +31,9 @@ int main(int argc, char** argv) {
   }
   try {
     for (const ladder::Command& command : commands) {
-      if (*command.words) ladder::need_sound_values(*command.words);
-    }
-    for (const ladder::Command& command : commands) {
-      if (*command.words) return command.run();
+      if (!*command.words) continue;
+      ladder::need_sound_values(*command.words);
+      return command.run();
     }
   } catch (const std::exception& error) {
     fmt::print(stderr, "ladder: {}\n", error.what());

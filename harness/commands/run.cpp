@@ -140,7 +140,7 @@ int run(RunWords words) {
   std::vector<Variant> chosen = automatic               ? variants_to_choose_from(variants, kinds)
                                 : words.compare.empty() ? choose_variants(variants, words.variants)
                                                         : of_all(comparisons);
-  hash_modules(chosen);
+  if (comparisons.empty()) hash_modules(chosen);
   require_axes(o.axes, chosen);
   std::vector<Workload> problems = find_problems(words);
   if (!words.tuned.empty() && !fs::exists(words.tuned))

@@ -42,8 +42,7 @@ Comparisons compare_records(const nlohmann::json& base, const nlohmann::json& ca
                             double margin = standard_margin);
 
 /// Within one record, each row against the one that differs in the variant alone; of sessions in turns, against those
-/// that it took turns with. `base_of` names the variant to hold a
-/// row's against; empty: the row is no candidate.
+/// that it took turns with. `base_of` names the variant to hold a row's against; empty: the row is no candidate.
 Comparisons compare_variants(const nlohmann::json& record,
                              const std::function<std::string(const nlohmann::json& row)>& base_of,
                              const RowFilter& filter = {}, double margin = standard_margin);

@@ -281,7 +281,6 @@ json read_profile(const fs::path& file) {
 
 void merge_into_profile(const fs::path& file, const std::vector<json>& profiles) {
   if (profiles.empty()) return;
-  if (file.has_parent_path()) fs::create_directories(file.parent_path());
   const FileLock alone = FileLock::wait(file);
   json whole = read_profile(file);
   const auto key = [](const json& p) {

@@ -100,7 +100,6 @@ Traced trace_sessions(const Variant& v, const Workload& w, const RunOptions& o, 
 }
 
 void merge_into_timelines(const fs::path& file, const std::vector<json>& timelines) {
-  if (file.has_parent_path()) fs::create_directories(file.parent_path());
   const FileLock alone = FileLock::wait(file);
   json whole = {{"schema_version", schema_version}, {"timelines", json::array()}};
   if (fs::exists(file)) {

@@ -59,8 +59,8 @@ std::optional<Facts> read_facts(const fs::path& points) {
   return known.get<Facts>();
 }
 
-/// Size, time of the last write, and time of the last change, which nobody can set back as they can the other; empty
-/// where there is no such file.
+/// Size, time of the last write, and time of the last change of the file's data or attributes, which, unlike the other,
+/// cannot be set. Empty where there is no such file.
 std::string stamp_of(const fs::path& file) {
   struct stat found {};
   if (stat(file.c_str(), &found) != 0) return "";
