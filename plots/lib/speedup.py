@@ -79,8 +79,8 @@ def between(record: Record, rung: Rung, over: Rung, workload: str, scope: str) -
         if c.method == IN_TURNS and (c.candidate, c.base, c.workload, c.device, c.scope) == (
             rung.variant, over.variant, workload, rung.device, scope
         ) and rung.device == over.device:  # fmt: skip
-            ends = (1 / c.high, 1 / c.low if c.low else math.inf)
-            return Gain(1 / c.ratio, Interval(*ends, c.base_sessions, c.candidate_sessions), False, (workload,))
+            interval = Interval(c.low, c.high, c.candidate_sessions, c.base_sessions)
+            return Gain(c.ratio, interval, False, (workload,)).inverse  # a comparison has times over the base's
     mine, other = timed(record, rung, workload, scope), timed(record, over, workload, scope)
     if isinstance(mine, Gap):
         return mine
