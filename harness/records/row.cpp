@@ -110,10 +110,11 @@ namespace {
 constexpr double times_iterations = 3, per_iteration_ms = 0.1;
 constexpr double times_parts = 2, more_ms = 1;
 
-/// The row of a scope, where it has a time; else nullptr.
+/// The row of a scope, where it has a time of a GPU; else nullptr.
 const json* timed(const std::vector<json>& rows, const std::string& scope) {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const json& row) {
-    return row.at("scope") == scope && row.at("status") == "ok" && row.at("median_ms").is_number();
+    return row.at("device") == "cuda" && row.at("scope") == scope && row.at("status") == "ok" &&
+           row.at("median_ms").is_number();
   });
   return found == rows.end() ? nullptr : &*found;
 }

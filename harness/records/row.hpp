@@ -60,7 +60,9 @@ inline constexpr const char* of_no_gpu =
 ///
 /// The margins lie above all that honest variants show in the committed records: iterations in a solve take up to 2.4
 /// times a first iteration timed by itself (a launch and a look at the stop rule between two), a whole run 1.6 times
-/// its parts (restart, and other speeds of ordinary memory).
+/// its parts (restart, and other speeds of ordinary memory). That holds on a GPU, which runs nothing else. On a CPU
+/// whose cores other programs use, times of honest variants contradict each other by 30 times these margins: there, and
+/// on simt, no row is marked.
 void mark_contradictions(std::vector<nlohmann::json>& rows);
 
 }  // namespace ladder

@@ -151,7 +151,7 @@ def contradictions(rows: list[dict[str, Any]]) -> list[str]:
         "session",
     )
     for index, row in enumerate(rows):
-        if row["status"] == "ok" and row["median_ms"]:
+        if row["device"] == "cuda" and row["status"] == "ok" and row["median_ms"]:
             session = sessions.setdefault(tuple(str(row.get(name)) for name in how), {})
             session[row["scope"]] = (row_name(index, row), row)
     found = []

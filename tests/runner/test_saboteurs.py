@@ -298,6 +298,14 @@ def test_times_of_honest_variants_contradict_nothing(fake: FakeBuild, ms: dict[s
     assert set(statuses(record).values()) == {"ok"} and schema.violations(record) == []
 
 
+@pytest.mark.parametrize("device", ["cpu", "simt"])
+def test_on_a_busy_cpu_nothing_follows_from_contradictions(fake: FakeBuild, device: str) -> None:
+    fake.add("x9", device)
+    fake.plan["sessions"]["x9"] = whole_session(iteration=0.2, solve=40.0, end_to_end=900.0)
+    record = fake.run("--device", device, "--variants", "x9")
+    assert set(statuses(record).values()) == {"ok"} and schema.violations(record) == []
+
+
 def test_a_cpu_is_not_three_times_faster_than_it_can_be(fake: FakeBuild) -> None:
     fake.add("x9", "cpu")
     fake.plan["sessions"]["x9"] = [timed("assign", 1e-7), result(), END]
