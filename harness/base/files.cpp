@@ -12,7 +12,6 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <sstream>
 #include <utility>
 
 namespace ladder {
@@ -38,14 +37,22 @@ fs::path target_of(const fs::path& file) {
   return target;
 }
 
-std::string read_whole(const fs::path& file) {
-  if (fs::exists(file) && !fs::is_regular_file(file))
+std::string read_whole(const fs::path& file, size_t most) {
+  std::error_code unknown;
+  const fs::file_status found = fs::status(file, unknown);
+  if (fs::exists(found) && !fs::is_regular_file(found))
     throw Error(fmt::format("{} is a folder, a device or a pipe: name a file", file.string()));
   std::ifstream in(file, std::ios::binary);
   if (!in) throw Error(fmt::format("{} cannot be read: is it there, and may you read it?", file.string()));
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  std::string text;
+  char buffer[1 << 16];
+  while (in.read(buffer, sizeof buffer), in.gcount() > 0) {
+    text.append(buffer, size_t(in.gcount()));
+    if (text.size() > most)
+      throw Error(fmt::format("{} holds more than {} MiB: name another file, or split it", file.string(), most >> 20));
+  }
+  if (in.bad()) throw Error(fmt::format("{} cannot be read to its end", file.string()));
+  return text;
 }
 
 void write_whole(const fs::path& named, std::string_view text) {

@@ -1,5 +1,6 @@
 // Atomic writes, locks and use counts of files.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -14,8 +15,8 @@ namespace ladder {
 /// Error where a folder, a device or a pipe is there.
 std::filesystem::path target_of(const std::filesystem::path& file);
 
-/// All bytes of `file`. Throws Error if it cannot be read.
-std::string read_whole(const std::filesystem::path& file);
+/// All bytes of `file`. Throws Error if it cannot be read, or holds more than `most`.
+std::string read_whole(const std::filesystem::path& file, size_t most = SIZE_MAX);
 
 /// A unique name in the folder of `file`, for a temporary file.
 std::filesystem::path temporary_beside(const std::filesystem::path& file);

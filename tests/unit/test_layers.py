@@ -19,12 +19,13 @@ GENERATE = "workloads/generate.hpp"
 MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),
     "contract": {"base/error.hpp", "base/philox.hpp"},
-    "workloads": {"base", PROBLEM},
+    "formats": {"base"},
+    "workloads": {"base", "formats", PROBLEM},
     "validation": {"base", PROBLEM},
     "protocol": {"base", PROBLEM},
     "worker": {"base", "contract", "validation", "protocol", GENERATE},
-    "records": {"base", "workloads", "protocol", PROBLEM},
-    "runner": {"base", "workloads", "protocol", "records", PROBLEM},
+    "records": {"base", "formats", "workloads", "protocol", PROBLEM},
+    "runner": {"base", "formats", "workloads", "protocol", "records", PROBLEM},
     "commands": {"base", "workloads", "protocol", "records", "runner", PROBLEM},
     "simt": set(),
 }
