@@ -44,12 +44,20 @@ ProblemShape shape_from(const ChooseWords& words) {
   return shape;
 }
 
+std::vector<ShapeTimes> times_of(const std::string& file) {
+  const json record = read_record(file);
+  if (record.at("schema_version") != record_version)
+    throw Error(fmt::format("{} is a record of schema version {}, which lacks what a choice needs: measure it anew",
+                            file, record.at("schema_version").dump()));
+  return times_in(record);
+}
+
 /// The shapes of several records; of a variant that two of them timed on a shape, the record named first counts.
 /// `table`: a file that is no record, but the table.
 std::vector<ShapeTimes> shapes_of(const std::vector<std::string>& files, const std::string& table = "") {
   std::vector<ShapeTimes> all;
   for (const std::string& file : files) {
-    for (ShapeTimes& times : file == table ? read_choice(file) : times_in(read_record(file))) {
+    for (ShapeTimes& times : file == table ? read_choice(file) : times_of(file)) {
       const auto same = std::find_if(all.begin(), all.end(), [&](const ShapeTimes& t) {
         return t.device == times.device && t.machine == times.machine && t.workload == times.workload;
       });

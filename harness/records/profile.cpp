@@ -10,6 +10,8 @@
 #include <tuple>
 
 #include "base/files.hpp"
+#include "base/foreign.hpp"
+#include "formats/schema.hpp"
 #include "records/metrics.hpp"
 #include "records/record.hpp"
 
@@ -272,10 +274,11 @@ std::vector<std::string> lacking(const std::set<std::string>& columns) {
 
 json read_profile(const fs::path& file) {
   if (!fs::exists(file)) return {{"profile_version", profile_version}, {"profiles", json::array()}};
-  json profile = json::parse(read_whole(file), nullptr, false);
-  if (!profile.is_object() || profile.value("profile_version", 0) != profile_version || !profile.contains("profiles"))
+  json profile = read_json(file);
+  if (!profile.is_object() || profile.value("profile_version", json()) != profile_version)
     throw Error(
         fmt::format("{} is not a profile of version {}: `ladder profile` makes them", file.string(), profile_version));
+  schema_named("profile").need(profile, file, "mend the file, or make it anew by `ladder profile`");
   return profile;
 }
 

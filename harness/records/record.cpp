@@ -18,7 +18,9 @@
 #include "base/build.hpp"
 #include "base/files.hpp"
 #include "base/folders.hpp"
+#include "base/foreign.hpp"
 #include "base/text.hpp"
+#include "formats/schema.hpp"
 #include "protocol/json.hpp"
 #include "records/renamed.hpp"
 
@@ -226,18 +228,52 @@ void need_place(const fs::path& out, const std::vector<fs::path>& inputs, bool f
           fmt::format("--out {} is {}, which this command reads: name another file", out.string(), input.string()));
   }
   if (force || fs::file_size(target) == 0) return;
-  const json held = json::parse(std::ifstream(target), nullptr, false);
-  if (!held.is_object() || !held.contains("schema_version") || !held.contains("rows"))
+  const auto is_record = [&] {
+    try {
+      const json held = read_json(target);
+      return held.is_object() && held.contains("schema_version") && held.contains("rows");
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  if (!is_record())
     throw Error(fmt::format("--out {} is a file, and no record, which would be lost: name another file, or add --force",
                             out.string()));
 }
 
-json read_record(const fs::path& file) {
-  json record = json::parse(read_whole(file), nullptr, false);
-  const int version = record.is_object() ? record.value("schema_version", 0) : 0;
-  if (version < 1 || version > record_version || !record.contains("rows") || !record.contains("context")) {
-    throw Error(fmt::format("{} is not a record of schema version 1 or {}", file.string(), record_version));
+namespace {
+
+constexpr const char* remedy = "mend the file, or take one that the ladder wrote";
+
+/// What a schema cannot say, and every reader relies on.
+void need_listed_workloads(const json& record, const fs::path& file) {
+  const auto refuse = [&](const std::string& field, const std::string& why) {
+    throw Error(fmt::format("{}: field {}: {}: {}", file.string(), field, why, remedy));
+  };
+  std::set<std::string> names;
+  const json &workloads = record.at("workloads"), &rows = record.at("rows");
+  for (size_t i = 0; i < workloads.size(); ++i) {
+    if (!names.insert(workloads[i].at("name")).second)
+      refuse(fmt::format("workloads[{}].name", i), shown(workloads[i].at("name")) + ", which is there twice");
   }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!names.count(rows[i].at("workload").get<std::string>()))
+      refuse(fmt::format("rows[{}].workload", i), shown(rows[i].at("workload")) + ", which is not among the workloads");
+    if (rows[i].at("device") == "cuda" && record.at("context").at("gpu").is_null())
+      refuse("context.gpu", fmt::format("null, where rows[{}] ran on a GPU", i));
+  }
+}
+
+}  // namespace
+
+json read_record(const fs::path& file) {
+  json record = read_json(file);
+  const json version = record.is_object() ? record.value("schema_version", json()) : json();
+  if (version != 1 && version != record_version) {
+    throw Error(fmt::format("{} is not a record of schema version 1 or {}: {}", file.string(), record_version, remedy));
+  }
+  schema_named(version == 1 ? "record_v1" : "record").need(record, file, remedy);
+  if (version == record_version) need_listed_workloads(record, file);
   use_todays_ids(record, renamed_variants());
   return record;
 }

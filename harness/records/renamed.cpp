@@ -2,25 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/folders.hpp"
+#include "base/foreign.hpp"
+#include "formats/schema.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
 Renamed read_renamed(const fs::path& file) {
-  std::ifstream in(file);
-  if (!in) return {};
-  try {
-    const json document = json::parse(in);
-    return {.renamed = document.at("renamed"), .retired = document.at("retired")};
-  } catch (const json::exception& error) {
-    throw Error(fmt::format("{} is not a table of renamed variants: {}", file.string(), error.what()));
-  }
+  if (!fs::exists(file)) return {};
+  const json document = read_json(file);
+  schema_named("renamed").need(document, file, "mend it, or check it out again");
+  return {.renamed = document.at("renamed"), .retired = document.at("retired")};
 }
 
 const Renamed& renamed_variants() {

@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "base/files.hpp"
+#include "base/foreign.hpp"
 #include "base/text.hpp"
+#include "formats/schema.hpp"
 #include "protocol/json.hpp"
 
 namespace ladder {
@@ -51,22 +53,13 @@ json tuned_place(const Variant& v, const Workload& w, DeviceKind device, int gpu
 
 json read_tuned(const fs::path& file) {
   if (!fs::exists(file)) return {{"schema_version", tuned_version}, {"entries", json::array()}};
-  const json document = json::parse(read_whole(file), nullptr, false);
-  const auto whole = [](const json& entry) {
-    return entry.is_object() && entry.contains("axes") && entry["axes"].is_object() &&
-           std::all_of(entry["axes"].begin(), entry["axes"].end(),
-                       [](const json& value) { return value.is_number_integer(); }) &&
-           std::all_of(std::begin(place_keys), std::end(place_keys),
-                       [&](const char* key) { return entry.contains(key); });
-  };
-  const bool right = document.is_object() && document.contains("schema_version") &&
-                     document["schema_version"] == tuned_version && document.contains("entries") &&
-                     document["entries"].is_array() &&
-                     std::all_of(document["entries"].begin(), document["entries"].end(), whole);
-  if (!right) {
-    throw Error(fmt::format("{} does not hold tuned values of schema version {}: mend it, or delete it and tune again",
-                            file.string(), tuned_version));
+  json document = read_json(file);
+  const std::string remedy = "mend it, or delete it and tune again";
+  if (!document.is_object() || document.value("schema_version", json()) != tuned_version) {
+    throw Error(
+        fmt::format("{} does not hold tuned values of schema version {}: {}", file.string(), tuned_version, remedy));
   }
+  schema_named("tuned").need(document, file, remedy);
   return document;
 }
 

@@ -4,10 +4,11 @@
 
 #include <cctype>
 #include <cstdlib>
-#include <fstream>
+#include <optional>
 
 #include "base/files.hpp"
 #include "base/folders.hpp"
+#include "base/foreign.hpp"
 #include "base/npy.hpp"
 #include "base/text.hpp"
 #include "runner/devices.hpp"
@@ -33,18 +34,25 @@ Ceilings ceilings_of(DeviceKind kind, int ordinal, const json& device, bool anew
   std::string name = gpu && device.is_object() ? device.value("name", "") + " " + device.value("driver", "") : "cpu";
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
   const fs::path file = kept_in() / fmt::format("ceilings-{}-{}.json", name, hash_file(program));
-  const auto kept = [&] { return json::parse(std::ifstream(file), nullptr, false); };
-  if (!anew && kept().is_object()) return kept().get<Ceilings>();
+  // What cannot be read is measured anew.
+  const auto ceilings_in = [](const auto& read) -> std::optional<Ceilings> {
+    try {
+      const json held = read();
+      return held.is_object() ? std::optional(held.template get<Ceilings>()) : std::nullopt;
+    } catch (const std::exception&) {
+      return std::nullopt;
+    }
+  };
+  const auto kept = [&] { return ceilings_in([&] { return read_json(file); }); };
+  if (const auto known = kept(); known && !anew) return *known;
   // One process at a time: several would take each other's share of the link and of the cores.
   const FileLock alone = FileLock::wait(file);
-  if (!anew && kept().is_object()) return kept().get<Ceilings>();
+  if (const auto known = kept(); known && !anew) return *known;
   const std::string output = output_of(
       fmt::format("timeout 120 {} ceilings {}", quoted(program.string()), gpu ? std::to_string(ordinal) : "cpu"));
-  const json measured = json::parse(output, nullptr, false);
-  if (!measured.is_object()) return {};
-  const Ceilings ceilings = measured.get<Ceilings>();
-  write_whole(file, json(ceilings).dump(1) + "\n");
-  return ceilings;
+  const auto measured = ceilings_in([&] { return json_of(output, program); });
+  if (measured) write_whole(file, json(*measured).dump(1) + "\n");
+  return measured.value_or(Ceilings());
 }
 
 }  // namespace ladder

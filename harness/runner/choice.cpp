@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "base/files.hpp"
+#include "base/foreign.hpp"
+#include "formats/schema.hpp"
 #include "protocol/json.hpp"
 #include "records/tuned.hpp"
 
@@ -133,31 +135,23 @@ std::vector<ShapeTimes> times_in(const json& record) {
 std::vector<ShapeTimes> read_choice(const fs::path& file) {
   if (!fs::exists(file))
     throw Error(fmt::format("{} is not there: `ladder choose --make RECORD...` writes it from records", file.string()));
-  try {
-    const json document = json::parse(read_whole(file));
-    if (document.at("schema_version") != choice_version) throw Error("another schema version");
-    std::vector<ShapeTimes> table;
-    for (const json& e : document.at("entries")) {
-      table.push_back(
-          {.device = e.at("device"),
-           .machine = e.at("machine"),
-           .workload = e.at("workload"),
-           .shape = {.type = e.at("type"), .n = e.at("n"), .d = e.at("d"), .k = e.at("k"), .filled = e.at("filled")},
-           .ms = e.at("ms")});
-      const ShapeTimes& t = table.back();
-      if (t.shape.n < 1 || t.shape.d < 1 || t.shape.k < 1 || t.shape.filled < 1)
-        throw Error("an entry with an empty shape");
-      for (const auto& [variant, ms] : t.ms) {
-        if (!(ms > 0)) throw Error(fmt::format("the time of {} on {} is not positive", variant, t.workload));
-      }
-    }
-    return table;
-  } catch (const std::exception& error) {
-    throw Error(
-        fmt::format("{} does not hold a table of choices of schema version {} ({}): make it anew by `ladder "
-                    "choose --make RECORD...`",
-                    file.string(), choice_version, error.what()));
+  const std::string remedy = "make it anew by `ladder choose --make RECORD...`";
+  const json document = read_json(file);
+  if (!document.is_object() || document.value("schema_version", json()) != choice_version) {
+    throw Error(fmt::format("{} does not hold a table of choices of schema version {}: {}", file.string(),
+                            choice_version, remedy));
   }
+  schema_named("choice").need(document, file, remedy);
+  std::vector<ShapeTimes> table;
+  for (const json& e : document.at("entries")) {
+    table.push_back(
+        {.device = e.at("device"),
+         .machine = e.at("machine"),
+         .workload = e.at("workload"),
+         .shape = {.type = e.at("type"), .n = e.at("n"), .d = e.at("d"), .k = e.at("k"), .filled = e.at("filled")},
+         .ms = e.at("ms")});
+  }
+  return table;
 }
 
 void write_choice(const fs::path& file, std::vector<ShapeTimes> table) {

@@ -10,7 +10,9 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/folders.hpp"
+#include "base/foreign.hpp"
 #include "base/text.hpp"
+#include "formats/schema.hpp"
 #include "records/record.hpp"
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
@@ -72,7 +74,12 @@ Traced trace_session(const Variant& v, const Workload& w, const RunOptions& o, c
                    {"time", where.at("time")},
                    {"git_sha", where.at("git_sha")},
                    {"git_dirty", where.at("git_dirty")}};
-  timeline.update(json::parse(read_whole(events)));
+  const json traced = read_json(events);
+  if (!traced.is_object()) throw Error(fmt::format("{} holds no timeline: its library wrote none", events.string()));
+  timeline.update(traced);
+  schema_named("timeline")
+      .need({{"schema_version", schema_version}, {"timelines", {timeline}}}, events,
+            "its library wrote something else");
   return {"ok", "", {timeline}};
 }
 
@@ -99,15 +106,16 @@ Traced trace_sessions(const Variant& v, const Workload& w, const RunOptions& o, 
   return {"ok", "", {*middle}};
 }
 
+json read_timelines(const fs::path& file) {
+  json whole = read_json(file);
+  schema_named("timeline").need(whole, file, "name another file with --out");
+  return whole;
+}
+
 void merge_into_timelines(const fs::path& file, const std::vector<json>& timelines) {
   const FileLock alone = FileLock::wait(file);
   json whole = {{"schema_version", schema_version}, {"timelines", json::array()}};
-  if (fs::exists(file)) {
-    const json before = json::parse(read_whole(file), nullptr, false);
-    if (before.is_discarded() || !before.contains("timelines") || before.value("schema_version", 0) != schema_version)
-      throw Error(fmt::format("{} is not a file of timelines: name another with --out", file.string()));
-    whole = before;
-  }
+  if (fs::exists(file)) whole = read_timelines(file);
   json& kept = whole.at("timelines");
   for (const json& made : timelines) {
     kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const json& t) { return same_place(t, made); }),

@@ -7,10 +7,17 @@
 #include "base/files.hpp"
 #include "base/foreign.hpp"
 #include "base/npy.hpp"
+#include "formats/schema.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+namespace {
+
+constexpr size_t most_card_bytes = size_t(16) << 20;
+
+}  // namespace
 
 std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
   std::map<std::string, Variant> found;
@@ -28,8 +35,11 @@ std::vector<Variant> find_variants(const std::vector<fs::path>& folders) {
       const fs::path module = fs::exists(stem + ".py") ? stem + ".py" : stem + ".so";
       json card;
       if (fs::exists(module) && fs::exists(stem + ".json"))
-        card = foreign_json(read_whole(stem + ".json"));
-      if (!card.is_object()) {
+        card = foreign_json(read_whole(stem + ".json", most_card_bytes));
+      const auto fault = card.is_object() ? schema_named("card").violation(card) : std::nullopt;
+      if (fault) {
+        variant.broken[kind] = fmt::format("{}.json: {}: build it again", stem, *fault);
+      } else if (!card.is_object()) {
         variant.broken[kind] = fmt::format("was not built for {}: see what the compiler said", to_string(kind));
       } else if (card.contains("error")) {
         variant.broken[kind] = card["error"];

@@ -7,14 +7,15 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include "base/files.hpp"
 #include "base/folders.hpp"
+#include "base/foreign.hpp"
 #include "base/npy.hpp"
+#include "formats/schema.hpp"
 #include "workloads/generate.hpp"
 #include "workloads/sparse.hpp"
 
@@ -24,14 +25,10 @@ using nlohmann::json;
 
 namespace {
 
-json read_json(const fs::path& file) {
-  std::ifstream in(file);
-  if (!in) throw Error(fmt::format("{} cannot be read: is the checkout complete?", file.string()));
-  try {
-    return json::parse(in);
-  } catch (const json::exception& error) {
-    throw Error(fmt::format("{} is not JSON: {}", file.string(), error.what()));
-  }
+json read_workloads(const fs::path& file) {
+  json document = read_json(file);
+  schema_named("workloads").need(document, file, "mend it, or check it out again");
+  return document;
 }
 
 fs::path workloads_file() {
@@ -51,12 +48,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Facts, stamp, made_by, hash, fault, nonzeros)
 
 fs::path beside(const fs::path& points) { return points.string() + ".facts.json"; }
 
+/// None where the file is not there, or holds something else: then they are found out again.
 std::optional<Facts> read_facts(const fs::path& points) {
-  const json known = json::parse(std::ifstream(beside(points)), nullptr, false);
-  for (const char* key : {"stamp", "made_by", "hash", "fault", "nonzeros"}) {
-    if (!known.is_object() || !known.contains(key)) return std::nullopt;
+  if (!fs::exists(beside(points))) return std::nullopt;
+  try {
+    return read_json(beside(points)).get<Facts>();
+  } catch (const std::exception&) {
+    return std::nullopt;
   }
-  return known.get<Facts>();
 }
 
 /// Size, time of the last write, and time of the last change of the file's data or attributes, which, unlike the other,
@@ -213,7 +212,7 @@ fs::path cache_folder() {
 }
 
 std::vector<std::string> lesson_workloads() {
-  const json document = read_json(workloads_file());
+  const json document = read_workloads(workloads_file());
   auto names = document.value("lessons", std::vector<std::string>());
   for (const json& workload : document.value("workloads", json::array())) {
     const std::string name = workload.value("name", "");
@@ -235,28 +234,27 @@ std::string name_from(std::string stem) {
   return begins_a_name(stem.front()) ? stem : "points" + stem;
 }
 
-void need_name(const std::string& name, const fs::path& file) {
+void need_name(const std::string& name) {
   if (name.empty() || !begins_a_name(name[0]) || !std::all_of(name.begin(), name.end(), in_a_name))
     throw Error(
-        fmt::format("{}: '{}' is no name of a workload: letters, digits, '_', '.' and '-', a letter or digit first",
-                    file.string(), name));
+        fmt::format("'{}' is no name of a workload: letters, digits, '_', '.' and '-', a letter or digit first", name));
 }
 
 }  // namespace
 
 std::vector<Workload> load_workloads() {
   const fs::path file = workloads_file();
-  const json document = read_json(file);
+  const json document = read_workloads(file);
   const fs::path cache = cache_folder();
   json reasons = json::object();
-  if (fs::exists(cache / "missing.json")) reasons = json::parse(std::ifstream(cache / "missing.json"), nullptr, false);
+  if (fs::exists(cache / "missing.json")) reasons = read_json(cache / "missing.json");
 
   std::vector<Workload> workloads;
   try {
     for (const json& entry : document.at("workloads")) {
       Workload w;
       w.name = entry.at("name");
-      need_name(w.name, file);
+      need_name(w.name);
       w.family = entry.at("family");
       w.title = entry.value("title", w.name);
       w.type = entry.at("type");
@@ -284,14 +282,14 @@ std::vector<Workload> load_workloads() {
         w.source = source->value("title", wanted);
         if (source->value("csr", false)) w.csr = (cache / wanted).string();
         if (w.csr.empty() ? !fs::exists(w.points) : !SparseFile::exists(w.csr)) {
-          w.missing = reasons.is_object() && reasons.contains(wanted)
+          w.missing = reasons.is_object() && reasons.value(wanted, json()).is_string()
                           ? reasons[wanted].get<std::string>()
                           : fmt::format("not prepared yet: run datasets/prepare.py '{}'", w.name);
         }
       }
       workloads.push_back(std::move(w));
     }
-  } catch (const json::exception& error) {
+  } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", file.string(), error.what()));
   }
   return workloads;
@@ -354,7 +352,7 @@ bool know(Workload& w, const json& described) {
   }
   if (described.is_object() && described.value("made_by", json()) == w.made_by) {
     w.data_hash = described.at("data_hash");
-    w.nonzeros = described.at("nonzeros");
+    w.nonzeros = described.at("nonzeros").is_null() ? -1 : described.at("nonzeros").get<int64_t>();
     return true;
   }
   return false;
