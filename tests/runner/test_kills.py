@@ -1,0 +1,85 @@
+"""A command that is killed at any moment leaves a whole record, and what it left otherwise the next command removes.
+
+LADDER_KILLS says how often each is killed; a few times by default.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import sample_record
+from conftest import Ladder
+from fake_build import FakeBuild
+
+from plots.lib import schema
+
+KILLS = int(os.environ.get("LADDER_KILLS", "4"))
+
+
+@pytest.fixture
+def fake(ladder: Ladder, tmp_path: Path) -> FakeBuild:
+    made = FakeBuild(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "tmp").mkdir()
+    made.out = tmp_path / "out" / "record.json"
+    return made
+
+
+def killed(fake: FakeBuild, words: list[str | Path], after: float) -> bool:
+    """Whether it was killed before it ended."""
+    process = fake.start(*words, TMPDIR=str(fake.folder / "tmp"))
+    try:
+        process.communicate(timeout=after)
+        return False
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return True
+
+
+def seconds_of(fake: FakeBuild, words: list[str | Path]) -> float:
+    begin = time.monotonic()
+    done = fake(*words, TMPDIR=str(fake.folder / "tmp"))
+    assert done.returncode == 0, done.stderr
+    return time.monotonic() - begin
+
+
+def left_behind(fake: FakeBuild) -> list[str]:
+    """All but results and locks, which the system has released."""
+    found = [*(fake.folder / "tmp").iterdir(), *(fake.folder / "out").iterdir()]
+    return [path.name for path in found if path.suffix not in (".json", ".lock")]
+
+
+@pytest.mark.parametrize("command", ["run", "tune", "join"])
+def test_a_killed_command_leaves_a_whole_record(fake: FakeBuild, command: str) -> None:
+    for name in ("x2", "x3"):
+        fake.add(name, axes=[{"name": "block", "values": [64, 128, 256], "standard": 128}])
+    tuned = fake.folder / "out" / "tuned.json"
+    words: dict[str, list[str | Path]] = {
+        "run": ["run", "--workloads", "grapes", "--device", "cuda", "--force"],
+        "tune": ["tune", "x2", "x3", "--workload", "grapes", "--device", "cuda", "--tuned", tuned, "--force"],
+        "join": ["join", fake.out, fake.folder / "a.json", fake.folder / "b.json"],
+    }
+    large = sample_record.make()
+    for name in ("a", "b"):
+        sample_record.write(large, fake.folder / f"{name}.json")
+    seconds = seconds_of(fake, words[command])
+    chance = random.Random(command)
+    before, kills = fake.out.read_text(), 0
+    for _ in range(KILLS):
+        kills += killed(fake, words[command], chance.uniform(0, 1.1 * seconds))
+        record = json.loads(fake.out.read_text())
+        assert schema.violations(record) == []
+        if tuned.exists():
+            assert schema.violations(json.loads(tuned.read_text())) == []
+        if command == "join":
+            assert fake.out.read_text().count("\n") == before.count("\n")
+    assert kills > 0
+    seconds_of(fake, words[command])
+    assert left_behind(fake) == []
