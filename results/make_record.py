@@ -310,7 +310,7 @@ def main() -> int:
         raise InputError(f"{ladder} is not there: ./run_all.sh build makes it, or name another folder by --build")
     words = ["list", "--json", *(["--texts"] if o.stale or o.renew else [])]
     if o.out and not (o.list or o.stale):
-        need_place(o.out, RECORD, [o.plan])
+        need_place(o.out, RECORD, [o.plan], force=o.renew or None)  # what is renewed is read, and refused there
     plan = plans.read(o.plan)
     answer = subprocess.run([ladder, *words], capture_output=True, check=False)
     if answer.returncode != 0:

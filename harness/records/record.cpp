@@ -18,6 +18,7 @@
 #include "base/build.hpp"
 #include "base/files.hpp"
 #include "base/folders.hpp"
+#include "base/place.hpp"
 #include "base/text.hpp"
 #include "protocol/json.hpp"
 #include "records/renamed.hpp"
@@ -218,18 +219,11 @@ void write_record(const json& record, const fs::path& file) {
 }
 
 void need_place(const fs::path& out, const std::vector<fs::path>& inputs, bool force) {
-  const fs::path target = target_of(out);
-  if (!fs::exists(target)) return;
-  for (const fs::path& input : inputs) {
-    if (!input.empty() && fs::exists(input) && fs::equivalent(input, target))
-      throw Error(
-          fmt::format("--out {} is {}, which this command reads: name another file", out.string(), input.string()));
-  }
-  if (force || fs::file_size(target) == 0) return;
-  const json held = json::parse(std::ifstream(target), nullptr, false);
-  if (!held.is_object() || !held.contains("schema_version") || !held.contains("rows"))
-    throw Error(fmt::format("--out {} is a file, and no record, which would be lost: name another file, or add --force",
-                            out.string()));
+  const auto is_record = [](const fs::path& file) {
+    const json held = json::parse(std::ifstream(file), nullptr, false);
+    return held.is_object() && held.contains("schema_version") && held.contains("rows");
+  };
+  need_place("--out", out, {"record", is_record}, inputs, force);
 }
 
 json read_record(const fs::path& file) {

@@ -99,15 +99,18 @@ Traced trace_sessions(const Variant& v, const Workload& w, const RunOptions& o, 
   return {"ok", "", {*middle}};
 }
 
+json read_timelines(const fs::path& file) {
+  if (!fs::exists(file)) return {{"schema_version", schema_version}, {"timelines", json::array()}};
+  json whole = json::parse(read_whole(file), nullptr, false);
+  const bool known = whole.is_object() && whole.contains("timelines") && whole["timelines"].is_array() &&
+                     whole.contains("schema_version") && whole["schema_version"] == schema_version;
+  if (!known) throw Error(fmt::format("{} is not a file of timelines: name another with --out", file.string()));
+  return whole;
+}
+
 void merge_into_timelines(const fs::path& file, const std::vector<json>& timelines) {
   const FileLock alone = FileLock::wait(file);
-  json whole = {{"schema_version", schema_version}, {"timelines", json::array()}};
-  if (fs::exists(file)) {
-    const json before = json::parse(read_whole(file), nullptr, false);
-    if (before.is_discarded() || !before.contains("timelines") || before.value("schema_version", 0) != schema_version)
-      throw Error(fmt::format("{} is not a file of timelines: name another with --out", file.string()));
-    whole = before;
-  }
+  json whole = read_timelines(file);
   json& kept = whole.at("timelines");
   for (const json& made : timelines) {
     kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const json& t) { return same_place(t, made); }),

@@ -24,6 +24,9 @@ struct Traced {
 Traced trace_sessions(const Variant& variant, const Workload& workload, const RunOptions& options, int samples,
                       const std::filesystem::path& scratch, Progress& progress);
 
+/// A file of timelines; an empty one where it does not exist. Throws Error where it is none.
+nlohmann::json read_timelines(const std::filesystem::path& file);
+
 /// The file of timelines with these in place of those of the same variant, workload and scope. Throws Error where the
 /// file is there and holds something else.
 void merge_into_timelines(const std::filesystem::path& file, const std::vector<nlohmann::json>& timelines);

@@ -309,7 +309,9 @@ def test_the_page_and_its_picture_are_written(
     monkeypatch.setattr(goals_page, "GOALS", path)
     pages: list[Figure] = []
     save = style.Page.save
-    monkeypatch.setattr(style.Page, "save", lambda page, *to: pages.append(page.figure) or save(page, *to))
+    monkeypatch.setattr(
+        style.Page, "save", lambda page, *to, **how: pages.append(page.figure) or save(page, *to, **how)
+    )
     document = {
         "schema_version": 2,
         "context": sample_record.context(),

@@ -44,7 +44,9 @@ def write(tmp_path: Path) -> tuple[Path, Path]:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     pages: list[Figure] = []
     save = style.Page.save
-    monkeypatch.setattr(style.Page, "save", lambda page, *to: pages.append(page.figure) or save(page, *to))
+    monkeypatch.setattr(
+        style.Page, "save", lambda page, *to, **how: pages.append(page.figure) or save(page, *to, **how)
+    )
     return pages
 
 
