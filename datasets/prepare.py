@@ -26,21 +26,25 @@ import sys
 import time
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 try:
     import numpy as np
-    from readers import DTYPES, FORMATS, ConvertError, Options, Points, read_points
+    from readers import DTYPES, FORMATS, ConvertError, Options, Points, is_count, need_room, read_points
+
+    from plots.lib.inputs import InputError, in_sentences, read_bytes, read_json
+    from plots.lib.outputs import Kind, Output, need_place
 except ImportError as error:
     sys.exit(f"prepare.py: the Python package {error.name} is not installed; ./run_all.sh setup installs it into .venv")
 
 HERE = Path(__file__).resolve().parent
 WORKLOADS_FILE = HERE / "workloads.json"
 MADE_BY = "datasets/prepare.py 1"  # raise the number when the same source would give other bytes
+SPARSE = (".row_begin", ".column", ".value")  # between name and .npy
 FETCH_SECONDS = 60  # for one file, altogether
 FETCH_BYTES = 1 << 30
 
@@ -67,30 +71,28 @@ def sha256_of_source(content: bytes, origin: dict[str, Any]) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-class Output:
-    """Files that appear under their names together, and only when every one of them is complete."""
+def is_converted(path: Path) -> bool:
+    """Whether the sidecar beside an array, or the file itself, says that this program made it."""
+    whole = path.stem
+    for suffix in SPARSE:
+        whole = whole.removesuffix(suffix)
+    names = {path.with_suffix(".json"), path.with_name(f"{whole}.json")}
+    for sidecar in names:
+        try:
+            if str(read_json(sidecar, "datasets/prepare.py").get("made_by", "")).startswith("datasets/prepare.py"):
+                return True
+        except InputError:
+            continue
+    return False
 
-    def __init__(self) -> None:
-        self._renames: list[tuple[Path, Path]] = []
 
-    def write(self, path: Path, fill: Callable[[IO[bytes]], object]) -> Path:
-        """Lets `fill` write what will be `path`; returns the temporary file that holds it until then."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        self._renames.append((temporary, path))
-        with temporary.open("wb") as stream:
-            fill(stream)
-        return temporary
+CONVERTED = Kind("array by datasets/prepare.py", is_converted)
 
-    def __enter__(self) -> Output:
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        for temporary, path in self._renames:
-            if kind is None:
-                temporary.replace(path)
-            else:
-                temporary.unlink(missing_ok=True)
+def places_of(path: Path) -> list[Path]:
+    """All files that may be written for `path`: dense or sparse points, and what is said of them."""
+    suffixes = ("", *SPARSE)
+    return [*(path.with_name(f"{path.stem}{suffix}.npy") for suffix in suffixes), path.with_suffix(".json")]
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
@@ -107,11 +109,8 @@ def write_points(path: Path, points: Points, dtype: str, sources: list[dict[str,
     if isinstance(matrix, np.ndarray):
         arrays = {"": np.ascontiguousarray(matrix)}
     else:
-        arrays = {
-            ".row_begin": matrix.indptr.astype("<i8"),
-            ".column": matrix.indices.astype("<i4"),
-            ".value": matrix.data.astype(DTYPES[dtype]),
-        }
+        parts = (matrix.indptr.astype("<i8"), matrix.indices.astype("<i4"), matrix.data.astype(DTYPES[dtype]))
+        arrays = dict(zip(SPARSE, parts, strict=True))
     sidecar: dict[str, Any] = {"name": path.stem, "dtype": dtype, "shape": list(matrix.shape)}
     hashes = {}
     with Output() as output:
@@ -148,7 +147,7 @@ class Finder:
             raise MissingError(self.failures[name])
         wrong = []
         for path, place in self._candidates(origin):
-            found = sha256_of_source(path.read_bytes(), origin)
+            found = sha256_of_source(read_bytes(path, FETCH_BYTES), origin)
             if found == origin["sha256"]:
                 return path, place
             wrong.append(f"{path} has the wrong sha256 {found}")
@@ -224,7 +223,7 @@ def fetch(url: str, member: str) -> bytes:
 
 
 def load_workloads() -> dict[str, Any]:
-    return json.loads(WORKLOADS_FILE.read_text(encoding="utf-8"))
+    return read_json(WORKLOADS_FILE, "datasets/shapes.py")
 
 
 def resolve(sources: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
@@ -238,13 +237,13 @@ def resolve(sources: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
 
 def is_current(path: Path, recipe: str) -> bool:
     try:
-        sidecar = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        sidecar = read_json(path.with_suffix(".json"), "datasets/prepare.py")
         hashes = sidecar["csr"] if "csr" in sidecar else {path.name: sidecar["sha256"]}
         return sidecar["made_by"] == recipe and all(
             sha256_of(path.with_name(name)) == known for name, known in hashes.items()
         )
-    except (OSError, ValueError, KeyError):
-        return False
+    except (InputError, OSError, KeyError, TypeError, ValueError, AttributeError):
+        return False  # another program's, or half of one: it is made anew
 
 
 def prepare(source: dict[str, Any], cache: Path, finder: Finder) -> str:
@@ -297,8 +296,8 @@ def prepare_workloads(globs: Sequence[str], cache: Path) -> int:
 
     missing_file = cache / "missing.json"
     try:
-        missing = json.loads(missing_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        missing = read_json(missing_file, "datasets/prepare.py")
+    except InputError:
         missing = {}
     before = dict(missing)
     finder = Finder(cache / "downloads")
@@ -311,7 +310,7 @@ def prepare_workloads(globs: Sequence[str], cache: Path) -> int:
         try:
             print(f"{name}: {prepare(resolve(sources, name), cache, finder)}")
             missing.pop(name, None)
-        except (MissingError, ConvertError) as error:
+        except (MissingError, InputError) as error:
             missing[name] = str(error)
             failed |= name in required
             print(f"{name}: left out: {error}", file=sys.stderr)
@@ -325,11 +324,7 @@ def prepare_workloads(globs: Sequence[str], cache: Path) -> int:
 
 def convert(arguments: argparse.Namespace) -> int:
     if arguments.output.suffix != ".npy":
-        print(
-            f"prepare.py: the last name is the file to write and ends in .npy, not '{arguments.output}'",
-            file=sys.stderr,
-        )
-        return 2
+        raise ConvertError(f"{arguments.output}: is the last name, which is the file to write and ends in .npy")
     options = Options(
         format=arguments.format,
         delimiter={"tab": "\t", "\\t": "\t", "space": None}.get(arguments.delimiter, arguments.delimiter),
@@ -340,16 +335,15 @@ def convert(arguments: argparse.Namespace) -> int:
         every=arguments.every,
         array=arguments.array,
     )
-    try:
-        parts = [read_points(path, options) for path in arguments.input]
-        points = join(parts)
-        if arguments.dense and not isinstance(points.matrix, np.ndarray):
-            points = Points(points.matrix.toarray())
-        sources = [{"file": path.name, "sha256": sha256_of(path), "from": str(path.parent)} for path in arguments.input]
-        sidecar = write_points(arguments.output, points, options.dtype, sources, MADE_BY)
-    except (ConvertError, OSError) as error:
-        print(f"prepare.py: {error}", file=sys.stderr)
-        return 2
+    for place in places_of(arguments.output):
+        need_place(place, CONVERTED, arguments.input, arguments.force)
+    parts = [read_points(path, options) for path in arguments.input]
+    points = join(parts)
+    if arguments.dense and not isinstance(points.matrix, np.ndarray):
+        need_room(arguments.input[0], points.matrix.shape, DTYPES[options.dtype].itemsize)
+        points = Points(points.matrix.toarray())
+    sources = [{"file": path.name, "sha256": sha256_of(path), "from": str(path.parent)} for path in arguments.input]
+    sidecar = write_points(arguments.output, points, options.dtype, sources, MADE_BY)
     for path, part in zip(arguments.input, parts, strict=True):
         if part.by_columns:
             print(f"{path} is in Fortran order (column by column): written row by row")
@@ -360,9 +354,15 @@ def convert(arguments: argparse.Namespace) -> int:
 
 
 def positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not is_count(text):
         raise argparse.ArgumentTypeError(f"must be a whole number from 1, not '{text}'")
     return int(text)
+
+
+def delimiter(text: str) -> str:
+    if text not in ("tab", "\\t", "space") and (len(text) != 1 or text in '"\r\n' or not text.isprintable()):
+        raise argparse.ArgumentTypeError(f"must be one character that stands between columns, or 'tab', not {text!r}")
+    return text
 
 
 def parse_convert(argv: Sequence[str]) -> argparse.Namespace:
@@ -373,7 +373,9 @@ def parse_convert(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("input", nargs="+", type=Path, metavar="IN", help="several are joined row by row")
     parser.add_argument("output", type=Path, metavar="OUT.npy")
     parser.add_argument("--format", choices=FORMATS, help="otherwise told from the file's first bytes")
-    parser.add_argument("--delimiter", help="csv: the character between columns, or 'tab'; otherwise told from line 1")
+    parser.add_argument(
+        "--delimiter", type=delimiter, help="csv: the character between columns, or 'tab'; otherwise told from line 1"
+    )
     parser.add_argument("--header", action="store_true", help="csv, text: the first line names the columns")
     parser.add_argument("--drop-columns", default="", metavar="LIST", help="names or positions (from 1), with commas")
     parser.add_argument("--dtype", choices=sorted(DTYPES), default="f32")
@@ -383,9 +385,11 @@ def parse_convert(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--array", metavar="NAME", help="npz: the array that holds the points")
     parser.add_argument("--dense", action="store_true", help="libsvm: one full matrix, not CSR")
+    parser.add_argument("--force", action="store_true", help="OUT.npy may replace another program's file")
     return parser.parse_args(argv)
 
 
+@in_sentences
 def main(argv: Sequence[str]) -> int:
     if argv and argv[0] == "convert":
         return convert(parse_convert(argv[1:]))

@@ -10,7 +10,12 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+import os
 import re
+import sys
+import warnings
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +23,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # the checkout
+from plots.lib.arrays import read_npy
+from plots.lib.inputs import InputError, one_line, opened
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -31,7 +40,7 @@ LARGEST_COLUMN = 2**31 - 1  # of a sparse row: columns are kept as int32
 IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
-class ConvertError(Exception):
+class ConvertError(InputError):
     """A sentence: what was wrong, where, and what to do."""
 
 
@@ -82,8 +91,8 @@ def detect_format(path: Path) -> str:
     try:
         with _open_binary(path) as stream:
             head = stream.read(1 << 16)
-    except (OSError, EOFError) as error:
-        raise ConvertError(f"{path}: cannot be read ({error})") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConvertError(f"{path}: cannot be read ({error}): is it whole?") from None
     if head.startswith(b"\x93NUMPY"):
         return "npy"
     if head.startswith(b"PK\x03\x04"):
@@ -103,7 +112,7 @@ def detect_format(path: Path) -> str:
 @contextmanager
 def _open_binary(path: Path) -> Iterator[IO[bytes]]:
     """Opens a file, through gzip where its first bytes say so."""
-    with path.open("rb") as raw:
+    with opened(path) as raw:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         if packed:
@@ -113,12 +122,28 @@ def _open_binary(path: Path) -> Iterator[IO[bytes]]:
             yield raw
 
 
+def most_bytes() -> int:
+    """Of points in memory: half of what this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def need_room(path: Path, shape: Sequence[int], size: int) -> None:
+    """Refuses a matrix of elements of `size` bytes that would not fit, before any memory is asked for."""
+    if (total := math.prod(shape) * size) > most_bytes():
+        raise ConvertError(
+            f"{path}: {' x '.join(map(str, shape))} values take {total / 1e9:.1f} GB, and at most "
+            f"{most_bytes() / 1e9:.1f} GB, half of the memory here, are used: take fewer rows or columns"
+        )
+
+
 def _read_bytes(path: Path) -> bytes:
     try:
         with _open_binary(path) as stream:
-            return stream.read()
-    except (OSError, EOFError) as error:
-        raise ConvertError(f"{path}: cannot be read ({error})") from None
+            content = stream.read(most_bytes() + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConvertError(f"{path}: cannot be read ({error}): is it whole?") from None
+    need_room(path, [len(content)], 1)
+    return content
 
 
 # ------------------------------------------------------------------------------------------------------ csv and text
@@ -131,11 +156,17 @@ def _read_text(path: Path, options: Options) -> np.ndarray:
         raise ConvertError(f"{path}: is not text (byte {error.start} is no UTF-8); name its format") from None
     lines = text.splitlines()
     delimiter = options.delimiter or (_guess_delimiter(lines) if options.format == "csv" else None)
-    names = _split(lines[0], delimiter) if options.header and lines else []
+    try:
+        names = _split(lines[0], delimiter) if options.header and lines else []
+    except csv.Error as error:
+        raise ConvertError(f"{path}: its first line names no columns ({error})") from None
     first_row = next((line for line in lines[1 if options.header else 0 :] if line.strip()), None)
     if first_row is None:
         raise ConvertError(f"{path}: holds no points")
-    width = len(_split(first_row, delimiter))
+    try:
+        width = len(_split(first_row, delimiter))
+    except csv.Error as error:
+        raise ConvertError(f"{path}: its first row has no columns ({error})") from None
     if names and len(names) != width:
         raise ConvertError(f"{path}: the header names {len(names)} columns, the first row has {width}")
     dropped = _dropped_positions(path, options, width, names)
@@ -149,10 +180,11 @@ def _read_text(path: Path, options: Options) -> np.ndarray:
             # A column left out may hold anything, but it must be there: a row too short or too long is an error.
             converters={position: lambda _: 0.0 for position in dropped} or None,
             ndmin=2,
-            max_rows=options.rows,
+            max_rows=min(options.rows, len(lines)) if options.rows else None,
         )
-    except ValueError as error:
-        raise ConvertError(f"{path}: {_find_bad_field(lines, delimiter, options, width, dropped) or error}") from None
+    except (ValueError, TypeError) as error:
+        why = _find_bad_field(lines, delimiter, options, width, dropped) or one_line(str(error))
+        raise ConvertError(f"{path}: {why}") from None
     if not np.isfinite(matrix).all():
         raise ConvertError(f"{path}: {_find_bad_field(lines, delimiter, options, width, dropped)}")
     return np.ascontiguousarray(np.delete(matrix, dropped, axis=1))
@@ -174,7 +206,10 @@ def _find_bad_field(
     for number, line in enumerate(lines, start=1):
         if not line.strip() or (options.header and number == 1):
             continue
-        fields = _split(line, delimiter)
+        try:
+            fields = _split(line, delimiter)
+        except csv.Error as error:
+            return f"row {number} cannot be taken apart ({error})"
         if len(fields) != width:
             return f"row {number} has {len(fields)} columns where the first has {width}"
         for column, field in enumerate(fields):
@@ -192,13 +227,18 @@ def _find_bad_field(
     return None
 
 
+def is_count(text: str) -> bool:
+    """Whether it is a whole number from 1, in plain digits."""
+    return re.fullmatch(r"0*[1-9][0-9]{0,17}", text) is not None
+
+
 def _dropped_positions(path: Path, options: Options, width: int, names: list[str]) -> list[int]:
     """Columns to leave out, counted from 0, from their names or their positions from 1."""
     positions = set()
     for wanted in options.drop_columns:
         if wanted in names:
             positions.add(names.index(str(wanted)))
-        elif str(wanted).isdigit() and 1 <= int(wanted) <= width:
+        elif is_count(str(wanted)) and int(wanted) <= width:
             positions.add(int(wanted) - 1)
         else:
             known = f"names {', '.join(names)}, or " if names else ""
@@ -225,30 +265,47 @@ def _read_idx(path: Path, options: Options) -> np.ndarray:
 
 
 def _read_npy(path: Path, options: Options) -> np.ndarray:
-    try:
-        array = np.load(path, allow_pickle=False, mmap_mode="r")
-    except (OSError, ValueError) as error:
-        raise ConvertError(f"{path}: is no .npy file of numbers ({error})") from None
-    return _as_rows(path, "the array", array)
+    return _as_rows(path, "the array", read_npy(path))
 
 
 def _read_npz(path: Path, options: Options) -> np.ndarray:
     try:
-        archive = np.load(path, allow_pickle=False)
-        arrays: dict[str, np.ndarray] = {name: archive[name] for name in archive.files}
+        with opened(path) as stream, zipfile.ZipFile(stream) as archive:
+            shapes = {
+                entry.removesuffix(".npy"): _header_of(archive, entry)
+                for entry in archive.namelist()
+                if entry.endswith(".npy")
+            }
+            inventory = ", ".join(f"{name} {shape}" for name, (shape, _) in shapes.items()) or "nothing"
+            matrices = [name for name, (shape, _) in shapes.items() if len(shape) >= 2]
+            name = options.array or ("X" if "X" in matrices else matrices[0] if len(matrices) == 1 else None)
+            if name not in shapes:
+                raise ConvertError(f"{path}: which array holds the points? It has {inventory}; name one with --array")
+            shape, kind = shapes[name]
+            need_room(path, shape, max(kind.itemsize, DTYPES[options.dtype].itemsize))
+            with archive.open(f"{name}.npy") as member:
+                array = np.lib.format.read_array(member, allow_pickle=False)
+    except InputError:
+        raise
     except Exception as error:  # a broken archive raises zipfile, zlib, struct, OS and value errors
-        raise ConvertError(f"{path}: is no .npz file of plain arrays ({error})") from None
-    inventory = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
-    matrices = [name for name, array in arrays.items() if array.ndim >= 2]
-    name = options.array or ("X" if "X" in matrices else matrices[0] if len(matrices) == 1 else None)
-    if name not in arrays:
-        raise ConvertError(f"{path}: which array holds the points? It has {inventory}; name one with --array")
-    return _as_rows(path, f"array {name}", arrays[name])
+        raise ConvertError(f"{path}: is no .npz file of plain arrays ({one_line(str(error))})") from None
+    return _as_rows(path, f"array {name}", array)
+
+
+def _header_of(archive: zipfile.ZipFile, entry: str) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and element type of an array, without its elements."""
+    with archive.open(entry) as member:
+        version = np.lib.format.read_magic(member)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, kind = read(member)
+    return shape, kind
 
 
 def _as_rows(path: Path, what: str, array: np.ndarray) -> np.ndarray:
     if array.ndim < 2 or array.dtype.kind not in "fiub":
         raise ConvertError(f"{path}: {what} has shape {array.shape} and type {array.dtype}: not rows of numbers")
+    if array.size == 0:
+        raise ConvertError(f"{path}: {what} holds no points (shape {array.shape})")
     return array.reshape(array.shape[0], -1)
 
 
@@ -257,6 +314,7 @@ def _drop_columns(path: Path, matrix: np.ndarray, options: Options) -> np.ndarra
 
 
 def _to_float(path: Path, matrix: np.ndarray, options: Options) -> np.ndarray:
+    need_room(path, matrix.shape, DTYPES[options.dtype].itemsize)
     with np.errstate(over="ignore"):  # an overflow becomes an infinity, reported below with its place
         result = np.ascontiguousarray(matrix, dtype=DTYPES[options.dtype])
     finite = np.isfinite(result)
@@ -284,8 +342,8 @@ def _read_libsvm(path: Path, options: Options) -> csr_matrix:
     try:
         with _open_binary(path) as stream:
             matrix, _ = load_svmlight_file(stream, dtype=DTYPES[options.dtype], zero_based="auto")
-    except (ValueError, OverflowError) as error:
-        raise ConvertError(f"{path}: {_find_bad_entry(data) or error}") from None
+    except (ValueError, OverflowError, TypeError, IndexError) as error:
+        raise ConvertError(f"{path}: {_find_bad_entry(data) or one_line(str(error))}") from None
     if not np.isfinite(matrix.data).all():
         raise ConvertError(f"{path}: {_find_bad_entry(data) or 'holds a value that is no finite number'}")
     matrix = matrix[: options.rows]
@@ -320,10 +378,14 @@ def _read_image(path: Path, options: Options) -> Points:
     except ImportError:
         raise ConvertError(f"{path}: Pillow reads pictures and is not installed") from None
     try:
-        with Image.open(path) as picture:
-            pixels: np.ndarray = np.asarray(picture.convert("RGB"))
-    except (OSError, SyntaxError) as error:
-        raise ConvertError(f"{path}: is no picture that Pillow can read ({error})") from None
+        with opened(path) as stream, warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(stream) as picture:
+                pixels: np.ndarray = np.asarray(picture.convert("RGB"))
+    except InputError:
+        raise
+    except Exception as error:  # its decoders raise OS, value, struct and zlib errors, and its own of sizes
+        raise ConvertError(f"{path}: is no picture that Pillow can read ({one_line(str(error))})") from None
     if options.rows is not None or options.drop_columns:
         raise ConvertError(f"{path}: rows and columns of a picture cannot be left out; use --every to make it smaller")
     pixels = pixels[:: options.every, :: options.every]

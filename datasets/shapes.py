@@ -20,6 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # the checkout
+from plots.lib import outputs
+from plots.lib.inputs import in_sentences, read_text
+
 FILE = Path(__file__).resolve().parent / "workloads.json"
 AFTER = '  {"name": "grid_'  # what is written follows the last line that begins so, in each list
 
@@ -147,13 +151,14 @@ def show() -> None:
     print(f"{len(workloads)} shapes, {total / 1e9:.1f} GB of generated points, {most / 1e9:.2f} GB at most")
 
 
+@in_sentences
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="print the shapes, write nothing")
     if parser.parse_args().list:
         show()
     else:
-        FILE.write_text(rewritten(FILE.read_text(encoding="utf-8")), encoding="utf-8")
+        outputs.write(FILE, rewritten(read_text(FILE)))
     return 0
 
 

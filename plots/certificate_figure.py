@@ -9,6 +9,7 @@ upper and lower bounds, the decision of each row. The names are those of error_b
 
 from __future__ import annotations
 
+import io
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,9 @@ from math import frexp, ldexp, sqrt
 from pathlib import Path
 
 import numpy as np
+
+from plots.lib import outputs
+from plots.lib.inputs import in_sentences
 
 # In a frame already: every coordinate is below 1.
 POINTS = {"A": (0.60, 0.30), "B": (0.593, 0.317)}
@@ -160,10 +164,18 @@ def draw(file: Path) -> None:
         "largest lower bound", (max(b.lower for b in bounds(POINTS["A"])), 1.5), xytext=(-6, 0),
         textcoords="offset points", ha="right", va="center", color="#D55E00",
     )  # fmt: skip
-    figure.savefig(file, metadata={"Software": None})
+    content = io.BytesIO()
+    figure.savefig(content, format="png", metadata={"Software": None})
+    outputs.write(file, content.getvalue(), outputs.ANY_PICTURE)
+
+
+@in_sentences
+def main(words: list[str]) -> int:
+    print(table())
+    if words:
+        draw(Path(words[0]))
+    return 0
 
 
 if __name__ == "__main__":
-    print(table())
-    if len(sys.argv) > 1:
-        draw(Path(sys.argv[1]))
+    sys.exit(main(sys.argv[1:]))

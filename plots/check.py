@@ -1,7 +1,7 @@
 """Checks records, profiles and tuned values: `python -m plots.check FILE...`; and, with --pages, that no committed page
 or picture is older than the records that it is made from.
 
-Prints a sentence per violation and exits 1 if there is any.
+Prints a sentence per violation and exits 1 if there is any, 2 where a file cannot be read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plots.lib import made
-from plots.lib.record import LOCAL, ROOT, RecordError, in_sentences, read_json
+from plots.lib.inputs import BAD_USAGE, InputError, in_sentences, one_line, say
+from plots.lib.record import LOCAL, ROOT, read_json
 from plots.lib.schema import violations
 
 MOST_BYTES = 6_000_000  # of a record that is committed
@@ -29,21 +30,21 @@ def size_violations(path: Path) -> list[str]:
     ]
 
 
-def check_records(paths: Sequence[Path]) -> bool:
-    """Whether all are sound."""
-    sound = True
+def check_records(paths: Sequence[Path]) -> int:
+    """The exit status: 0 where all are sound, 1 where one is not, 2 where one cannot be read."""
+    status = 0
     for path in paths:
         try:
             found = violations(read_json(path)) + size_violations(path)
-        except RecordError as error:
-            print(error, file=sys.stderr)
-            sound = False
+        except InputError as error:
+            say(error)
+            status = BAD_USAGE
             continue
         for sentence in found:
-            print(f"{path}: {sentence}", file=sys.stderr)
+            print(one_line(f"{path}: {sentence}"), file=sys.stderr)
         print(f"{path}: " + (f"{len(found)} violations" if found else "sound"))
-        sound = sound and not found
-    return sound
+        status = status or int(bool(found))
+    return status
 
 
 def check_pages() -> bool:
@@ -64,9 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if not arguments.records and not arguments.pages:
         parser.error("nothing to check: name a FILE, or ask for --pages")
-    sound = check_records(arguments.records)
+    status = check_records(arguments.records)
     current = check_pages() if arguments.pages else True
-    return int(not (sound and current))
+    return status or int(not current)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,12 @@ from pathlib import Path
 from plots.figures import choice_map
 from plots.figures.choice_map import Shape, chapter
 from plots.figures.shape_map import SIZES, heading, milliseconds
-from plots.lib import cards, origin, schema
+from plots.lib import cards, schema
 from plots.lib.heatmap import NONE
+from plots.lib.inputs import in_sentences, read_text
 from plots.lib.options import Options
 from plots.lib.pages import between_marks, keep_page, page_arguments
-from plots.lib.record import ROOT, Record, RecordError, geometric_mean, in_sentences, together
+from plots.lib.record import ROOT, Record, RecordError, geometric_mean, together
 from plots.lib.style import times
 
 DEVICE = "cuda"
@@ -83,7 +84,7 @@ def section(record: Record, found: dict[str, list[Shape]], picture: str, command
 
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
-    arguments = page_arguments(argv, "a section of docs/choosing.md", "none")
+    arguments = page_arguments(argv, "a section of docs/choosing.md", "none", generated=False)
     path: Path = arguments.page
     if not arguments.records:
         raise RecordError("no record is named: results/nvidia-h200/map.json, say.")
@@ -96,10 +97,10 @@ def main(argv: list[str] | None = None) -> int:
     picture = path.with_name("choice_gpu.png")
     if arguments.update:
         page, _ = choice_map.draw_page(records[0], Options(devices=(DEVICE,)), DEVICE, found)
-        page.figure.savefig(picture, metadata=origin.metadata())
+        page.save(path.parent, picture.stem, svg=False)
     command = shlex.join(["python", "-m", "plots.choosing_page", *map(str, arguments.records), "--update", str(path)])
     made = section(records[0], found, picture.name, command)
-    text = between_marks(path.read_text(encoding="utf-8"), BEGIN, END, made, str(path))
+    text = between_marks(read_text(path), BEGIN, END, made, str(path))
     return keep_page(arguments, text, "python -m plots.choosing_page")
 
 

@@ -34,9 +34,10 @@ from plots.figures import (
     tuning,
     waterfall,
 )
-from plots.lib import schema
+from plots.lib import outputs, schema
+from plots.lib.inputs import in_sentences
 from plots.lib.options import DEFAULT_DEVICES, Options
-from plots.lib.record import DEVICES, SCOPES, Record, RecordError, committed, together
+from plots.lib.record import DEVICES, SCOPES, Record, committed, together
 
 Drawer = Callable[[Record, Path, Options], tuple[list[tuple[str, str]], list[str]]]
 FIGURES: dict[str, Drawer] = {
@@ -175,9 +176,10 @@ def write_index(sections: list[Section], path: Path) -> None:
             lines += [f"<li>{html.escape(reason)}</li>" for reason in section.left_out]
             lines.append("</ul></details>")
     lines.append("</body></html>")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    outputs.write(path, "\n".join(lines) + "\n", outputs.HTML)
 
 
+@in_sentences
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Draws what records hold, as PNG and SVG.")
     parser.add_argument("records", nargs="+", type=Path, metavar="RECORD")
@@ -223,36 +225,31 @@ def main(argv: list[str] | None = None) -> int:
         tuple(arguments.workload),
         arguments.points,
     )
-    try:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        records = together([schema.load(path, arguments.retired) for path in arguments.records])
-        if arguments.workload:
-            records = [record.only(arguments.workload) for record in records]
-        for record in records:
-            if len(record.sources) > 1:
-                print(f"together, being of one kind of machine: {record.names}")
-        folders = folder_names([record.sources[0].path for record in records])
-        sections = [
-            draw_record(record, arguments.out, folder, arguments.only or list(FIGURES), options)
-            for record, folder in zip(records, folders, strict=True)
-        ]
-        if arguments.committed and not any(record.workloads_on("cuda") for record in records):
-            if sections:
-                sections[0].head = "This machine, without a GPU: is each rung right, and CPU times"
-            sections = [*committed_sections(arguments.out), *sections]
-        write_index(sections, arguments.out / "index.html")
-    except RecordError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"{error.filename or arguments.out}: {error.strerror}.", file=sys.stderr)
-        return 1
+    index = arguments.out / "index.html"
+    outputs.need_place(index, outputs.HTML, arguments.records)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    records = together([schema.load(path, arguments.retired) for path in arguments.records])
+    if arguments.workload:
+        records = [record.only(arguments.workload) for record in records]
+    for record in records:
+        if len(record.sources) > 1:
+            print(f"together, being of one kind of machine: {record.names}")
+    folders = folder_names([record.sources[0].path for record in records])
+    sections = [
+        draw_record(record, arguments.out, folder, arguments.only or list(FIGURES), options)
+        for record, folder in zip(records, folders, strict=True)
+    ]
+    if arguments.committed and not any(record.workloads_on("cuda") for record in records):
+        if sections:
+            sections[0].head = "This machine, without a GPU: is each rung right, and CPU times"
+        sections = [*committed_sections(arguments.out), *sections]
+    write_index(sections, index)
     for section in sections:
         for stem, title in section.pages:
             print(f"drew {arguments.out / section.folder / stem}.png and .svg: {title}")
         for reason in section.left_out:
             print(f"left out {reason}")
-    print(f"look at {arguments.out / 'index.html'}")
+    print(f"look at {index}")
     return 0
 
 

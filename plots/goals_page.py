@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import sys
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -22,9 +21,10 @@ from matplotlib.patches import Patch
 
 from plots.figures import counters, roofline, shape_map
 from plots.figures.shape_map import Place
-from plots.lib import schema
+from plots.lib import plans, schema
 from plots.lib.claims import named
 from plots.lib.heatmap import NONE
+from plots.lib.inputs import in_sentences
 from plots.lib.pages import cell_text, keep_page, page_arguments
 from plots.lib.record import (
     ROOT,
@@ -35,7 +35,6 @@ from plots.lib.record import (
     RecordError,
     Row,
     committed,
-    in_sentences,
     number,
     percent,
     read_json,
@@ -219,7 +218,7 @@ def gpu_of(record: Record) -> str:
 def command(goal: Goal, names: Sequence[str], variants: Sequence[str], folder: Path) -> str:
     """What measures it: a plan that has all of these workloads, if there is one."""
     for plan in (folder / name for name in PLANS):
-        parts = tomllib.loads(plan.read_text(encoding="utf-8"))["part"] if plan.is_file() else []
+        parts = plans.read(plan)["part"] if plan.is_file() else []
         planned = [glob for part in parts for glob in part["workloads"].split(",")]
         if all(any(fnmatchcase(name, glob) for glob in planned) for name in names):
             shown = plan.resolve().relative_to(ROOT) if plan.resolve().is_relative_to(ROOT) else plan
@@ -525,9 +524,7 @@ def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[P
     ax.set_xlabel("measured over asked, logarithmic; 1: the goal")
     kinds = ((REACHED, "reached", min(shares, default=2) <= 1), (MISSED, "missed", max(shares, default=0) > 1))
     page.legend(left, [Patch(color=colour, label=text) for colour, text, there in kinds if there])
-    for kept in page.save(path.parent, path.stem):
-        if kept.suffix == ".svg":
-            kept.unlink()
+    page.save(path.parent, path.stem, svg=False)
 
 
 @in_sentences

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from plots.figures import points
 from plots.lib import schema
-from plots.lib.record import in_sentences
+from plots.lib.inputs import in_sentences
 
 
 @in_sentences

@@ -14,9 +14,10 @@ from typing import Any
 
 from plots.figures import counters, overview, roofline, waterfall
 from plots.figures.tree import usual_workload
-from plots.lib import cards, schema, short, sources
+from plots.lib import cards, outputs, schema, short, sources
 from plots.lib.cards import Card
 from plots.lib.claims import HEAD, MOST_NAMED, RULE, Verdict, at, cells, judged, named, swept
+from plots.lib.inputs import in_sentences
 from plots.lib.options import Options
 from plots.lib.pages import cell_text, keep_page, page_arguments
 from plots.lib.record import (
@@ -27,7 +28,6 @@ from plots.lib.record import (
     Record,
     RecordError,
     Rung,
-    in_sentences,
     number,
 )
 from plots.lib.sources import ARROW
@@ -236,11 +236,11 @@ def drawn(record: Record, folder: Path | None) -> list[tuple[str, str]]:
         names.append((f"roofline_gpu_iteration_{usual.name}", f"Roofline of {usual.name}"))
         return names
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob("*.png"):
+    for path in filter(outputs.PICTURE.own, sorted(folder.glob("*.png"))):  # of another workload, say
         path.unlink()
     for maker, options in makers:
         maker.draw(record.only([usual.name]) if options is one else record, folder, options)
-    for path in folder.glob("*.svg"):
+    for path in filter(outputs.DRAWING.own, sorted(folder.glob("*.svg"))):
         path.unlink()
     return drawn(record, None)
 

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plots.lib import cards, schema, short
+from plots.lib.inputs import in_sentences
 from plots.lib.pages import cell_text, keep_page, page_arguments
-from plots.lib.record import ROOT, TIMES, Record, RecordError, Row, Rung, in_sentences, ms, number, together
+from plots.lib.record import ROOT, TIMES, Record, RecordError, Row, Rung, ms, number, together
 from plots.lib.slope import iterations_of, slope_ms
 
 DEVICE = "cuda"

@@ -19,6 +19,7 @@ from matplotlib.lines import Line2D
 
 from plots.lib import schema
 from plots.lib.heatmap import NONE
+from plots.lib.inputs import in_sentences
 from plots.lib.pages import cell_text, keep_page, page_arguments
 from plots.lib.record import (
     ROOT,
@@ -27,7 +28,6 @@ from plots.lib.record import (
     Record,
     RecordError,
     Row,
-    in_sentences,
     number,
     percent,
     together,
@@ -235,9 +235,7 @@ def draw(found: Outliers, given: Sequence[Path], path: Path) -> None:
         ax.axhline(1, color=GREY, linewidth=1.5, zorder=1)
         draw_panel(ax, found, scope, styles, height)
     page.legend(left, [Line2D([], [], label=variant, **styles[variant]) for variant in variants])
-    for kept in page.save(path.parent, path.stem):
-        if kept.suffix == ".svg":
-            kept.unlink()
+    page.save(path.parent, path.stem, svg=False)
 
 
 @in_sentences

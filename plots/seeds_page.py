@@ -18,7 +18,8 @@ from pathlib import Path
 
 from plots import draw
 from plots.figures import bars, convergence, counters, curves, init_comparison, points
-from plots.lib import claims, schema, sources
+from plots.lib import claims, outputs, schema, sources
+from plots.lib.inputs import in_sentences
 from plots.lib.options import Options
 from plots.lib.record import ROOT, Column, Record, RecordError, committed, together
 from plots.lib.sources import FigureSpec, Source
@@ -139,7 +140,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "",
 
 
 def page(title: str, body: Sequence[str]) -> str:
-    head = f'<html lang="en"><meta charset="utf-8"><title>{escaped(title)}</title><style>{STYLE}</style>'
+    by = '<meta name="generator" content="K-means Ladder">'
+    head = f'<html lang="en"><meta charset="utf-8">{by}<title>{escaped(title)}</title><style>{STYLE}</style>'
     return "\n".join(["<!doctype html>", head, *body, "</html>", ""])
 
 
@@ -227,46 +229,42 @@ def draw_all(
     done: list[tuple[Source, list[Figure]]] = []
     for source in found:
         figures = [draw_figure(record, source, spec, out) for spec in source.figures]
-        (out / f"{source.seed}.html").write_text(source_page(record, source, figures, out), encoding="utf-8")
+        outputs.write(out / f"{source.seed}.html", source_page(record, source, figures, out), outputs.HTML)
         done.append((source, figures))
-    (out / "ladder.html").write_text(own_page(record, section, out), encoding="utf-8")
-    (out / "index.html").write_text(index_page(record, done), encoding="utf-8")
+    outputs.write(out / "ladder.html", own_page(record, section, out), outputs.HTML)
+    outputs.write(out / "index.html", index_page(record, done), outputs.HTML)
     return [figure for _, figures in done for figure in figures]
 
 
+@in_sentences
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Redraws the figures of the ladder's sources from records.")
     parser.add_argument("records", nargs="*", type=Path, metavar="RECORD", help="default: all that are committed")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, metavar="DIR", help="default: results/latest/seeds")
     arguments = parser.parse_args(argv)
-    try:
-        records = together([schema.load(path) for path in arguments.records or committed()])
-        folders = draw.folder_names([record.sources[0].path for record in records])
-        found = sources.load_all()
-        lacking: dict[str, str] = {}
-        drawn: set[str] = set()
-        for record, folder in zip(records, folders, strict=True):
-            for figure in draw_all(record, arguments.out / folder, found):
-                if figure.drawn:
-                    drawn.add(figure.stem)
-                    print(f"drew {figure.stem}: {figure.title}")
-                else:
-                    lacking[figure.stem] = figure.title
-            print(f"look at {arguments.out / folder / 'index.html'}: {record.machine()}")
-        for stem in [stem for stem in lacking if stem not in drawn]:
-            print(f"no record here has what {stem} needs ({lacking[stem]}): its page says how to measure it")
-        if len(records) > 1:
-            links = [
-                f'<p><a href="{folder}/index.html">{escaped(record.machine())}</a></p>'
-                for record, folder in zip(records, folders, strict=True)
-            ]
-            (arguments.out / "index.html").write_text(page("K-means Ladder", links), encoding="utf-8")
-    except RecordError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"{error.filename or arguments.out}: {error.strerror}.", file=sys.stderr)
-        return 1
+    records = together([schema.load(path) for path in arguments.records or committed()])
+    folders = draw.folder_names([record.sources[0].path for record in records])
+    for folder in dict.fromkeys([*folders, "."]):
+        outputs.need_place(arguments.out / folder / "index.html", outputs.HTML, arguments.records)
+    found = sources.load_all()
+    lacking: dict[str, str] = {}
+    drawn: set[str] = set()
+    for record, folder in zip(records, folders, strict=True):
+        for figure in draw_all(record, arguments.out / folder, found):
+            if figure.drawn:
+                drawn.add(figure.stem)
+                print(f"drew {figure.stem}: {figure.title}")
+            else:
+                lacking[figure.stem] = figure.title
+        print(f"look at {arguments.out / folder / 'index.html'}: {record.machine()}")
+    for stem in [stem for stem in lacking if stem not in drawn]:
+        print(f"no record here has what {stem} needs ({lacking[stem]}): its page says how to measure it")
+    if len(records) > 1:
+        links = [
+            f'<p><a href="{folder}/index.html">{escaped(record.machine())}</a></p>'
+            for record, folder in zip(records, folders, strict=True)
+        ]
+        outputs.write(arguments.out / "index.html", page("K-means Ladder", links), outputs.HTML)
     return 0
 
 

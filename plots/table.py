@@ -18,7 +18,8 @@ from pathlib import Path
 from shlex import quote
 
 from plots.figures.tree import usual_workload
-from plots.lib import cards, schema, short
+from plots.lib import cards, outputs, schema, short
+from plots.lib.inputs import in_sentences, read_text
 from plots.lib.pages import between_marks
 from plots.lib.record import (
     DAGGER,
@@ -37,7 +38,6 @@ from plots.lib.record import (
     Row,
     Rung,
     geometric_mean,
-    in_sentences,
     ms,
     number,
     percent,
@@ -358,11 +358,11 @@ def main(argv: list[str] | None = None) -> int:
         print(table, end="")
         return 0
     path: Path = arguments.update or arguments.check
-    before = path.read_text(encoding="utf-8")
+    before = read_text(path)
     after = between_marks(before, BEGIN, END, table, str(path))
     if arguments.update:
         if after != before:
-            path.write_text(after, encoding="utf-8")
+            outputs.write(path, after)
         return 0
     if after != before:
         names = " ".join(str(record) for record in arguments.records) or "the committed records"

@@ -19,6 +19,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from plots.lib.inputs import in_sentences, number
 from plots.lib.record import RecordError, read_json
 from plots.lib.style import BODY, COLOURS, GREY, MARGIN, PALE, SMALL, WIDTH, Page, shorten, text_width
 
@@ -78,21 +79,40 @@ class Timeline:
 def timelines_of(path: Path) -> list[Timeline]:
     """Throws RecordError where the file holds no timelines."""
     whole = read_json(path)
-    if not isinstance(whole, dict) or not whole.get("timelines"):
+    entries = whole.get("timelines")
+    if not isinstance(entries, list) or not entries:
         raise RecordError(f"{path}: holds no timelines; `ladder timeline` writes such a file.")
-    return [_timeline(path, entry) for entry in whole["timelines"]]
+    return [_timeline(path, entry) for entry in entries]
 
 
-def _timeline(path: Path, entry: dict[str, Any]) -> Timeline:
-    try:
-        events = tuple(
-            Event(e["kind"], e["name"], e["stream"], e["start_us"] / 1e3, e["us"] / 1e3, e["bytes"])
-            for e in entry["events"]
-        )
-        place = (entry["variant"], entry["workload"], entry["scope"])
-        return Timeline(*place, (entry["gpu"] or {}).get("name", ""), entry["git_sha"], entry["us"] / 1e3, events)
-    except (KeyError, TypeError) as error:
-        raise RecordError(f"{path}: a timeline lacks {error}.") from None
+def _fields(path: Path, what: str, entry: object, texts: Sequence[str], numbers: Sequence[str]) -> dict[str, Any]:
+    """An object of which these entries are texts and numbers."""
+    if not isinstance(entry, dict):
+        raise RecordError(f"{path}: {what} is {entry!r}, not an object; `ladder timeline` writes such a file.")
+    for name in (*texts, *numbers):
+        value = entry.get(name)
+        if not (isinstance(value, str) if name in texts else number(value)):
+            kind = "text" if name in texts else "number"
+            said = repr(value) if name in entry else "missing"
+            raise RecordError(f"{path}: {what}: {name} is {said}, not a {kind}; record it anew by `ladder timeline`.")
+    return entry
+
+
+def _timeline(path: Path, entry: object) -> Timeline:
+    known = _fields(path, "a timeline", entry, ("variant", "workload", "scope", "git_sha"), ("us",))
+    where = "a timeline of " + known["variant"]
+    listed = known.get("events")
+    if not isinstance(listed, list) or known["us"] <= 0:
+        raise RecordError(f"{path}: {where} has no events, or takes no time; record it anew by `ladder timeline`.")
+    numbers = ("stream", "start_us", "us", "bytes")
+    found = [_fields(path, f"an event of {where}", e, ("kind", "name"), numbers) for e in listed]
+    events = tuple(
+        Event(e["kind"], e["name"], int(e["stream"]), e["start_us"] / 1e3, e["us"] / 1e3, e["bytes"]) for e in found
+    )
+    gpu = known.get("gpu")
+    name = str(gpu.get("name", "")) if isinstance(gpu, dict) else ""
+    place = (known["variant"], known["workload"], known["scope"])
+    return Timeline(*place, name, known["git_sha"], known["us"] / 1e3, events)
 
 
 def chosen(timelines: Sequence[Timeline], globs: Sequence[str]) -> list[Timeline]:
@@ -193,6 +213,7 @@ def table(timelines: Sequence[Timeline]) -> str:
     return "\n".join(lines)
 
 
+@in_sentences
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Draws timelines of `ladder timeline`.")
     parser.add_argument("file", type=Path, metavar="FILE")
@@ -201,11 +222,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     what.add_argument("--out", type=Path, metavar="FOLDER", help="where the pictures go")
     what.add_argument("--table", action="store_true", help="print a table instead")
     arguments = parser.parse_args(argv)
-    try:
-        timelines = chosen(timelines_of(arguments.file), arguments.variants)
-    except RecordError as error:
-        print(error, file=sys.stderr)
-        return 2
+    timelines = chosen(timelines_of(arguments.file), arguments.variants)
     if arguments.table:
         print(table(timelines))
         return 0

@@ -13,6 +13,11 @@ import json
 import sys
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # the checkout
+from plots.lib import outputs
+from plots.lib.inputs import in_sentences, read_text
+from plots.lib.schema import load
+
 REASON = "the session was stopped by its time limit before it reported its validation"
 WITHOUT_TIMES = {
     "status": "failed",
@@ -50,7 +55,9 @@ def corrected(row: dict) -> dict:
 
 def correct(path: Path) -> int:
     """Rewrites the lines of these rows alone; returns how many there are."""
-    lines = path.read_text().splitlines(keepends=True)
+    load(path, retired=True)  # a sound record
+    lines = read_text(path).split("\n")
+    lines = [f"{line}\n" for line in lines[:-1]] + lines[-1:]
     changed = 0
     for i, line in enumerate(lines):
         if '"samples_ms"' not in line:
@@ -64,10 +71,16 @@ def correct(path: Path) -> int:
         dumped = json.dumps(new, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         lines[i] = " " + dumped + ("," if text.endswith(",") else "") + "\n"
     if changed:
-        path.write_text("".join(lines))
+        outputs.write(path, "".join(lines))
     return changed
 
 
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
+@in_sentences
+def main(names: list[str]) -> int:
+    for name in names:
         print(f"{name}: {correct(Path(name))} rows corrected")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

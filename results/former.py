@@ -10,9 +10,12 @@ many pairs of rows have equal histories: the number of points that changed their
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 from collections import defaultdict
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # the checkout
+from plots.lib.inputs import InputError, in_sentences, number, read_json
 
 ROOT = Path(__file__).resolve().parent.parent
 TODAY = ("record.json", "record_all.json", "record_shapes_trial.json")
@@ -28,22 +31,36 @@ SCOPES = ("assign", "update", "iteration", "solve", "initialise")
 Key = tuple[str, str, str]  # variant by today's id, workload, scope
 
 
+def rows_in(file: Path) -> list[dict]:
+    """Throws InputError where they lack what is compared here."""
+    rows = read_json(file).get("rows")
+    for row in rows if isinstance(rows, list) else [None]:
+        texts = ("status", "device", "variant", "workload", "scope")
+        sound = isinstance(row, dict) and all(isinstance(row.get(name), str) for name in texts)
+        if sound and row["status"] == "ok":
+            sound = isinstance(row.get("reassigned"), list) and number(row.get("median_ms"), 0)
+        if not sound:
+            raise InputError(f"{file}: is no sound record: python -m plots.check says what is wrong.")
+    return rows
+
+
 def rows_of(files: list[Path], renamed: dict[str, str]) -> dict[Key, list[dict]]:
     """All valid rows on a GPU."""
     found: dict[Key, list[dict]] = defaultdict(list)
     for file in files:
-        for row in json.loads(file.read_text())["rows"]:
+        for row in rows_in(file):
             if row["status"] == "ok" and row["device"] == "cuda":
                 found[renamed.get(row["variant"], row["variant"]), row["workload"], row["scope"]].append(row)
     return found
 
 
+@in_sentences
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--more", type=float, default=3, help="percent")
     parser.add_argument("--folder", type=Path, default=ROOT / "results/nvidia-h200")
     options = parser.parse_args(words)
-    renamed = json.loads((ROOT / "results/renamed.json").read_text())["renamed"]
+    renamed = read_json(ROOT / "results/renamed.json")["renamed"]
     now = rows_of([options.folder / name for name in TODAY], {})
     then = rows_of([options.folder / name for name in FORMER], renamed)
 

@@ -35,14 +35,12 @@ and no others, and puts their rows into the record. All its other rows stay, wit
 """
 
 import argparse
-import json
 import os
 import shlex
 import subprocess
 import sys
 import threading
 import time
-import tomllib
 import zlib
 from collections import deque
 from collections.abc import Sequence
@@ -51,6 +49,11 @@ from fnmatch import fnmatch
 from math import prod
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # the checkout
+from plots.lib import plans
+from plots.lib.inputs import INTERRUPTED, InputError, in_sentences, json_object, read_json
+from plots.lib.outputs import RECORD, need_place
 
 ROOT = Path(__file__).resolve().parent.parent
 CAPTURED: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
@@ -109,9 +112,6 @@ def matching(names: list[str], globs: str) -> list[str]:
     return list(dict.fromkeys(name for glob in globs.split(",") for name in names if fnmatch(name, glob)))
 
 
-PART = {"workloads", "variants", "least", "most", "options", "together", "batch", "seconds", "device"}
-
-
 def in_turns(things: Sequence[str], most: int) -> list[Sequence[str]]:
     """In runs of at most so many."""
     return [things[at : at + most] for at in range(0, len(things), most)]
@@ -121,8 +121,6 @@ def within(workload: dict[str, Any], part: dict[str, Any]) -> bool:
     """Whether the workload is of a size that the part is for."""
 
     def size(of: str) -> int:
-        if not of or set(of) - set("nkd"):
-            sys.exit(f"a part of the plan limits '{of}': limit n, d, k or products of them, such as nkd")
         return prod(workload[letter] for letter in of)
 
     low, high = part.get("least", {}), part.get("most", {})
@@ -136,8 +134,6 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
     left_out: dict[str, None] = {}
     planned: set[tuple[str, str, str]] = set()
     for part in plan["part"]:
-        if unknown := set(part) - PART:
-            sys.exit(f"a part of the plan has '{min(unknown)}', which means nothing: see --help")
         device = part.get("device", "cuda")
         here = [v["id"] for v in listed["variants"] if device in (*v["devices"], "auto")]
         words = options_of(plan.get("run", ""), part.get("options", ""))
@@ -167,7 +163,12 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
 
 def complete(piece: Path) -> bool:
     """Whether a run has ended there."""
-    return piece.exists() and bool(json.loads(piece.read_text())["context"]["complete"])
+    if not piece.exists():
+        return False
+    context = read_json(piece).get("context")
+    if not isinstance(context, dict):
+        raise InputError(f"{piece}: is no record of a piece: delete it, and it is made anew.")
+    return context.get("complete") is True
 
 
 def todays_hash(variant: dict[str, Any], device: str) -> str:
@@ -186,7 +187,7 @@ def out_of_date(
     planned: list[Job], listed: dict[str, Any], record: dict[str, Any]
 ) -> list[tuple[Job, list[tuple[str, str, str]]]]:
     """Of each job the (workload, variant, why) that its rows in the record do not answer for."""
-    renamed = json.loads((ROOT / "results/renamed.json").read_text())["renamed"]
+    renamed = read_json(ROOT / "results/renamed.json")["renamed"]
     variants = {v["id"]: v for v in listed["variants"]}
     hashes: dict[tuple[str, str, str, tuple[int, int]], set[str]] = {}
     for row in record["rows"]:
@@ -239,11 +240,13 @@ def say_what_is_out_of_date(found: list[tuple[Job, list[tuple[str, str, str]]]])
 
 
 def built_for_the_plan(plan: dict[str, Any], listed: dict[str, Any]) -> None:
-    """Ends the program where nothing was built for a device of the plan, and names what was not: no list is complete
+    """Throws InputError where nothing was built for a device of the plan, and names what was not: no list is complete
     without it."""
     for device in dict.fromkeys(part.get("device", "cuda") for part in plan["part"]):
         if device != "auto" and not any(device in v["devices"] for v in listed["variants"]):
-            sys.exit(f"nothing here is built for {device}, which the plan is for: build where there is such a device")
+            raise InputError(
+                f"nothing here is built for {device}, which the plan is for: build where there is such a device"
+            )
     lacking: dict[str, None] = {}
     for part in plan["part"]:
         device = part.get("device", "cuda")
@@ -254,7 +257,7 @@ def built_for_the_plan(plan: dict[str, Any], listed: dict[str, Any]) -> None:
 
 
 def built_from_todays_text(renewed: list[Job], listed: dict[str, Any]) -> None:
-    """Ends the program where it would measure what is not the text of now."""
+    """Throws InputError where it would measure what is not the text of now."""
     variants = {v["id"]: v for v in listed["variants"]}
     old = {
         name: None
@@ -264,20 +267,25 @@ def built_from_todays_text(renewed: list[Job], listed: dict[str, Any]) -> None:
         if variants[name]["source_hash"].get(device, "") != todays_hash(variants[name], device)
     }
     if old:
-        sys.exit(f"built from another text than that of now: {', '.join(old)}; ./run_all.sh build builds them anew")
+        raise InputError(
+            f"built from another text than that of now: {', '.join(old)}; ./run_all.sh build builds them anew"
+        )
 
 
 def clean_commit() -> str:
-    """The commit of the sources. Ends the program where they differ from it: rows would not name what they are of."""
+    """The commit of the sources. Throws InputError where they differ from it: rows would not name what they are of."""
     if sha := os.environ.get("LADDER_GIT_SHA", ""):
         return sha
     git = ["git", "-C", str(ROOT)]
     state = subprocess.run([*git, "status", "--porcelain", "--", ".", ":(exclude)results/tuned.json"], **CAPTURED)
     if state.returncode != 0 or state.stdout.strip():
-        sys.exit("--renew needs committed sources, and here there are changes: commit them, so that rows name a commit")
+        raise InputError(
+            "--renew needs committed sources, and here there are changes: commit them, so that rows name a commit"
+        )
     return subprocess.run([*git, "rev-parse", "HEAD"], **CAPTURED).stdout.strip()
 
 
+@in_sentences
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plan", type=Path)
@@ -299,13 +307,15 @@ def main() -> int:
     # Records keep their command line: it should hold on another machine, too.
     ladder, folder = os.path.relpath(o.build / "ladder"), Path(os.path.relpath(o.parts))
     if not Path(ladder).is_file():
-        sys.exit(f"{ladder} is not there: ./run_all.sh build makes it, or name another folder by --build")
+        raise InputError(f"{ladder} is not there: ./run_all.sh build makes it, or name another folder by --build")
     words = ["list", "--json", *(["--texts"] if o.stale or o.renew else [])]
-    listed = json.loads(subprocess.run([ladder, *words], capture_output=True, check=True).stdout)
-    try:
-        plan = tomllib.loads(o.plan.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        sys.exit(f"{o.plan} is no plan: {error}")
+    if o.out and not (o.list or o.stale):
+        need_place(o.out, RECORD, [o.plan], force=o.renew or None)  # what is renewed is read, and refused there
+    plan = plans.read(o.plan)
+    answer = subprocess.run([ladder, *words], capture_output=True, check=False)
+    if answer.returncode != 0:
+        raise InputError(f"{ladder}: `{' '.join(words)}` failed: {answer.stderr.decode(errors='replace')}")
+    listed = json_object(Path(ladder), answer.stdout, "`ladder list --json`")
     every, left_out = jobs(plan, listed)
     planned = [job for job in every if matching(job.workload.split(","), o.only)]
     print(*left_out, sep="\n", end="\n" if left_out else "")
@@ -321,12 +331,14 @@ def main() -> int:
     renewed = (o.stale or o.renew) and o.out.exists()
     if o.stale or o.renew:
         try:
-            record = json.loads(o.out.read_text()) if renewed else {"rows": []}
+            record = read_json(o.out) if renewed else {"rows": []}
             found = out_of_date(planned, listed, record)
             if o.renew and renewed and record["context"]["git_dirty"]:
-                sys.exit(f"{o.out} was made from sources with uncommitted changes: make it anew, without --renew")
-        except (KeyError, TypeError, json.JSONDecodeError):
-            sys.exit(f"{o.out} is no record: python -m plots.check {o.out} says why")
+                raise InputError(
+                    f"{o.out} was made from sources with uncommitted changes: make it anew, without --renew"
+                )
+        except (KeyError, TypeError, AttributeError):
+            raise InputError(f"{o.out} is no record: python -m plots.check {o.out} says why") from None
         if o.stale or not found:
             say_what_is_out_of_date(found)
             return 0
@@ -373,8 +385,15 @@ def main() -> int:
     workers = [threading.Thread(target=work, args=lane) for lane in lanes]
     for worker in workers:
         worker.start()
-    for worker in workers:
-        worker.join()
+    try:
+        for worker in workers:
+            worker.join()
+    except KeyboardInterrupt:  # the runs were told, too, and keep what they have
+        with taking:
+            todo.clear()
+        for worker in workers:
+            worker.join()
+        return INTERRUPTED
 
     for job in todo:
         print(f"not begun within {o.budget:.0f} s: {job.workload} {job.variants}")
@@ -385,7 +404,7 @@ def main() -> int:
     if renewed and parts:
         parts = ["--renew", str(o.out), *parts]
     elif len(parts) < 2:
-        sys.exit(f"{len(parts)} pieces in {folder}: there is nothing to join")
+        raise InputError(f"{len(parts)} pieces in {folder}: there is nothing to join")
     o.out.parent.mkdir(parents=True, exist_ok=True)
     joined = subprocess.run([ladder, "join", str(o.out), *parts, "--samples", "100"], check=False)
     return joined.returncode or int(bool(bad))

@@ -1,8 +1,10 @@
 // ladder choose: which variant is fastest for a shape, by the table in results/choice.json; and making that table.
 #include <algorithm>
+#include <fstream>
 #include <memory>
 
 #include "commands/commands.hpp"
+#include "formats/place.hpp"
 #include "records/record.hpp"
 #include "runner/choice.hpp"
 
@@ -17,6 +19,7 @@ struct ChooseWords {
   int filled = 100, tries = usual_tries;
   std::string table, workloads = "*";
   std::vector<std::string> make, judge;
+  bool force = false;
 };
 
 /// The shapes of the workloads that are asked for.
@@ -71,6 +74,12 @@ std::vector<ShapeTimes> shapes_of(const std::vector<std::string>& files, const s
 }
 
 int make_table(const ChooseWords& words) {
+  const auto is_table = [](const fs::path& file) {
+    const json held = json::parse(std::ifstream(file), nullptr, false);
+    return held.is_object() && held.contains("schema_version") && held.contains("entries") && !held.contains("rows");
+  };
+  need_place("--table", words.table, {"table of choices", is_table}, {words.make.begin(), words.make.end()},
+             words.force);
   std::vector<ShapeTimes> table = shapes_of(words.make);
   if (table.empty()) throw Error("no row of these records is a solve that ran and was found right: name others");
   table = those_of(table, words.workloads);
@@ -169,6 +178,7 @@ Command choose_command(CLI::App& app) {
   choose->add_option("--machine", words->machine, "Name of the GPU or processor, where the table has several");
   choose->add_option("--table", words->table, "The table (default: results/choice.json of the checkout)");
   auto* make = choose->add_option("--make", words->make, "Write the table from these records")->excludes(shape);
+  choose->add_flag("--force", words->force, "With --make: the table may replace another file")->needs(make);
   choose
       ->add_option("--judge", words->judge,
                    "Print how much slower the choice is than the fastest variant on the shapes of these records; the "

@@ -80,7 +80,8 @@ void add_measure_options(CLI::App& command, MeasureWords& words) {
   command.add_flag("--show-output", o.show_output, "Show the whole output of sessions, not only its end");
   command.add_flag("!--no-keep", o.keep_generated, "Delete generated points from the cache after use");
   command.add_flag("--measure-ceilings", o.renew_ceilings, "Measure the peak rates of the devices again");
-  command.add_flag("--force", o.force, "--out may replace a file that is no record");
+  command.add_flag("--force", o.force,
+                   "--out may replace a file that is no record, and --dump other files than arrays");
   command.add_option("--modules", words.folders, "More folders with built variants");
 }
 

@@ -4,8 +4,10 @@
 #include <memory>
 
 #include "base/clock.hpp"
+#include "base/files.hpp"
 #include "base/text.hpp"
 #include "commands/commands.hpp"
+#include "formats/place.hpp"
 #include "records/metrics.hpp"
 #include "records/profile.hpp"
 #include "runner/child.hpp"
@@ -144,6 +146,12 @@ Profiled profile_on_one_of(const Variant& v, const std::vector<Workload>& worklo
   return last;
 }
 
+/// Throws Error, before hours of work, where `out` cannot be written, or is a file that is no profile.
+void need_profile_place(const fs::path& out) {
+  need_folder(fs::absolute(target_of(out)).parent_path());
+  read_profile(out);
+}
+
 int profile(ProfileWords words) {
   if (words.show->count() > 0) {
     if (!words.shown.empty() && !fs::exists(words.shown)) throw Error(fmt::format("{} is not there", words.shown));
@@ -166,6 +174,7 @@ int profile(ProfileWords words) {
   o.full = words.set == "full";
   o.reports = source_folder() / "results" / "local" / "profile";
   if (words.out.empty()) words.out = source_folder() / "results" / device_folder(run.gpu.at("name")) / "profile.json";
+  need_profile_place(words.out);
 
   const std::vector<Variant> variants =
       with_kernels(choose_variants(find_variants(module_folders(words.folders)), patterns_of(words)));

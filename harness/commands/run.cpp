@@ -1,6 +1,7 @@
 // ladder run: validates and times variants on workloads, and writes a record.
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -11,6 +12,7 @@
 #include "base/text.hpp"
 #include "commands/commands.hpp"
 #include "commands/measure.hpp"
+#include "formats/place.hpp"
 #include "records/record.hpp"
 #include "records/tuned.hpp"
 #include "runner/choice.hpp"
@@ -116,6 +118,39 @@ void need_sound_flag(const std::string& word) {
   }
 }
 
+/// Throws Error where a dump would replace an input, or a file that no dump holds.
+void need_dump(const RunOptions& o, const std::vector<Workload>& workloads, const std::vector<Variant>& variants,
+               const std::vector<DeviceKind>& kinds, const std::vector<fs::path>& inputs) {
+  const auto is_array = [](const fs::path& file) {
+    char begin[6] = {};
+    std::ifstream(file, std::ios::binary).read(begin, sizeof begin);
+    return std::string_view(begin, sizeof begin) == "\x93NUMPY";
+  };
+  const auto is_number = [](const fs::path& file) {
+    std::ifstream in(file);
+    double inertia = 0;
+    std::string more;
+    return in >> inertia && !(in >> more);
+  };
+  need_folder(o.dump);
+  for (const Workload& w : workloads) {
+    if (!fs::exists(fs::symlink_status(o.dump / w.name))) continue;
+    need_folder(o.dump / w.name);
+    for (const Variant& v : variants) {
+      std::vector<std::string> folders = {v.id};
+      for (const DeviceKind kind : kinds) folders.push_back(v.id + "@" + to_string(kind));
+      for (const std::string& name : folders) {
+        const fs::path folder = o.dump / w.name / name;
+        if (!fs::exists(fs::symlink_status(folder))) continue;
+        need_folder(folder);
+        for (const char* array : {"labels.npy", "first_labels.npy", "centroids.npy", "initial_centroids.npy"})
+          need_place("--dump:", folder / array, {"array", is_array}, inputs, o.force);
+        need_place("--dump:", folder / "inertia.txt", {"number", is_number}, inputs, o.force);
+      }
+    }
+  }
+}
+
 int run(RunWords words) {
   RunOptions& o = words.options;
   for (const std::string& word : words.remaining) {
@@ -147,7 +182,10 @@ int run(RunWords words) {
     throw Error(fmt::format("--tuned {}: there is no such file; `ladder tune` writes one", words.tuned.string()));
   if (o.out.empty()) o.out = new_record("record");
   need_place(o.out, {words.own_data, words.init, words.tuned}, o.force);
-  if (!o.dump.empty()) fs::create_directories(o.dump);
+  if (!o.dump.empty()) {
+    need_dump(o, problems, chosen, kinds, {words.own_data, words.init, words.tuned});
+    fs::create_directories(o.dump);
+  }
   // Ideas are compared at equal values.
   if (!words.compare.empty())
     return run_interleaved(o, kinds, comparisons, std::move(problems), words.sessions,

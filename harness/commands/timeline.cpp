@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/files.hpp"
 #include "commands/commands.hpp"
+#include "formats/place.hpp"
 #include "protocol/scopes.hpp"
 #include "records/profile.hpp"
 #include "runner/child.hpp"
@@ -24,6 +26,12 @@ struct TimelineWords {
   int samples = 3;
 };
 
+/// Throws Error, before any work, where `out` cannot be written, or is a file of something else.
+void need_timelines_place(const fs::path& out) {
+  need_folder(fs::absolute(target_of(out)).parent_path());
+  read_timelines(out);
+}
+
 int timeline(TimelineWords words) {
   RunOptions& o = words.options;
   o.profile = true;
@@ -41,6 +49,7 @@ int timeline(TimelineWords words) {
         "build again");
   const std::vector<Variant> variants = with_kernels(std::move(chosen));
   if (words.out.empty()) words.out = source_folder() / "results" / device_folder(o.gpu.at("name")) / "timeline.json";
+  need_timelines_place(words.out);
 
   catch_interrupts();
   const Scratch scratch;

@@ -20,6 +20,7 @@
 #include "base/folders.hpp"
 #include "base/foreign.hpp"
 #include "base/text.hpp"
+#include "formats/place.hpp"
 #include "formats/schema.hpp"
 #include "protocol/json.hpp"
 #include "records/renamed.hpp"
@@ -220,25 +221,15 @@ void write_record(const json& record, const fs::path& file) {
 }
 
 void need_place(const fs::path& out, const std::vector<fs::path>& inputs, bool force) {
-  const fs::path target = target_of(out);
-  if (!fs::exists(target)) return;
-  for (const fs::path& input : inputs) {
-    if (!input.empty() && fs::exists(input) && fs::equivalent(input, target))
-      throw Error(
-          fmt::format("--out {} is {}, which this command reads: name another file", out.string(), input.string()));
-  }
-  if (force || fs::file_size(target) == 0) return;
-  const auto is_record = [&] {
+  const auto is_record = [](const fs::path& file) {
     try {
-      const json held = read_json(target);
+      const json held = read_json(file);
       return held.is_object() && held.contains("schema_version") && held.contains("rows");
     } catch (const Error&) {
       return false;
     }
   };
-  if (!is_record())
-    throw Error(fmt::format("--out {} is a file, and no record, which would be lost: name another file, or add --force",
-                            out.string()));
+  need_place("--out", out, {"record", is_record}, inputs, force);
 }
 
 namespace {

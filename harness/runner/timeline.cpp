@@ -107,6 +107,7 @@ Traced trace_sessions(const Variant& v, const Workload& w, const RunOptions& o, 
 }
 
 json read_timelines(const fs::path& file) {
+  if (!fs::exists(file)) return {{"schema_version", schema_version}, {"timelines", json::array()}};
   json whole = read_json(file);
   schema_named("timeline").need(whole, file, "name another file with --out");
   return whole;
@@ -114,8 +115,7 @@ json read_timelines(const fs::path& file) {
 
 void merge_into_timelines(const fs::path& file, const std::vector<json>& timelines) {
   const FileLock alone = FileLock::wait(file);
-  json whole = {{"schema_version", schema_version}, {"timelines", json::array()}};
-  if (fs::exists(file)) whole = read_timelines(file);
+  json whole = read_timelines(file);
   json& kept = whole.at("timelines");
   for (const json& made : timelines) {
     kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const json& t) { return same_place(t, made); }),

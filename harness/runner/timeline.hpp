@@ -24,7 +24,7 @@ struct Traced {
 Traced trace_sessions(const Variant& variant, const Workload& workload, const RunOptions& options, int samples,
                       const std::filesystem::path& scratch, Progress& progress);
 
-/// What a file of timelines holds. Throws Error where it is none.
+/// A file of timelines; an empty one where it does not exist. Throws Error where it is none.
 nlohmann::json read_timelines(const std::filesystem::path& file);
 
 /// The file of timelines with these in place of those of the same variant, workload and scope. Throws Error where the

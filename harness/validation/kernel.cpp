@@ -274,7 +274,7 @@ LabelReport check_kernel_labels(const Problem<T>& problem, const Before* before,
                                 const Rules& rules, std::span<const int32_t> rows) {
   const Arithmetic& arithmetic = rules.arithmetic;
   const Sets sets = sets_of(problem, before);
-  const auto [k, d] = std::pair(problem.k, problem.d);
+  const int k = problem.k, d = problem.d;
   const bool exact = arithmetic.form == Arithmetic::Form::exact;
   const auto or_own = [](double u) { return u > 0 ? u : roundoff<T>; };
   const ImplicitBound reference_bound({}, problem.kernel, d, reference_roundoff, reference_roundoff);

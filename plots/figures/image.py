@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from plots.lib.arrays import read_npy
 from plots.lib.dumps import cache_folder, dump_folder, solution
 from plots.lib.options import Options
 from plots.lib.record import Record, RecordError, Row, Workload, read_json
@@ -52,7 +53,7 @@ def draw_page(
     stem: str,
 ) -> str:
     points_file, height, width = image
-    points = np.load(points_file, mmap_mode="r")
+    points = read_npy(points_file)
     white = 255.0 if points.max() > 1 else 1.0
     pictures = [(f"original: {len(np.unique(points, axis=0)):,} colours", pixels(points, height, width, white))]
     for workload, row, dump in members:

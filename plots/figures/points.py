@@ -10,6 +10,7 @@ not.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -21,7 +22,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from matplotlib.tri import Triangulation
 
+from plots.lib import outputs
+from plots.lib.arrays import read_npy
 from plots.lib.dumps import beginning, cache_folder, dump_folder, solution
+from plots.lib.inputs import InputError, one_line, opened
 from plots.lib.options import Options
 from plots.lib.record import Record, RecordError, Row, Workload
 from plots.lib.style import COLOURS, MARGIN, PALE, WIDTH, Page
@@ -57,10 +61,7 @@ def points_file(record: Record, workload: Workload, chosen: Path | None) -> Path
 
 def load(path: Path, workload: Workload) -> np.ndarray:
     """N x 2. Throws RecordError where the file holds something else."""
-    try:
-        points = np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
-        raise RecordError(f"{path}: cannot be read as .npy ({error}).") from error
+    points = read_npy(path)
     if points.shape != (workload.n, workload.d):
         raise RecordError(
             f"{path}: its shape {points.shape} is not that of {workload.name} ({workload.n}, {workload.d}); "
@@ -162,8 +163,14 @@ def kept_file(record: Record, workload: Workload) -> Path | None:
 
 def kept_plane(path: Path, workload: Workload) -> Plane:
     """Throws RecordError where the file is not of this workload."""
-    with np.load(path) as file:
-        plane = Plane(**{name: file[name] for name in file.files if name != "by"}, by=str(file["by"]))
+    try:
+        with opened(path) as stream, np.load(stream) as file:
+            plane = Plane(**{name: file[name] for name in file.files if name != "by"}, by=str(file["by"]))
+    except InputError:
+        raise
+    except Exception as error:  # a broken archive raises zipfile, zlib, struct, OS and value errors
+        why = one_line(str(error))
+        raise RecordError(f"{path}: is no kept plane ({why}); keep it again by plots.keep_points.") from None
     if (
         plane.centroids.shape != (workload.k, 2)
         or plane.sizes.shape != (workload.k,)
@@ -290,10 +297,10 @@ def keep(record: Record, name: str) -> Path:
     if not dumps or not path:
         what = "no dump" if not dumps else "no points in datasets/cache"
         raise RecordError(f"{record.names}: {name} has {what}; run it with --dump.")
-    plane = plane_of(workload, *dumps[0], path, KEPT_POINTS)
     out = record.sources[0].path.parent / "plane" / f"{name}.npz"
-    out.parent.mkdir(exist_ok=True)
-    part = out.with_suffix(".part.npz")
-    np.savez_compressed(part, **asdict(plane))
-    part.replace(out)
+    outputs.need_place(out, outputs.ARCHIVE, [path])
+    plane = plane_of(workload, *dumps[0], path, KEPT_POINTS)
+    content = io.BytesIO()
+    np.savez_compressed(content, **asdict(plane))
+    outputs.write(out, content.getvalue(), outputs.ARCHIVE)
     return out

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from plots.lib.inputs import read_text
 from plots.lib.record import ROOT, RecordError, made, tree_order
 
 FOLDER = ROOT / "variants"
@@ -79,7 +80,7 @@ def load(folder: Path = FOLDER) -> dict[str, Card]:
     """All cards, each after its base."""
     found: dict[str, Card] = {}
     for path in files(folder):
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         card = of_python(text, path) if path.suffix == ".py" else of_text(text, path)
         found[card.id] = card
     return {name: found[name] for name in tree_order({card.id: card.base for card in found.values()})}

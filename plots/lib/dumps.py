@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from plots.lib.arrays import read_npy
 from plots.lib.record import ROOT, RecordError, Row, Workload
 
 
@@ -26,7 +27,7 @@ def dump_folder(row: Row) -> Path | None:
 
 def solution(folder: Path, workload: Workload) -> tuple[np.ndarray, np.ndarray]:
     """Labels (N) and centroids (K x D) of a dump. Throws RecordError where they do not fit the workload."""
-    labels, centroids = np.load(folder / "labels.npy"), np.load(folder / "centroids.npy")
+    labels, centroids = read_npy(folder / "labels.npy", "iu"), read_npy(folder / "centroids.npy", "f")
     if labels.shape != (workload.n,) or centroids.shape != (workload.k, workload.d):
         raise RecordError(
             f"{folder}: labels {labels.shape} and centroids {centroids.shape} do not fit {workload.name} "
@@ -42,5 +43,5 @@ def beginning(folder: Path, workload: Workload) -> np.ndarray | None:
     path = folder / "initial_centroids.npy"
     if not path.is_file():
         return None
-    centroids = np.load(path)
+    centroids = read_npy(path, "f")
     return centroids if centroids.shape == (workload.k, workload.d) else None

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plots.lib import origin
+from plots.lib.inputs import read_text
 from plots.lib.record import ROOT, RecordError
 
 LIST = ROOT / "docs" / "results.md"
@@ -50,7 +51,7 @@ def with_files(words: list[str], root: Path) -> list[str]:
 
 def shown_by(page: str, root: Path) -> list[str]:
     """The pictures that a page shows, and further pages of one, NAME_2.png beside NAME.png."""
-    names = re.findall(r"!\[[^]]*\]\(([^)]+\.png)\)", (root / page).read_text(encoding="utf-8"))
+    names = re.findall(r"!\[[^]]*\]\(([^)]+\.png)\)", read_text(root / page))
     found: list[Path] = []
     for picture in ((root / page).parent.joinpath(name).resolve() for name in names):
         found += [picture, *sorted(picture.parent.glob(f"{picture.stem}_[0-9].png"))]
@@ -59,7 +60,7 @@ def shown_by(page: str, root: Path) -> list[str]:
 
 def all_made(listed: Path = LIST, root: Path = ROOT) -> list[Made]:
     """Pages in the order of the list, each before its pictures. Throws RecordError where there is no list."""
-    lines = listed.read_text(encoding="utf-8").partition(f"{HEADING}\n")[2].partition("\n## ")[0].splitlines()
+    lines = read_text(listed).partition(f"{HEADING}\n")[2].partition("\n## ")[0].splitlines()
     commands = [line.strip() for line in lines if line.startswith("    ")]
     pages: list[Made] = []
     pictures: dict[str, Made] = {}

@@ -11,6 +11,8 @@ from typing import Any
 
 from PIL import Image
 
+from plots.lib.inputs import InputError, opened
+
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 KEY = "Origin"  # of the text in the PNG
 read: dict[str, str] = {}  # of this process: the records of the repository, by their path, with their hashes
@@ -45,8 +47,15 @@ def metadata() -> dict[str, Any]:
 
 def behind(picture: Path) -> dict[str, Any]:
     """What a PNG says of its origin; empty where it says nothing."""
-    with Image.open(picture) as image:
-        return json.loads(getattr(image, "text", {}).get(KEY, "{}"))
+    try:
+        with opened(picture) as file, Image.open(file) as image:
+            found = json.loads(getattr(image, "text", {}).get(KEY, "{}"))
+            known = isinstance(found["command"], list) and isinstance(found["records"], dict) if found else True
+    except Exception:  # what its decoders raise of a broken file is of many types
+        known = False
+    if not known:
+        raise InputError(f"{picture}: is no picture that says what it was drawn from: draw it anew.")
+    return found
 
 
 def older(picture: Path, command: list[str], root: Path = RESULTS.parent) -> str:

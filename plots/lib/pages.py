@@ -7,6 +7,8 @@ import html
 import sys
 from pathlib import Path
 
+from plots.lib import outputs
+from plots.lib.inputs import read_text
 from plots.lib.record import RecordError
 
 
@@ -22,8 +24,9 @@ def between_marks(text: str, begin: str, end: str, made: str, name: str) -> str:
     return f"{text[: first + len(begin)]}\n{made}{text[last:]}"
 
 
-def page_arguments(argv: list[str] | None, page: str, default: str) -> argparse.Namespace:
-    """Of a program that writes a page from records, or checks it: records, update, check; page is the one of both."""
+def page_arguments(argv: list[str] | None, page: str, default: str, generated: bool = True) -> argparse.Namespace:
+    """Of a program that writes a page from records, or checks it: records, update, check; page is the one of both.
+    `generated`: the whole page is; throws InputError where it would replace another file."""
     parser = argparse.ArgumentParser(description=f"Writes {page} from records.")
     parser.add_argument("records", nargs="*", type=Path, metavar="RECORD", help=f"default: {default}")
     what = parser.add_mutually_exclusive_group(required=True)
@@ -31,6 +34,8 @@ def page_arguments(argv: list[str] | None, page: str, default: str) -> argparse.
     what.add_argument("--check", type=Path, metavar="FILE", help="exit 1 where the file says anything else")
     arguments = parser.parse_args(argv)
     arguments.page = arguments.update or arguments.check
+    if arguments.update and generated:
+        outputs.need_place(arguments.page, outputs.PAGE, arguments.records)
     return arguments
 
 
@@ -38,8 +43,8 @@ def keep_page(arguments: argparse.Namespace, text: str, program: str) -> int:
     """Writes a page; or says, with exit status 1, that it is not what the records say."""
     path: Path = arguments.page
     if arguments.update:
-        path.write_text(text, encoding="utf-8")
-    elif path.read_text(encoding="utf-8") != text:
+        outputs.write(path, text)
+    elif read_text(path) != text:
         command = " ".join([program, *map(str, arguments.records), "--update", str(path)])
         print(f"{path}: is not what the records say; run `{command}`.", file=sys.stderr)
         return 1

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from fnmatch import fnmatchcase
-from functools import lru_cache, wraps
+from functools import lru_cache
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeVar
 
 from plots.lib import origin
+from plots.lib.inputs import InputError, json_object, read_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "harness" / "records" / "record.schema.json"
@@ -48,24 +48,7 @@ Over = Literal["root", "base"]
 T = TypeVar("T")
 
 
-class RecordError(Exception):
-    """A sentence: which record, what is wrong with it, and what to do."""
-
-
-def in_sentences(program: Callable[[list[str] | None], int]) -> Callable[[list[str] | None], int]:
-    """Wraps a program: it prints a RecordError or an OSError as one sentence and returns exit status 1."""
-
-    @wraps(program)
-    def run(argv: list[str] | None = None) -> int:
-        try:
-            return program(argv)
-        except RecordError as error:
-            print(error, file=sys.stderr)
-        except OSError as error:
-            print(f"{error.filename}: {error.strerror}.", file=sys.stderr)
-        return 1
-
-    return run
+RecordError = InputError  # a sentence: which record, what is wrong with it, and what to do
 
 
 @dataclass(frozen=True)
@@ -104,7 +87,10 @@ def renamed(path: Path = RENAMED) -> Renamed:
     if not path.is_file():
         return Renamed()
     document = read_json(path)
-    return Renamed(document.get("renamed", {}), document.get("retired", {}))
+    parts = [document.get(part, {}) for part in ("renamed", "retired")]
+    if not all(isinstance(part, dict) and all(isinstance(text, str) for text in part.values()) for part in parts):
+        raise RecordError(f"{path}: `renamed` and `retired` must hold a text for each id.")
+    return Renamed(*parts)
 
 
 @lru_cache
@@ -693,27 +679,10 @@ def number(value: float) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The file's JSON object. NaN and Infinity, which Python would accept, are not JSON."""
-
-    def refuse(constant: str) -> None:
-        raise RecordError(f"{path}: {constant} is not JSON; a number that is not finite must be written as null.")
-
-    try:
-        text = path.read_bytes()
-        document = json.loads(text.decode("utf-8"), parse_constant=refuse)
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read ({error.strerror}).") from error
-    except UnicodeDecodeError as error:
-        raise RecordError(f"{path}: is not UTF-8 text, so it is no record.") from error
-    except json.JSONDecodeError as error:
-        raise RecordError(
-            f"{path}: is not JSON ({error.msg} in line {error.lineno}); was it written by `ladder run`?"
-        ) from error
-    if not isinstance(document, dict):
-        raise RecordError(
-            f"{path}: holds a {type(document).__name__}, not a JSON object; was it written by `ladder run`?"
-        )
-    origin.note(path, text)
+    """The file's JSON object; where it is one of the repository's records, pictures name it."""
+    content = read_bytes(path)
+    document = json_object(path, content, "`ladder run`")
+    origin.note(path, content)
     return document
 
 

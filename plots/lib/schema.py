@@ -7,7 +7,6 @@ every row's workload exists, the chains of bases end.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from functools import cache
@@ -33,12 +32,18 @@ OLDER_VERSIONS = (1,)
 
 @cache
 def validator(file: Path = SCHEMA) -> jsonschema_rs.Draft202012Validator:
-    return jsonschema_rs.Draft202012Validator(json.loads(file.read_text(encoding="utf-8")))
+    return jsonschema_rs.Draft202012Validator(read_json(file))
 
 
 def form_errors(document: dict[str, Any], file: Path = SCHEMA) -> list[jsonschema_rs.ValidationError]:
     """In the order of their places."""
-    return sorted(validator(file).iter_errors(document), key=lambda error: [str(part) for part in error.instance_path])
+    return in_order(validator(file), document)
+
+
+def in_order(
+    against: jsonschema_rs.Draft202012Validator, document: dict[str, Any]
+) -> list[jsonschema_rs.ValidationError]:
+    return sorted(against.iter_errors(document), key=lambda error: [str(part) for part in error.instance_path])
 
 
 def row_name(index: int, row: dict[str, Any]) -> str:
@@ -46,9 +51,9 @@ def row_name(index: int, row: dict[str, Any]) -> str:
     return f"rows[{index}] ({', '.join(parts)})"
 
 
-def schema_violations(document: dict[str, Any]) -> list[str]:
+def schema_violations(document: dict[str, Any], against: jsonschema_rs.Draft202012Validator | None = None) -> list[str]:
     found = []
-    for error in form_errors(document):
+    for error in in_order(against or validator(), document):
         path = error.instance_path
         where = "the record"
         if path[:1] == ["rows"] and len(path) > 1:
@@ -201,19 +206,63 @@ def semantic_violations(document: dict[str, Any]) -> list[str]:
     return found + contradictions(rows) + base_violations(rows) + tuning_violations(document)
 
 
+# What an older record must have to be read; today's fields that it has are of today's types.
+OLDER_NEEDS = {
+    "context": ["argv", "time", "git_sha", "git_dirty", "complete", "host", "gpu"],
+    "host": ["cpu", "cores"],
+    "gpu": ["name", "driver", "cuda"],
+    "workload": ["name", "family", "title", "n", "d", "k", "type", "stop", "data_hash", "source"],
+    "row": ["variant", "base", "workload", "device", "scope", "status", "reason", "samples_ms", "median_ms"],
+}
+
+
+def older_form(schema: Any, name: str = "") -> Any:  # noqa: ANN401, a schema is any JSON
+    """Today's schema without what it demands beside the types of fields."""
+    if isinstance(schema, list):
+        return [older_form(entry) for entry in schema]
+    if not isinstance(schema, dict):
+        return schema
+    strict = ("additionalProperties", "required", "allOf", "if", "then", "else", "propertyNames", "minProperties")
+    form = {key: older_form(value, key) for key, value in schema.items() if key not in strict}
+    if isinstance(schema.get("additionalProperties"), dict):  # the types of values by names of any kind
+        form["additionalProperties"] = older_form(schema["additionalProperties"])
+    if name in OLDER_NEEDS and "properties" in schema:
+        form["required"] = OLDER_NEEDS[name]
+    return form
+
+
+@cache
+def older_validator() -> jsonschema_rs.Draft202012Validator:
+    form = older_form(read_json(SCHEMA))
+    form["required"] = ["context", "workloads", "rows"]
+    form["properties"]["schema_version"] = {"enum": list(OLDER_VERSIONS)}
+    form["$defs"]["row"]["properties"]["sm_mhz"] = {"type": ["number", "null"]}  # one clock for all samples
+    return jsonschema_rs.Draft202012Validator(form)
+
+
 def older_violations(document: dict[str, Any]) -> list[str]:
-    """An older record cannot be held against today's schema: whether its rows can be read at all."""
-    needed = {"variant", "base", "workload", "device", "scope", "status", "reason", "samples_ms", "median_ms"}
+    """An older record cannot be held against today's schema: whether it can be read at all."""
     if not isinstance(document.get("context"), dict) or not isinstance(document.get("workloads"), list):
         return ["the record has no context or no workloads."]
     rows = document.get("rows")
     if not isinstance(rows, list):
         return ["the record has no rows."]
-    return [
+    needed = set(OLDER_NEEDS["row"])
+    lacking = [
         f"{row_name(index, row)}: lacks {', '.join(sorted(needed - set(row)))}."
         for index, row in enumerate(rows)
-        if not needed <= set(row)
+        if isinstance(row, dict) and not needed <= set(row)
     ]
+    return lacking or schema_violations(document, older_validator()) or older_meaning(document)
+
+
+def older_meaning(document: dict[str, Any]) -> list[str]:
+    names = {entry["name"] for entry in document["workloads"]}
+    return [
+        f"{row_name(index, row)}: workload {row['workload']} is not in workloads."
+        for index, row in enumerate(document["rows"])
+        if row["workload"] not in names
+    ] + tuning_violations(document)
 
 
 def profile_violations(document: dict[str, Any]) -> list[str]:

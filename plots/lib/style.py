@@ -7,6 +7,7 @@ fonts stay.
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -20,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from plots.lib import origin
+from plots.lib import origin, outputs
 from plots.lib.record import DEVICES, TIMES, Gap, Over, Record, Rung, number
 
 # Okabe and Ito, "Color Universal Design" (2008): told apart with any colour vision. Black and yellow are kept out.
@@ -183,10 +184,15 @@ class Page:
             fontsize=BODY,
         )
 
-    def save(self, folder: Path, stem: str) -> list[Path]:
-        paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
-        self.figure.savefig(paths[0], metadata=origin.metadata())
-        self.figure.savefig(paths[1], metadata={"Date": None})
+    def save(self, folder: Path, stem: str, svg: bool = True) -> list[Path]:
+        """Throws InputError where a file that is no such picture would be lost."""
+        kinds = [("png", outputs.PICTURE, origin.metadata()), ("svg", outputs.DRAWING, {"Date": None})]
+        paths = []
+        for suffix, kind, metadata in kinds if svg else kinds[:1]:
+            content = io.BytesIO()
+            self.figure.savefig(content, format=suffix, metadata=metadata)
+            paths.append(folder / f"{stem}.{suffix}")
+            outputs.write(paths[-1], content.getvalue(), kind)
         return paths
 
 

@@ -14,7 +14,8 @@ from conftest import BUILD, ROOT, Ladder
 sys.path.insert(0, str(ROOT / "results"))
 import make_record
 
-from plots.lib import schema
+from plots.lib import plans, schema
+from plots.lib.inputs import InputError
 
 LISTED = {
     "variants": [
@@ -68,8 +69,8 @@ def test_what_is_only_for_the_cpu_can_have_a_gpus_turn() -> None:
 
 
 def test_every_option_of_a_part_is_one() -> None:
-    with pytest.raises(SystemExit, match="'varints'"):
-        planned({"workloads": "*", "variants": "*", "varints": "*"})
+    with pytest.raises(InputError, match="'varints'"):
+        plans.checked(Path("p.toml"), {"part": [{"workloads": "*", "variants": "*", "varints": "*"}]})
 
 
 def test_a_part_may_be_for_some_sizes_alone() -> None:
@@ -77,8 +78,8 @@ def test_a_part_may_be_for_some_sizes_alone() -> None:
     assert planned(every | {"least": {"nd": 2001}})[0] == [("cuda", "small", "a_one")]
     assert planned(every | {"most": {"n": 100, "nkd": 20_000}})[0] == [("cuda", "smaller", "a_one")]
     assert planned(every | {"least": {"d": 21}})[0] == []
-    with pytest.raises(SystemExit, match="limits 'depth'"):
-        planned(every | {"most": {"depth": 3}})
+    with pytest.raises(InputError, match="limits 'depth'"):
+        plans.checked(Path("p.toml"), {"part": [every | {"most": {"depth": 3}}]})
 
 
 def test_workloads_with_the_same_variants_are_batched() -> None:
@@ -200,7 +201,7 @@ def test_a_part_for_any_device_is_run_by_a_lane_of_the_gpus(ladder: Ladder, tmp_
 
 def test_without_a_build_it_says_so(tmp_path: Path) -> None:
     done = run(tmp_path / "plan.toml", "--list", "--build", tmp_path)
-    assert done.returncode == 1 and "is not there: ./run_all.sh build makes it" in done.stderr
+    assert done.returncode == 2 and "is not there: ./run_all.sh build makes it" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -14,6 +14,7 @@ from conftest import LADDER, ROOT
 from fake_build import FakeBuild
 
 from plots.lib import schema
+from plots.lib.inputs import InputError
 
 sys.path.insert(0, str(ROOT / "results"))
 import make_record
@@ -137,10 +138,10 @@ def test_what_cannot_be_renewed_is_said_before_anything_is_measured(fake: FakeBu
     document["context"]["git_dirty"] = True
     fake.out.write_text(json.dumps(document))
     done = make(fake, "--renew", LADDER_GIT_SHA=LATER)
-    assert done.returncode == 1 and "uncommitted changes: make it anew, without --renew" in done.stderr
+    assert done.returncode == 2 and "uncommitted changes: make it anew, without --renew" in done.stderr
     fake.out.write_text("{}")
     done = make(fake, "--renew", LADDER_GIT_SHA=LATER)
-    assert done.returncode == 1 and "is no record: python -m plots.check" in done.stderr
+    assert done.returncode == 2 and "is no record: python -m plots.check" in done.stderr
     assert fake.asked() == [] and fake.out.read_text() == "{}"
 
 
@@ -150,7 +151,9 @@ def test_a_build_that_lacks_what_the_plan_is_for_is_no_answer(fake: FakeBuild) -
     plan = fake.folder / "plan.toml"
     plan.write_text(plan.read_text() + 'device = "cpu"\n')
     done = make(fake, "--stale")
-    assert done.returncode == 1 and done.stderr.startswith("nothing here is built for cpu, which the plan is for")
+    assert done.returncode == 2 and done.stderr.startswith(
+        "error: nothing here is built for cpu, which the plan is for"
+    )
 
 
 def test_a_build_older_than_the_text_is_not_measured() -> None:
@@ -158,7 +161,7 @@ def test_a_build_older_than_the_text_is_not_measured() -> None:
     job = make_record.Job("w", "a", "cuda", [])
     record = {"rows": [{"workload": "w", "variant": "a", "device": "cuda", "source_hash": "old"}]}
     assert make_record.out_of_date([job], listed, record) == [(job, [("w", "a", make_record.STALE)])]
-    with pytest.raises(SystemExit, match=r"built from another text than that of now: a; \./run_all\.sh build"):
+    with pytest.raises(InputError, match=r"built from another text than that of now: a; \./run_all\.sh build"):
         make_record.built_from_todays_text([job], listed)
 
 

@@ -47,11 +47,11 @@ def test_each_rung_has_the_shapes_on_which_it_is_the_fastest(page: Path, record:
 
 def test_what_is_no_map_is_said_in_a_sentence(page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = sample_record.write(sample_record.grid(), tmp_path / "grid.json")
-    assert choosing_page.main([str(other), "--update", str(page)]) == 1
+    assert choosing_page.main([str(other), "--update", str(page)]) == 2
     assert "has no family of scattered shapes" in capsys.readouterr().err
-    assert choosing_page.main(["--update", str(page)]) == 1
+    assert choosing_page.main(["--update", str(page)]) == 2
     assert "no record is named" in capsys.readouterr().err
     page.write_text("no marks")
     record = sample_record.write(sample_record.scattered(), tmp_path / "map.json")
-    assert choosing_page.main([str(record), "--update", str(page)]) == 1
+    assert choosing_page.main([str(record), "--update", str(page)]) == 2
     assert f"must hold the lines {BEGIN} and {END} once" in capsys.readouterr().err

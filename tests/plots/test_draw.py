@@ -65,7 +65,7 @@ def test_a_broken_record_is_not_drawn(pictures: Path, tmp_path: Path, capsys: py
     document = json.loads(pictures.read_text())
     document["rows"][0]["median_ms"] *= 2
     sample_record.write(document, pictures)
-    assert draw.main([str(pictures), "--out", str(tmp_path / "out")]) == 1
+    assert draw.main([str(pictures), "--out", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
     assert "is not a sound record" in error
     assert "median_ms is" in error
@@ -99,7 +99,7 @@ def test_a_workload_that_is_not_there_is_an_error(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [str(pictures), "--out", str(tmp_path / "out"), "--only", "tree", "--workload"]
-    assert draw.main([*arguments, "snapshot_k9"]) == 1
+    assert draw.main([*arguments, "snapshot_k9"]) == 2
     assert "has no workload snapshot_k9, but snapshot_k2, snapshot_k3" in capsys.readouterr().err
     assert draw.main([*arguments, "snapshot_k[2x]"]) == 0
     assert (tmp_path / "out" / "tree_cpu_iteration_snapshot_k2.png").is_file()

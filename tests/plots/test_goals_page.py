@@ -290,9 +290,9 @@ def test_a_goal_that_is_none_is_one_sentence(
     path = tmp_path / "goals.json"
     path.write_text(json.dumps({"goals": [entry]}))
     monkeypatch.setattr(goals_page, "GOALS", path)
-    assert goals_page.main(["--check", str(PAGE)]) == 1
+    assert goals_page.main(["--check", str(PAGE)]) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"{path}: the goal 'quick' ") and says in said and said.count("\n") == 1
+    assert said.startswith(f"error: {path}: the goal 'quick' ") and says in said and said.count("\n") == 1
 
 
 def test_the_page_and_its_picture_are_written(
@@ -309,7 +309,9 @@ def test_the_page_and_its_picture_are_written(
     monkeypatch.setattr(goals_page, "GOALS", path)
     pages: list[Figure] = []
     save = style.Page.save
-    monkeypatch.setattr(style.Page, "save", lambda page, *to: pages.append(page.figure) or save(page, *to))
+    monkeypatch.setattr(
+        style.Page, "save", lambda page, *to, **how: pages.append(page.figure) or save(page, *to, **how)
+    )
     document = {
         "schema_version": 2,
         "context": sample_record.context(),

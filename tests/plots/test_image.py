@@ -49,5 +49,5 @@ def test_a_dump_that_does_not_fit_is_an_error(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     np.save(tmp_path / "dump/g1_plain/snapshot_k2/labels.npy", np.full(24, 2, np.int32))
-    assert draw.main([str(pictures), "--out", str(tmp_path / "out"), "--only", "photo"]) == 1
+    assert draw.main([str(pictures), "--out", str(tmp_path / "out"), "--only", "photo"]) == 2
     assert "holds labels outside 0 .. 1" in capsys.readouterr().err

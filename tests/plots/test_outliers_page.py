@@ -44,7 +44,9 @@ def write(tmp_path: Path) -> tuple[Path, Path]:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     pages: list[Figure] = []
     save = style.Page.save
-    monkeypatch.setattr(style.Page, "save", lambda page, *to: pages.append(page.figure) or save(page, *to))
+    monkeypatch.setattr(
+        style.Page, "save", lambda page, *to, **how: pages.append(page.figure) or save(page, *to, **how)
+    )
     return pages
 
 
@@ -101,7 +103,7 @@ def test_what_is_no_such_record_is_said_in_a_sentence(
 
     def said(made: dict[str, Any]) -> str:
         record = sample_record.write(made, tmp_path / "record.json")
-        assert outliers_page.main([str(record), "--update", str(page)]) == 1 and not page.exists()
+        assert outliers_page.main([str(record), "--update", str(page)]) == 2 and not page.exists()
         return capsys.readouterr().err
 
     assert "must have workloads NAME_outlier_S of one NAME on a GPU, and has none." in said(sample_record.grid())
@@ -110,8 +112,10 @@ def test_what_is_no_such_record_is_said_in_a_sentence(
     made["workloads"] = made["workloads"][1:]
     assert "has no time on grapes, what the others are compared with." in said(made)
     monkeypatch.setattr(outliers_page, "USUAL", outliers_page.ROOT / "results" / "none.json")
-    assert outliers_page.main(["--update", str(page)]) == 1
-    assert capsys.readouterr().err.startswith("results/none.json is not there yet: python results/make_record.py ")
+    assert outliers_page.main(["--update", str(page)]) == 2
+    assert capsys.readouterr().err.startswith(
+        "error: results/none.json is not there yet: python results/make_record.py "
+    )
 
 
 def test_the_title_says_what_the_picture_shows_where_no_row_costs_much(tmp_path: Path, drawn: list[Figure]) -> None:

@@ -87,9 +87,9 @@ def test_what_is_kept_of_a_plane_is_drawn_without_its_dump(
     assert len(scatter.get_offsets()) == points.KEPT_POINTS
     assert sorted(bar.get_width() for bar in beside.patches) == sorted(sizes.tolist())
     assert any("computed by g1_plain on cpu" in text for text in texts(figures["points_mine"]))
-    assert keep_points.main([str(path), "--keep", "mine"]) == 1
+    assert keep_points.main([str(path), "--keep", "mine"]) == 2
     assert "mine has no dump; run it with --dump." in capsys.readouterr().err
-    assert keep_points.main([str(path), "--keep", "theirs"]) == 1
+    assert keep_points.main([str(path), "--keep", "theirs"]) == 2
     assert "has no workload 'theirs' of two features" in capsys.readouterr().err
     with np.load(kept) as file:
         np.savez(kept, **(dict(file) | {"sizes": sizes[:4]}))

@@ -223,7 +223,7 @@ def test_records_that_contradict_each_other_are_not_merged(tmp_path: Path, capsy
         str(sample_record.write(document, tmp_path / name))
         for document, name in ((one, "one.json"), (other, "two.json"))
     ]
-    assert table.main([*paths, "--markdown"]) == 1
+    assert table.main([*paths, "--markdown"]) == 2
     assert "their times do not belong together" in capsys.readouterr().err
 
 

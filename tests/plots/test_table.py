@@ -129,7 +129,7 @@ def test_the_whole_run_is_told_before_the_table(tmp_path: Path, capsys: pytest.C
     assert f"{best['validation']['rows_checked']:,} labels compared with fp64, 0 are wrong" in sentence
     best |= {"q1_ms": None, "q3_ms": None, "samples_ms": best["samples_ms"][:1]}  # few samples have no quartiles
     assert "quartiles" in sentence and "quartiles" not in table.whole_run(from_document(document, source), workload)
-    assert table.main([str(source), "--whole-run", "nothing", "--markdown"]) == 1
+    assert table.main([str(source), "--whole-run", "nothing", "--markdown"]) == 2
     assert "has no valid end_to_end time on 'nothing'" in capsys.readouterr().err
 
 
@@ -137,7 +137,7 @@ def test_update_refuses_a_file_without_marks(tmp_path: Path, capsys: pytest.Capt
     source = sample_record.write(part_of(sample_record.make(gpu=False), FEW), tmp_path / "record.json")
     readme = tmp_path / "README.md"
     readme.write_text("nothing here\n")
-    assert table.main([str(source), "--update", str(readme)]) == 1
+    assert table.main([str(source), "--update", str(readme)]) == 2
     assert readme.read_text() == "nothing here\n"
     assert "must hold the lines" in capsys.readouterr().err
 

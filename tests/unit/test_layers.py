@@ -26,7 +26,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "worker": {"base", "contract", "validation", "protocol", GENERATE},
     "records": {"base", "formats", "workloads", "protocol", PROBLEM},
     "runner": {"base", "formats", "workloads", "protocol", "records", PROBLEM},
-    "commands": {"base", "workloads", "protocol", "records", "runner", PROBLEM},
+    "commands": {"base", "formats", "workloads", "protocol", "records", "runner", PROBLEM},
     "simt": set(),
 }
 

@@ -220,8 +220,10 @@ def test_the_program_says_which_record_is_broken(small: dict[str, Any], tmp_path
     assert f"{broken}: rows[0] (g1_plain" in result.stderr
     assert "Traceback" not in result.stderr
     missing = run_check(tmp_path / "none.json")
-    assert missing.returncode == 1
-    assert missing.stderr.strip() == f"{tmp_path / 'none.json'}: cannot be read (No such file or directory)."
+    assert missing.returncode == 2
+    assert missing.stderr.strip() == (
+        f"error: {tmp_path / 'none.json'}: cannot be read (No such file or directory): name a file that is there."
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- older records
