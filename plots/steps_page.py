@@ -15,8 +15,9 @@ from pathlib import Path
 from matplotlib.lines import Line2D
 
 from plots.lib import cards, schema
+from plots.lib.inputs import in_sentences
 from plots.lib.pages import cell_text, keep_page, page_arguments
-from plots.lib.record import ROOT, SCOPE_TITLES, TIMES, Comparison, Record, RecordError, in_sentences, number, together
+from plots.lib.record import ROOT, SCOPE_TITLES, TIMES, Comparison, Record, RecordError, number, together
 from plots.lib.speedup import IN_TURNS, Gain, gain_of
 from plots.lib.style import COLOURS, GREY, MARGIN, ROW, SMALL, WIDTH, Page, log_ticks, text_width
 

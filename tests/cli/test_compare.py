@@ -13,46 +13,34 @@ from typing import Any
 import jsonschema_rs
 import numpy as np
 import pytest
+import sample_record
 from conftest import BUILD, BUILT_FIXTURES, QUICK, ROOT, Ladder
 
-GPU = {"name": "a GPU", "driver": "1.2", "cuda": "13.0", "sm_clock_mhz": 1980.0, "ecc": True}
+GPU = sample_record.context()["gpu"]
 
 
 def make_row(variant: str, workload: str, samples: np.ndarray, base: str = "", **more: object) -> dict:
-    row = {
-        "variant": variant,
-        "base": base,
-        "workload": workload,
-        "device": "cuda",
-        "scope": "assign",
-        "status": "ok",
-        "reason": "",
-        "axes": {},
-        "cache": "warm",
-        "gpus": 1,
-        "sustained_seconds": 0.0,
+    """Of an unknown module: whether two rows are of the same code is told by `more`, or by their records' commits."""
+    fields: dict[str, Any] = {
+        "module_hash": "",
         "samples_ms": [float(x) for x in samples],
+        "sm_mhz": [1980.0] * len(samples),
         "median_ms": float(np.median(samples)),
         "launch_bound": False,
     }
-    return row | more
+    return sample_record.row(variant, base, problem(workload), "cuda", "assign") | fields | more
+
+
+def problem(name: str) -> dict:
+    return sample_record.workload(name, "some", 100, 4, 3) | {"data_hash": "1"}
 
 
 def make_record(rows: list[dict], **context: object) -> dict:
     names = sorted({row["workload"] for row in rows})
-    workload = {"family": "some", "n": 100, "d": 4, "k": 3, "type": "f32", "stop": "exact", "seed": 1, "data_hash": "1"}
     return {
         "schema_version": 2,
-        "context": {
-            "time": "2026-11-21T00:00:00Z",
-            "git_sha": "0123456789abcdef",
-            "git_dirty": False,
-            "host": {"cpu": "a CPU", "cores": 8, "os": "a system"},
-            "compiler": {"host": "g++", "cuda": "nvcc", "flags": "-O3"},
-            "gpu": GPU,
-        }
-        | context,
-        "workloads": [workload | {"name": name} for name in names],
+        "context": sample_record.context() | {"git_sha": "0123456789abcdef"} | context,
+        "workloads": [problem(name) for name in names],
         "rows": rows,
     }
 
@@ -221,7 +209,7 @@ def test_another_machine_is_named_and_only_warned_of(compare: Compare) -> None:
     elsewhere["context"]["gpu"] = GPU | {"name": "another GPU", "driver": "1.3"}
     done = compare(one_run(1), elsewhere)
     assert done.returncode == 0
-    assert "GPU a GPU, then another GPU" in done.stderr and "driver 1.2, then 1.3" in done.stderr
+    assert "GPU Example GPU X1, then another GPU" in done.stderr and "driver 570.10, then 1.3" in done.stderr
     assert "processor" not in done.stderr
     assert compare(one_run(1), one_run(2)).stderr == ""
 
@@ -249,7 +237,8 @@ def test_rows_measured_otherwise_do_not_meet(compare: Compare, name: str, value:
 
 def test_a_row_without_a_time_is_left_out_with_its_reason(compare: Compare) -> None:
     failed = one_run(2)
-    failed["rows"][5] |= {"status": "failed", "reason": "it hung", "median_ms": None, "samples_ms": []}
+    none = sample_record.row(failed["rows"][5]["variant"], "", problem("wide"), "cuda", "assign", status="failed")
+    failed["rows"][5] = none | {"reason": "it hung"}
     found = compare.verdicts(one_run(1), failed)
     assert found["left_out"] == ["a05 on wide (cuda, assign) has no time in the candidate: failed: it hung"]
     assert "not compared: a05 on wide" in compare(one_run(1), failed).stdout

@@ -126,7 +126,7 @@ def test_a_pipe_is_no_input(fake: FakeBuild, points: Path, tmp_path: Path) -> No
 
 def test_names_of_workloads_are_names(fake: FakeBuild) -> None:
     fake.workloads.append(fake.workload("../outside", source="grapes"))
-    one_sentence(fake(*RUN), "'../outside' is no name of a workload")
+    one_sentence(fake(*RUN), "'../outside'", "workloads[2]")
 
 
 def test_a_users_file_gives_a_name_that_a_record_can_hold(fake: FakeBuild, points: Path, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_what_is_missing_is_said(build: FakeBuild) -> None:
     assert done.returncode == 1 and "failed: timeline: subscribing: CUPTI_ERROR_X" in done.stdout + done.stderr
     (build.folder / "t.json").write_text('{"rows": []}')
     done = recorded(build)
-    assert done.returncode == 2 and "is not a file of timelines" in done.stderr
+    assert done.returncode == 2 and "t.json: field schema_version: it is missing" in done.stderr
     assert (build.folder / "t.json").read_text() == '{"rows": []}'
     (build.build / "libladder_timeline.so").unlink()
     done = recorded(build)

@@ -81,7 +81,7 @@ def test_what_no_sessions_in_turns_say_is_no_page(tmp_path: Path, capsys: pytest
     page = tmp_path / "steps.md"
     for made in (sample_record.make(), document(method="apart"), document(device="simt")):
         record = sample_record.write(made, tmp_path / "record.json")
-        assert steps_page.main([str(record), "--update", str(page)]) == 1 and not page.exists()
+        assert steps_page.main([str(record), "--update", str(page)]) == 2 and not page.exists()
         assert "has no sessions in turns on a GPU: ladder run --compare base makes them." in capsys.readouterr().err
 
 
@@ -89,7 +89,7 @@ def test_without_a_record_the_page_says_what_makes_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(steps_page, "USUAL", steps_page.ROOT / "results" / "none.json")
-    assert steps_page.main(["--update", str(tmp_path / "steps.md")]) == 1
+    assert steps_page.main(["--update", str(tmp_path / "steps.md")]) == 2
     assert capsys.readouterr().err.startswith("results/none.json is not there yet: python results/make_record.py ")
 
 

@@ -729,8 +729,8 @@ def test_a_dump_is_found_from_the_joined_record(ladder: Ladder) -> None:
         (lambda d: d["context"]["host"].update(cpu="another"), "another host"),
         (lambda d: d["workloads"][0].update(k=17), "different problems of the name one: k is 16 there, 17 here"),
         (lambda d: d.update(comparisons=[]), "do not say what they took turns with"),
-        (lambda d: d.update(schema_version=1), "version 1"),
-        (lambda d: d.pop("rows"), "is not a record"),
+        (lambda d: d.update(schema_version=1), "2.json"),
+        (lambda d: d.pop("rows"), "field rows: it is missing"),
     ],
 )
 def test_records_that_do_not_belong_together_are_not_joined(
@@ -738,7 +738,9 @@ def test_records_that_do_not_belong_together_are_not_joined(
 ) -> None:
     spoilt = copy.deepcopy(piece("one", ["a"]))
     spoil(spoilt)
-    done = try_join(ladder, piece("one", ["b"]), piece("one", ["c"], gpu=None), spoilt)
+    of_no_gpu = piece("one", ["c"], gpu=None)
+    of_no_gpu["rows"] = [row | {"device": "cpu"} for row in of_no_gpu["rows"]]
+    done = try_join(ladder, piece("one", ["b"]), of_no_gpu, spoilt)
     assert done.returncode == 2
     assert words in done.stderr and "2.json" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
