@@ -93,9 +93,12 @@ def judged_tuned(record: Record, claim: Claim, rung: Rung, over: Rung) -> Verdic
     return Verdict(claim, gain, verdict_of(claim, gain), where)
 
 
-def files_of(claim: Claim, count: int) -> str:
-    """Where the source counted more files than have a row here."""
-    return f", {count} of the source's {claim.files} files" if claim.files and count != claim.files else ""
+def part_of(record: Record, claim: Claim, count: int) -> str:
+    """Where fewer workloads are measured than the claim is about, of how many; and where the rest is planned."""
+    every = len(claim.where(record))
+    if not claim.plan or count >= every:
+        return ""
+    return f", {count} of {every}; {claim.plan} plans the rest"
 
 
 def not_measured(claim: Claim) -> Verdict:
@@ -116,7 +119,8 @@ def judged_means(record: Record, claim: Claim, rung: Rung, over: Rung) -> Verdic
     unstable = any("unstable" in (a.status, b.status) for a, b in pairs)
     gain = Gain(other / mine, None, unstable, tuple(row.workload for row, _ in pairs))
     means = f"mean times {number(other)} ms {ARROW} {number(mine)} ms"
-    where = f"{SCOPE_TITLES[claim.scope]} on {named(gain.workloads)} ({means}{files_of(claim, len(pairs))})"
+    rest = part_of(record, claim, len(pairs))
+    where = f"{SCOPE_TITLES[claim.scope]} on {named(gain.workloads)} ({means}){rest}"
     return Verdict(claim, gain, verdict_of(claim, gain), where)
 
 
@@ -132,7 +136,7 @@ def judged_cost(record: Record, claim: Claim, rung: Rung, over: Rung) -> Verdict
         return None
     cost = fmean(longer.values())
     verdict = "gone" if cost <= 0 else "holds" if cost >= claim.costs else "weaker"
-    where = f"{SCOPE_TITLES[claim.scope]} on {named(list(longer))}{files_of(claim, len(longer))}"
+    where = f"{SCOPE_TITLES[claim.scope]} on {named(list(longer))}{part_of(record, claim, len(longer))}"
     return Verdict(claim, None, verdict, where, f"{number(cost)} ms")
 
 
@@ -160,7 +164,8 @@ def judged_same(record: Record, claim: Claim, rung: Rung, over: Rung) -> Verdict
 
 def judged(record: Record, claim: Claim) -> Verdict:
     rung, over = device_of(record, claim.rung), device_of(record, claim.over)
-    special = judged_same if claim.same else judged_cost if claim.costs else judged_means if claim.of_means else None
+    special = judged_same if claim.same else judged_means if claim.of_means else None
+    special = judged_cost if claim.costs is not None else special
     if special:
         return (special(record, claim, rung, over) if rung and over else None) or not_measured(claim)
     if rung and over and claim.tuned and (verdict := judged_tuned(record, claim, rung, over)):
@@ -173,6 +178,7 @@ def judged(record: Record, claim: Claim) -> Verdict:
             if gains:
                 gain = max(gains, key=lambda g: g.value) if claim.take == "most" else together(gains)
                 what = " (geometric mean)" if len(gain.workloads) > 1 else ""
+                what += part_of(record, claim, len(gains)) if names is own else ""
                 where = f"{SCOPE_TITLES[claim.scope]} on {named(gain.workloads)}{what}{note}"
                 return Verdict(claim, gain, verdict_of(claim, gain), where)
     return not_measured(claim)
@@ -187,5 +193,5 @@ def cells(v: Verdict) -> tuple[str, ...]:
     ours = v.found or (v.gain.text if v.gain else "")
     ours = f"{ours}, {v.where}" if ours else f"no valid row: {v.where}"
     if v.verdict == "not measured" and claim.plan:
-        ours += f"; not measured yet, {claim.plan} plans it"
+        ours += f"; {claim.plan} plans it"
     return what, f"{claim.stated}{ratio} ({claim.place})", ours, v.verdict, claim.why.get(v.verdict, "")

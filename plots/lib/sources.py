@@ -66,7 +66,6 @@ class Claim:
     tuned: bool = False  # about values of axes: fastest rows of a sweep are compared, not those of standard values
     over_axes: dict[str, int] = field(default_factory=dict)  # of a tuned claim: axes that `over` is held at
     of_means: bool = False  # mean times over the workloads are compared, as in a table of averages
-    files: int = 0  # over how many the source has its average
     costs: float | None = None  # the claim is that `rung` takes so many ms longer than `over`
     same: bool = False  # the claim is that the two go the same way, iteration by iteration
     plan: str = ""  # the file that plans the measurement, until it is made
