@@ -105,6 +105,10 @@ def profile_of(variants: list[str]) -> dict[str, Any]:
         entry | {"variant": v, "kernels": [kernel | {"metrics": metrics | {"registers": 20.0 + 9 * i}}]}
         for i, v in enumerate(variants)
     ]
+    distances = kernel | {"name": "distances<float>", "metrics": metrics | {"time_ms": 3.0}}
+    profiles += [entry | {"variant": v, "scope": "iteration", "kernels": [distances, kernel]} for v in variants]
+    for like in [e for s in FOUND for f in s.figures if f.kind == "kernels" for e in f.workloads]:
+        profiles += [e | {"workload": like} for e in profiles if e["scope"] == "iteration"]
     meanings = [{"name": name, "unit": "%", "meaning": f"what {name} teaches"} for name in metrics]
     return {"profile_version": 1, "profiles": profiles, "metrics": meanings}
 
@@ -197,6 +201,15 @@ def test_what_a_partial_record_lacks_is_said_with_the_command_that_measures_it(t
     assert not figure.drawn and not list(tmp_path.iterdir())
     text = seeds_page.lacks_text(figure.lacks)
     assert spec.methods[1].rung in text and f"--scopes {spec.scope}" in text and solo not in text
+
+
+def test_shares_of_kernels_are_of_the_time_of_all_launches(drawn: Drawn) -> None:
+    source, spec = next((s, f) for s, f in ALL if f.kind == "kernels")
+    stem = f"{source.seed}_{spec.id}"
+    (panel,) = drawn.pages[stem].axes
+    assert [bar.get_width() for bar in panel.patches] == [75, 25] * len(spec.methods)
+    words = drawn.words(stem)
+    assert "distances 75.0 %" in words and f"{spec.workloads[0]} (N = 10, D = 2, K = 3)" in words
 
 
 def test_pictures_are_written_and_not_empty(drawn: Drawn, tmp_path: Path) -> None:
