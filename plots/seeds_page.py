@@ -99,10 +99,10 @@ def draw_figure(record: Record, source: Source, spec: FigureSpec, folder: Path) 
     profile = counters.beside(record)
     stem = f"{source.seed}_{spec.id}"
     title = f"{spec.title} ({source.seed}, {spec.place})"
-    counted = spec.kind in ("profile", "stalls")
-    foot = signature(record, source, spec, profile.shown if counted and profile else "")
-    if counted:
-        make = counters.draw_panels if spec.kind == "profile" else counters.draw_stalls
+    counters_of = {"profile": counters.draw_panels, "stalls": counters.draw_stalls, "kernels": counters.draw_kernels}
+    make = counters_of.get(spec.kind)
+    foot = signature(record, source, spec, profile.shown if make and profile else "")
+    if make:
         done = make(record, profile, spec, title, foot, folder, stem)
     elif spec.kind in ("solves", "plane"):
         done = (draw_solves if spec.kind == "solves" else draw_plane)(record, spec, foot, folder, stem)

@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 
 from plots.figures import bars
 from plots.lib.heatmap import readable_on
-from plots.lib.record import ROOT, Record, number, read_json, renamed
+from plots.lib.record import ROOT, SCOPE_TITLES, Record, number, read_json, renamed
 from plots.lib.sources import FigureSpec, Method
 from plots.lib.style import COLOURS, GREY, SMALL, WIDTH, Page, text_width
 
@@ -31,8 +31,8 @@ class Profile:
         path = self.path.resolve()
         return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
 
-    def kernel(self, variant: str, scope: str, workloads: Sequence[str] = ("*",)) -> tuple[dict[str, Any], str] | None:
-        """The kernel that takes most of the variant's time in that scope, and the workload; of several the largest."""
+    def entry(self, variant: str, scope: str, workloads: Sequence[str] = ("*",)) -> dict[str, Any] | None:
+        """What was counted of the variant in that scope; of several workloads on the largest."""
         fit = [
             e
             for e in self.entries
@@ -41,11 +41,16 @@ class Profile:
             and (not scope or e["scope"] == scope)
             and any(fnmatchcase(e["workload"], p) for p in workloads)
         ]
-        if not fit:
-            return None
-        entry = max(fit, key=lambda e: e["n"] * e["d"] * e["k"])
-        longest = max(entry["kernels"], key=lambda k: (k["metrics"].get("time_ms") or 0) * k["launches"])
-        return longest, entry["workload"]
+        return max(fit, key=lambda e: e["n"] * e["d"] * e["k"], default=None)
+
+    def kernel(self, variant: str, scope: str, workloads: Sequence[str] = ("*",)) -> tuple[dict[str, Any], str] | None:
+        """The kernel that takes most of the variant's time in that scope, and the workload; of several the largest."""
+        entry = self.entry(variant, scope, workloads)
+        return (max(entry["kernels"], key=time_of), entry["workload"]) if entry else None
+
+
+def time_of(kernel: dict[str, Any]) -> float:
+    return (kernel["metrics"].get("time_ms") or 0) * kernel["launches"]
 
 
 def beside(record: Record) -> Profile | None:
@@ -103,11 +108,42 @@ def draw_stalls(
     record: Record, profile: Profile | None, spec: FigureSpec, title: str, signature: Sequence[str], folder: Path,
     stem: str,
 ) -> tuple[bool, list[str]]:  # fmt: skip
-    """Shares of the reasons for which warps wait, stacked, the largest by name."""
+    """Shares of the reasons for which warps wait."""
     of, where = kernels(profile, spec)
     shares = {
-        m: [(s["reason"], 100 * s["share"]) for s in kernel["stalls"]] for m, kernel in of.items() if kernel["stalls"]
+        m: [(s["reason"].replace("_", " "), 100 * s["share"]) for s in kernel["stalls"]]
+        for m, kernel in of.items()
+        if kernel["stalls"]
     }
+    subtitle = "share of the time that warps wait, by reason; grey: reasons that are few"
+    return draw_stacked(record, spec, title, subtitle, where, shares, signature, folder, stem)
+
+
+def draw_kernels(
+    record: Record, profile: Profile | None, spec: FigureSpec, title: str, signature: Sequence[str], folder: Path,
+    stem: str,
+) -> tuple[bool, list[str]]:  # fmt: skip
+    """Which kernel takes which share of the time that all kernels take."""
+    scope = spec.scope or "iteration"
+    met = {m: profile.entry(m.rung, scope, spec.workloads or ("*",)) for m in spec.methods if profile}
+    shares: dict[Method, list[tuple[str, float]]] = {}
+    for m, entry in met.items():
+        times = [(k["name"].partition("<")[0], time_of(k)) for k in entry["kernels"]] if entry else []
+        whole = sum(time for _, time in times)
+        if whole:
+            shares[m] = [(name, 100 * time / whole) for name, time in times]
+    counted = {e["workload"]: (e["n"], e["d"], e["k"]) for e in met.values() if e}
+    sizes = [f"{name} (N = {n:,}, D = {d:,}, K = {k:,})" for name, (n, d, k) in counted.items()]
+    where = f"Timed kernel by kernel on {', '.join(sizes)}."
+    subtitle = f"share of the kernels' time in {SCOPE_TITLES[scope]}"
+    return draw_stacked(record, spec, title, subtitle, where, shares, signature, folder, stem)
+
+
+def draw_stacked(
+    record: Record, spec: FigureSpec, title: str, subtitle: str, where: str,
+    shares: dict[Method, list[tuple[str, float]]], signature: Sequence[str], folder: Path, stem: str,
+) -> tuple[bool, list[str]]:  # fmt: skip
+    """A bar of named shares per method, the largest of them by name."""
     lacking = [m for m in spec.methods if m not in shares]
     missing = [absent(record, lacking)] if lacking else []
     if not shares:
@@ -119,8 +155,8 @@ def draw_stalls(
     named = sorted(totals, key=lambda reason: -totals[reason])[: len(COLOURS)]
     colours = dict(zip(named, COLOURS, strict=False))
     names = max(text_width(m.name) for m in spec.methods) + 0.3
-    page = Page(title, "share of the time that warps wait, by reason; grey: reasons that are few", [where], signature,
-                body=0.8 * len(spec.methods) + 1.6)  # fmt: skip
+    notes = [where, *([spec.note] if spec.note else [])]
+    page = Page(title, subtitle, notes, signature, body=0.8 * len(spec.methods) + 1.6)
     left, bottom = 0.35 + names, page.bottom + 0.85
     height = min(page.top - 0.6 - bottom, 1.1 * len(spec.methods))
     inches = WIDTH - left - 0.6
@@ -133,8 +169,7 @@ def draw_stalls(
         for reason, share in sorted(shares.get(m, []), key=lambda pair: place.get(pair[0], len(named))):
             colour = colours.get(reason, "#BBBBBB")
             ax.barh(y, share, left=start, height=0.7, color=colour, edgecolor="white")
-            words = reason.replace("_", " ")
-            for text in (f"{words} {number(share)} %", f"{share:.0f} %"):
+            for text in (f"{reason} {number(share)} %", f"{share:.0f} %"):
                 if text_width(text) < share / 100 * inches - 0.15:
                     style = {"ha": "center", "va": "center", "color": readable_on(*to_rgb(colour)), "fontsize": SMALL}
                     ax.text(start + share / 2, y, text, gid="value", **style)
@@ -146,7 +181,7 @@ def draw_stalls(
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="y", visible=False)
     ax.set_xlabel("percent")
-    handles = [bars.patch(colours[reason], reason.replace("_", " ")) for reason in named]
+    handles = [bars.patch(colours[reason], reason) for reason in named]
     place_at = (left / WIDTH, page.top / page.height)
     style = {"ncols": 6, "frameon": False, "borderaxespad": 0, "fontsize": SMALL}
     page.figure.legend(handles=handles, loc="upper left", bbox_to_anchor=place_at, **style)

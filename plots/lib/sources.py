@@ -65,6 +65,10 @@ class Claim:
     take: str = "mean"  # or most
     tuned: bool = False  # about values of axes: fastest rows of a sweep are compared, not those of standard values
     over_axes: dict[str, int] = field(default_factory=dict)  # of a tuned claim: axes that `over` is held at
+    of_means: bool = False  # mean times over the workloads are compared, as in a table of averages
+    costs: float | None = None  # the claim is that `rung` takes so many ms longer than `over`
+    same: bool = False  # the claim is that the two go the same way, iteration by iteration
+    plan: str = ""  # the file that plans the measurement, until it is made
     why: dict[str, str] = field(default_factory=dict)  # by verdict
 
     def where(self, record: Record) -> list[Workload]:
@@ -108,6 +112,10 @@ def claim_of(entry: dict[str, Any]) -> Claim:
         ratio = after / before if entry.get("rate") else before / after
         written = [duration(v) if unit == "s" else f"{v:.9g} {unit}" for v in (before, after)]
         stated = f" {ARROW} ".join(written)
+    elif "costs" in entry:
+        stated = f"{entry['costs']:g} ms"
+    elif entry.get("same"):
+        stated = "the same"
     elif "percent_faster" in entry:
         ratio, stated = 1 + entry["percent_faster"] / 100, f"{entry['percent_faster']:g} % faster"
     elif "times" in entry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -104,6 +105,10 @@ def profile_of(variants: list[str]) -> dict[str, Any]:
         entry | {"variant": v, "kernels": [kernel | {"metrics": metrics | {"registers": 20.0 + 9 * i}}]}
         for i, v in enumerate(variants)
     ]
+    distances = kernel | {"name": "distances<float>", "metrics": metrics | {"time_ms": 3.0}}
+    profiles += [entry | {"variant": v, "scope": "iteration", "kernels": [distances, kernel]} for v in variants]
+    for like in [e for s in FOUND for f in s.figures if f.kind == "kernels" for e in f.workloads]:
+        profiles += [e | {"workload": like} for e in profiles if e["scope"] == "iteration"]
     meanings = [{"name": name, "unit": "%", "meaning": f"what {name} teaches"} for name in metrics]
     return {"profile_version": 1, "profiles": profiles, "metrics": meanings}
 
@@ -196,6 +201,15 @@ def test_what_a_partial_record_lacks_is_said_with_the_command_that_measures_it(t
     assert not figure.drawn and not list(tmp_path.iterdir())
     text = seeds_page.lacks_text(figure.lacks)
     assert spec.methods[1].rung in text and f"--scopes {spec.scope}" in text and solo not in text
+
+
+def test_shares_of_kernels_are_of_the_time_of_all_launches(drawn: Drawn) -> None:
+    source, spec = next((s, f) for s, f in ALL if f.kind == "kernels")
+    stem = f"{source.seed}_{spec.id}"
+    (panel,) = drawn.pages[stem].axes
+    assert [bar.get_width() for bar in panel.patches] == [75, 25] * len(spec.methods)
+    words = drawn.words(stem)
+    assert "distances 75.0 %" in words and f"{spec.workloads[0]} (N = 10, D = 2, K = 3)" in words
 
 
 def test_pictures_are_written_and_not_empty(drawn: Drawn, tmp_path: Path) -> None:
@@ -301,6 +315,80 @@ def test_sessions_in_turns_are_believed_before_single_ones() -> None:
     few = speedup.between(pair([compared | {"method": "apart"}]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
     assert few == apart, "an interval that rests on a scatter from elsewhere is not measured"
     assert isinstance(speedup.between(pair([]), Rung("b", GPU), Rung("x", GPU), "grapes", "assign"), Gap)
+
+
+def files(times: dict[str, tuple[float | None, float | None]], scope: str = "solve", **fields: object) -> Record:
+    """Files, and the times there of the rung and of the other; None: not measured."""
+    made = [sample_record.workload(name, "files", 1000, 4, 16) for name in times]
+    rows = [
+        sample_record.row(variant, "", w, GPU, scope, ms, **fields)
+        for w, both in zip(made, times.values(), strict=True)
+        for variant, ms in zip("rb", both, strict=True)
+        if ms
+    ]
+    document = {"schema_version": 2, "context": sample_record.context(), "workloads": made, "rows": rows}
+    return from_document(document, Path("record.json"))
+
+
+def test_a_table_of_averages_is_judged_by_mean_times_over_the_files_that_both_have() -> None:
+    record = files({"a": (1.0, 2.0), "b": (10.0, 10.0), "c": (1000.0, None)})
+    table = replace(claim(1.2), scope="solve", of_means=True, plan="plans/rest.toml")
+    means = claims.judged(record, table)
+    assert means.gain and means.gain.value == pytest.approx(12 / 11, rel=0.02)  # of ratios: 1.41
+    assert " on a, b (mean times " in means.where and means.where.endswith("), 2 of 3; plans/rest.toml plans the rest")
+    ratios = claims.judged(record, replace(table, of_means=False, plan=""))
+    assert ratios.gain and ratios.gain.value == pytest.approx(2**0.5, rel=0.02) and "of 3" not in ratios.where
+    assert (claims.verdict_of(table, means.gain), means.verdict) == ("weaker", "weaker") and ratios.verdict == "holds"
+
+
+@pytest.mark.parametrize(("stated", "expected"), [(2.0, "holds"), (346.0, "weaker")])
+def test_a_cost_is_what_the_rung_takes_longer(stated: float, expected: str) -> None:
+    told = replace(claim(None), scope="upload", costs=stated)
+    verdict = claims.judged(files({"a": (5.0, 2.0), "b": (6.0, 1.0)}, "upload"), told)
+    assert verdict.verdict == expected and 3.5 < float(verdict.found.removesuffix(" ms")) < 4.5
+    assert claims.cells(verdict)[2].startswith(verdict.found)
+    assert claims.judged(files({"a": (2.0, 5.0)}, "upload"), told).verdict == "gone"
+
+
+def test_a_cost_of_nothing_is_still_a_cost() -> None:
+    assert claims.judged(files({"a": (5.0, 2.0)}, "upload"), replace(claim(None), scope="upload", costs=0.0)).found
+
+
+@pytest.mark.parametrize(
+    ("moves", "wrong", "expected"),
+    [(([9, 3], [9, 3]), 0, "holds"), (([9, 3], [9, 2]), 0, "weaker"), (([8, 3], [9, 2]), 0, "gone"),
+     (([9, 3], [9, 3]), 1, "gone")],
+)  # fmt: skip
+def test_two_solves_are_the_same_if_they_move_as_many_points(
+    moves: tuple[list[int], list[int]], wrong: int, expected: str
+) -> None:
+    """On the first workload the rung moves moves[0], on the second moves[1]; the other moves 9 and 3 on both."""
+    record = files({"a": (1.0, 1.0), "b": (1.0, 1.0)})
+    for row in record.rows:
+        row.reassigned[:] = moves["ab".index(row.workload)] if row.variant == "r" else [9, 3]
+        assert row.validation
+        row.validation.update(rows_checked=10, labels_wrong=wrong if row.variant == "r" else 0)
+    verdict = claims.judged(record, replace(claim(None), scope="solve", same=True))
+    assert verdict.verdict == expected and verdict.found.startswith("as many points change")
+    assert claims.judged(files({"a": (1.0, None)}), replace(claim(None), same=True)).verdict == "not measured"
+
+
+def test_a_claim_that_is_not_measured_names_the_plan() -> None:
+    told = replace(claim(2.0), plan="plans/rest.toml")
+    ours = claims.cells(claims.judged(files({"a": (1.0, None)}, "assign"), told))[2]
+    assert ours.startswith("no valid row") and ours.endswith("plans/rest.toml plans it")
+
+
+def test_plans_that_claims_name_measure_what_they_lack() -> None:
+    planned = [(c, tomllib.loads((ROOT / c.plan).read_text())["part"]) for s in FOUND for c in s.claims if c.plan]
+    assert planned
+    for told, parts in planned:
+        for name in (told.rung, told.over):
+            assert any(
+                fnmatchcase(name, glob) and told.scope in part.get("options", "--scopes " + told.scope)
+                for part in parts
+                for glob in part["variants"].split(",")
+            ), (told.text, name)
 
 
 def test_why_is_said_of_measured_claims_alone() -> None:
