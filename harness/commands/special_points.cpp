@@ -89,7 +89,6 @@ std::vector<SpecialPoints> all_special_points() {
       {"special_odd_clusters", "K = 67: the last tile of centroids is not full", "f32", 97, 7, 67},
       {"special_as_many_clusters", "K = N: each point is a centroid", "f32", 37, 3, 37},
       {"special_rows_70000", "N = 70,000: more than 65,536 rows", "f32", 70000, 2, 4},
-      {"special_rows_1000003", "N = 1,000,003: more rows than a small grid has threads", "f32", 1000003, 1, 3},
   };
 }
 
