@@ -112,7 +112,8 @@ def test_ladder_check_tries_special_points_without_being_asked() -> None:
     done = check("f14b_empty_cluster_is_zero", "--folder", "tests/fixtures/faults")
     assert done.returncode == 1, done.stdout + done.stderr
     wrong = [line.split()[0] for line in done.stdout.splitlines() if "WRONG" in line]
-    assert wrong == ["special_empty_clusters"], "no data set has such a cluster"
+    assert "special_empty_clusters" in wrong
+    assert all(name.startswith("special_") for name in wrong), "no data set has such a cluster"
     assert re.search(r"^kmcuda_tiny +right$", done.stdout, re.MULTILINE)
 
 
