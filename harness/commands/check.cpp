@@ -8,6 +8,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "commands/commands.hpp"
+#include "commands/special_points.hpp"
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
 #include "runner/session.hpp"
@@ -19,7 +20,7 @@ using nlohmann::json;
 namespace {
 
 struct CheckWords {
-  std::string id, workloads = "*_tiny", device = "cpu", folder = "variants";
+  std::string id, workloads = "*_tiny,special_*", device = "cpu", folder = "variants";
   int ordinal = 0;
   double time_limit = 300;
 };
@@ -115,9 +116,10 @@ struct Finding {
   std::string words;
 };
 
+/// `waiting`: the worker that takes one workload after another; null: each has its own.
 Finding try_on(const Workload& w, const RunOptions& o, const Session& session, const fs::path& scratch,
-               Progress& progress) {
-  const std::vector<json> rows = rows_of_session(session, w, o, {}, scratch, "", progress);
+               Progress& progress, Waiting* waiting) {
+  const std::vector<json> rows = rows_of_session(session, w, o, {}, scratch, "", progress, waiting);
   if (interrupted()) throw Error("interrupted (Ctrl-C)");
   // compute-sanitizer lets the worker end as if nothing were wrong, and says what is in the log.
   if (const std::string found = first_finding(read_whole(scratch / "request.json.log")); !found.empty())
@@ -132,6 +134,15 @@ Finding try_on(const Workload& w, const RunOptions& o, const Session& session, c
   return all;
 }
 
+/// Those of datasets/workloads.json and the special points, whose files go to `scratch`.
+std::vector<Workload> workloads_to_try(const std::string& globs, const fs::path& scratch) {
+  std::vector<Workload> all = load_workloads();
+  const fs::path folder = scratch / "special_points";
+  fs::create_directories(folder);
+  for (const SpecialPoints& special : all_special_points()) all.push_back(special_workload(special, folder));
+  return choose_workloads(all, globs);
+}
+
 int check(const CheckWords& words) {
   const fs::path source = source_of(words.id, source_folder() / words.folder);
   if (source.empty())
@@ -140,9 +151,9 @@ int check(const CheckWords& words) {
   if (source.extension() == ".py")
     throw Error(fmt::format("{} is Python: `ladder run` validates its results, and there is no code here to sanitize",
                             words.id));
-  std::vector<Workload> workloads = choose_workloads(load_workloads(), words.workloads);
-  catch_interrupts();
   const Scratch scratch;
+  std::vector<Workload> workloads = workloads_to_try(words.workloads, scratch.path);
+  catch_interrupts();
   const bool gpu = words.device == "cuda";
   const Built built = gpu ? build_for_gpu(words, source, scratch.path) : build_sanitized(words, source, scratch.path);
   std::vector<std::pair<std::string, fs::path>> programs = {{"", built.worker}};
@@ -163,6 +174,11 @@ int check(const CheckWords& words) {
       source_of(variant.base, source_folder() / words.folder).empty())
     throw Error(fmt::format("the card of {} names the base '{}', and there is no such variant: correct .base", words.id,
                             variant.base));
+  size_t width = 0;
+  for (const Workload& w : workloads) width = std::max(width, w.name.size());
+  // Without compute-sanitizer one worker takes all workloads: a start costs more than most of them. One that dies is
+  // followed by another.
+  Waiting waiting;
   Progress progress(workloads.size() * programs.size());
   const double begin = now_seconds();
   int right = 0, wrong = 0;
@@ -170,7 +186,7 @@ int check(const CheckWords& words) {
     try {
       for (const std::string& done : make_ready(w, scratch.path)) fmt::print(stderr, "{}\n", done);
     } catch (const std::exception& error) {
-      fmt::print("{:<18} left out: {}\n", w.name, error.what());
+      fmt::print("{:<{}} left out: {}\n", w.name, width, error.what());
       progress.skip(programs.size());
       continue;
     }
@@ -182,7 +198,7 @@ int check(const CheckWords& words) {
       session.setting.axes = axes_of(variant, {});
       session.scopes = o.scopes;
       session.worker = program;
-      const Finding finding = try_on(w, o, session, scratch.path, progress);
+      const Finding finding = try_on(w, o, session, scratch.path, progress, gpu ? nullptr : &waiting);
       progress.clear();
       progress.count();
       right += finding.what == Finding::right;
@@ -190,7 +206,9 @@ int check(const CheckWords& words) {
       const char* verdict = finding.what == Finding::right     ? "right"
                             : finding.what == Finding::refused ? "refused: "
                                                                : "WRONG: ";
-      fmt::print("{:<18} {}{}{}\n", w.name, tool, verdict, finding.words);
+      fmt::print("{:<{}} {}{}{}", w.name, width, tool, verdict, finding.words);
+      const bool special = w.name.starts_with("special_") && finding.what == Finding::wrong;
+      fmt::print("{}\n", special ? fmt::format(" (these points: {})", w.title) : "");
       std::fflush(stdout);
     }
   }

@@ -1,4 +1,5 @@
 """Mistakes of a first kernel, one a file in tests/fixtures/mistakes, and the words that whoever makes them must see.
+tests/fixtures/faults has those that `ladder check` alone must see.
 
 A file says it in its opening comment:
     // says: WORDS             in every build; `says (default)`: by `ladder run` of the default build; `says (asan)`: by
@@ -22,12 +23,17 @@ import pytest
 from conftest import BUILD, BUILT_FIXTURES, FIXTURES, QUICK, ROOT
 
 FOLDER = FIXTURES / "mistakes"
+FAULTS = sorted((FIXTURES / "faults").glob("*.cu"))
 IDS = sorted((path.stem for path in FOLDER.glob("*.cu")), key=lambda name: int(re.sub(r"\D.*", "", name[1:])))
+
+
+def file_of(mistake: str) -> Path:
+    return next(path for path in (FOLDER / f"{mistake}.cu", FIXTURES / "faults" / f"{mistake}.cu") if path.exists())
 
 
 def keys_of(mistake: str) -> list[tuple[str, str]]:
     """(key, text) of the opening comment, in order."""
-    lines = (FOLDER / f"{mistake}.cu").read_text().splitlines()
+    lines = file_of(mistake).read_text().splitlines()
     here = [number for number, line in enumerate(lines, 1) if line.endswith("// here")]
     found: list[tuple[str, str]] = []
     for line in lines:
@@ -36,7 +42,7 @@ def keys_of(mistake: str) -> list[tuple[str, str]]:
         match = re.match(r"// (says(?: \(\w+\))?|on|with|status|compiles): (.*)", line)
         if match:
             found.append((match[1], match[2]))
-    place = f"{FOLDER / mistake}.cu:{here[0]}" if here else "@here"
+    place = f"{file_of(mistake)}:{here[0]}" if here else "@here"
     return [(key, text.replace("@here", place)) for key, text in found]
 
 
@@ -77,14 +83,38 @@ def test_the_default_build_says_what_is_wrong(mistake: str, tmp_path: Path) -> N
     assert "harness/" not in done.stdout, "no message may need the source of the harness"
 
 
-@pytest.mark.parametrize("mistake", [p for m in IDS for p in told(m, "asan")])
+@pytest.mark.parametrize("mistake", [p for m in [*IDS, *(f.stem for f in FAULTS)] for p in told(m, "asan")])
 def test_ladder_check_says_what_is_wrong(mistake: str) -> None:
     if not (ROOT / "build-asan" / "ladder_worker_simt").exists():
         pytest.skip("the asan preset is not built")
-    done = ladder(mistake, "check", mistake, "--folder", "tests/fixtures/mistakes")
+    done = ladder(mistake, "check", mistake, "--folder", file_of(mistake).parent.relative_to(ROOT))
     assert done.returncode == 1, done.stdout + done.stderr
     expect(mistake, "asan", done.stdout)
     assert "harness/" not in done.stdout, "no message may need the source of the harness"
+
+
+def check(variant: str, *words: str) -> subprocess.CompletedProcess[str]:
+    if not (ROOT / "build-asan" / "ladder_worker_simt").exists():
+        pytest.skip("the asan preset is not built")
+    command = list(map(str, [BUILD / "ladder", "check", variant, *words]))
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.parametrize("variant", ["v01_global", "v04_shared_update", "v08_shared_tiles", "v14_block_size"])
+def test_ladder_check_calls_honest_variants_right_on_special_points(variant: str) -> None:
+    done = check(variant, "--workloads", "special_*")
+    assert done.returncode == 0, done.stdout + done.stderr
+    verdicts = dict(line.split(None, 1) for line in done.stdout.splitlines())
+    assert len(verdicts) == 14 and set(verdicts.values()) == {"right"}, done.stdout
+
+
+def test_ladder_check_tries_special_points_without_being_asked() -> None:
+    done = check("f14b_empty_cluster_is_zero", "--folder", "tests/fixtures/faults")
+    assert done.returncode == 1, done.stdout + done.stderr
+    wrong = [line.split()[0] for line in done.stdout.splitlines() if "WRONG" in line]
+    assert "special_empty_clusters" in wrong
+    assert all(name.startswith("special_") for name in wrong), "no data set has such a cluster"
+    assert re.search(r"^kmcuda_tiny +right$", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize("mistake", [p for m in IDS for p in told(m, "compiler")])
