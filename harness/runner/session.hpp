@@ -30,6 +30,7 @@ struct RunOptions {
   bool cold = false;
   bool check_only = false;  ///< validate, time nothing
   bool profile = false;     ///< one sample per scope, while a profiler looks
+  bool sandbox = false;  ///< sessions run in one (runner/sandbox.hpp)
   bool share = false;       ///< timed sessions of a device take turns in one process, as those of a check do
   bool resume = false;
   bool force = false;             ///< `out` may replace what is no record
@@ -42,6 +43,7 @@ struct RunOptions {
   int ranks = 1;                  ///< processes that such a variant runs in
   std::string launcher = "auto";  ///< what starts them: mpi, own, or auto: mpi where it is
   nlohmann::json gpu;             ///< what it is, for the record; null where none is used
+  std::filesystem::path workers;  ///< folder of the programs that run sessions; empty: this program's
   std::filesystem::path out, dump;
   std::vector<std::string> benchmark_flags;
 };
