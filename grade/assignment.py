@@ -13,7 +13,7 @@ SCOPES = ("assign", "update", "iteration", "solve")
 PARTS = ("right", "clean", "predicted", "fast")
 
 
-class Mistake(Exception):
+class MistakeError(Exception):
     """What is wrong with what the caller gave, in a sentence."""
 
 
@@ -70,7 +70,7 @@ KINDS = {
 
 KEYS: dict[str, dict[str, tuple[str, bool]]] = {
     "": {
-        **{key: ("text", True) for key in ("template", "base", "reference")},
+        **dict.fromkeys(("template", "base", "reference"), ("text", True)),
         "title": ("text", False),
         "functions": ("texts", True),
         "helpers": ("flag", False),
@@ -83,7 +83,7 @@ KEYS: dict[str, dict[str, tuple[str, bool]]] = {
         "predict": ("table", False),
         "fast": ("table", False),
     },
-    "points": {part: ("number", False) for part in PARTS},
+    "points": dict.fromkeys(PARTS, ("number", False)),
     "workloads": {"public": ("texts", True), "hidden": ("texts", False)},
     "fast": {
         "scope": ("text", False),
@@ -100,30 +100,32 @@ def _check(file: Path, where: str, table: dict[str, Any]) -> None:
     name = (lambda key: f"{where}.{key}") if where else (lambda key: key)
     for key in table:
         if key not in known:
-            raise Mistake(f"{file}: {name(key)!r} is not a key here: take one of {', '.join(known)}, or leave it out")
+            raise MistakeError(
+                f"{file}: {name(key)!r} is not a key here: take one of {', '.join(known)}, or leave it out"
+            )
     for key, (kind, due) in known.items():
         if key not in table:
             if due:
-                raise Mistake(f"{file}: {name(key)!r} is missing: give {KINDS[kind][1]}")
+                raise MistakeError(f"{file}: {name(key)!r} is missing: give {KINDS[kind][1]}")
             continue
         holds, words = KINDS[kind]
         if not holds(table[key]):
-            raise Mistake(f"{file}: {name(key)!r} is {table[key]!r}: give {words}")
+            raise MistakeError(f"{file}: {name(key)!r} is {table[key]!r}: give {words}")
 
 
 def _one_of(file: Path, key: str, value: str, known: tuple[str, ...] | list[str]) -> None:
     if value not in known:
-        raise Mistake(f"{file}: {key!r} names {value!r}: take one of {', '.join(known)}")
+        raise MistakeError(f"{file}: {key!r} names {value!r}: take one of {', '.join(known)}")
 
 
 def read_assignment(file: Path, root: Path) -> Assignment:
-    """Throws Mistake, with the file, the key and what to write there."""
+    """Throws MistakeError, with the file, the key and what to write there."""
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise Mistake(f"{file}: cannot be read ({error.strerror}): give the file of an assignment") from None
+        raise MistakeError(f"{file}: cannot be read ({error.strerror}): give the file of an assignment") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Mistake(f"{file}: is not TOML ({str(error).splitlines()[0]}): correct it there") from None
+        raise MistakeError(f"{file}: is not TOML ({str(error).splitlines()[0]}): correct it there") from None
     _check(file, "", table)
     for part in ("points", "workloads", "fast"):
         if part in table:
@@ -134,15 +136,17 @@ def read_assignment(file: Path, root: Path) -> Assignment:
         _one_of(file, "scopes", scope, SCOPES)
     for key in ("template", "base", "reference"):
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", table[key]) or not source_of(table[key], root):
-            raise Mistake(f"{file}: {key!r} names {table[key]!r}, and there is no such rung: `ladder list` shows them")
+            raise MistakeError(
+                f"{file}: {key!r} names {table[key]!r}, and there is no such rung: `ladder list` shows them"
+            )
     workloads = [w["name"] for w in json.loads((root / "datasets" / "workloads.json").read_text())["workloads"]]
     lists = table["workloads"]
     if not lists["public"]:
-        raise Mistake(f"{file}: 'workloads.public' is empty: name one workload at least")
+        raise MistakeError(f"{file}: 'workloads.public' is empty: name one workload at least")
     for key in ("public", "hidden"):
         for name in lists.get(key, []):
             if name not in workloads:
-                raise Mistake(f"{file}: 'workloads.{key}' names {name!r}: `ladder list` shows the workloads")
+                raise MistakeError(f"{file}: 'workloads.{key}' names {name!r}: `ladder list` shows the workloads")
     made = Assignment(
         file=file,
         points=points,
@@ -151,16 +155,20 @@ def read_assignment(file: Path, root: Path) -> Assignment:
         **{k: table[k] for k in KEYS[""] if k in table and k not in ("points", "workloads", "predict", "fast")},
     )
     if not made.functions:
-        raise Mistake(f"{file}: 'functions' is empty: name those that a submission may change")
+        raise MistakeError(f"{file}: 'functions' is empty: name those that a submission may change")
     for name, entry in table.get("predict", {}).items():
         if not isinstance(entry, dict) or set(entry) != {"value", "tolerance"} or not all(map(_number, entry.values())):
-            raise Mistake(f"{file}: 'predict.{name}' is {entry!r}: give {{value = NUMBER, tolerance = NUMBER}}")
+            raise MistakeError(f"{file}: 'predict.{name}' is {entry!r}: give {{value = NUMBER, tolerance = NUMBER}}")
         made.predict[name] = Prediction(float(entry["value"]), float(entry["tolerance"]))
     if points["predicted"] and not made.predict:
-        raise Mistake(f"{file}: 'points.predicted' is {points['predicted']:g}, and 'predict' is missing: name a number")
+        raise MistakeError(
+            f"{file}: 'points.predicted' is {points['predicted']:g}, and 'predict' is missing: name a number"
+        )
     fast = table.get("fast", {})
     if points["fast"] and not fast:
-        raise Mistake(f"{file}: 'points.fast' is {points['fast']:g}, and 'fast' is missing: give its workload and steps")
+        raise MistakeError(
+            f"{file}: 'points.fast' is {points['fast']:g}, and 'fast' is missing: give its workload and steps"
+        )
     if fast:
         made.fast_scope = fast.get("scope", made.fast_scope)
         _one_of(file, "fast.scope", made.fast_scope, SCOPES)

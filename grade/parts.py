@@ -20,7 +20,7 @@ TOKEN = re.compile(
 OPEN, CLOSE = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """The text is not one that can be graded, and why."""
 
 
@@ -41,13 +41,17 @@ class Part:
 
 
 def tokens(text: str) -> list[Token]:
-    found = [Token(m.lastgroup if m.lastgroup != "mark" else "string", m.group(), m.start()) for m in TOKEN.finditer(text)]
+    found = [
+        Token(m.lastgroup if m.lastgroup != "mark" else "string", m.group(), m.start()) for m in TOKEN.finditer(text)
+    ]
     kept = [t for t in found if t.kind not in ("space", "comment")]
     for t, after in zip(kept, [*kept[1:], Token("", "", -1)], strict=True):
         pair = t.text + after.text if after.at == t.at + 1 and t.kind == after.kind == "sign" else ""
         if pair in ("%:", "<%", "%>") or (t.kind == "sign" and t.text in "\\\"'"):
             line = text.count("\n", 0, t.at) + 1
-            raise Unreadable(f"line {line}: {pair or t.text!r} stands there, which cannot be read safely: write it plainly")
+            raise UnreadableError(
+                f"line {line}: {pair or t.text!r} stands there, which cannot be read safely: write it plainly"
+            )
     return kept
 
 
@@ -62,15 +66,21 @@ def _closing(all_tokens: list[Token], at: int, text: str) -> int:
             awaited.append(OPEN[t.text])
         elif t.text in CLOSE:
             if t.text != awaited.pop():
-                raise Unreadable(f"line {text.count(chr(10), 0, t.at) + 1}: this {t.text!r} closes nothing")
+                raise UnreadableError(f"line {text.count(chr(10), 0, t.at) + 1}: this {t.text!r} closes nothing")
             if not awaited:
                 return i
-    raise Unreadable(f"line {text.count(chr(10), 0, all_tokens[at].at) + 1}: {all_tokens[at].text!r} is never closed")
+    raise UnreadableError(
+        f"line {text.count(chr(10), 0, all_tokens[at].at) + 1}: {all_tokens[at].text!r} is never closed"
+    )
 
 
 def _name_of_function(head: list[Token], groups: list[int]) -> str:
     for at in reversed(groups):
-        if at and head[at - 1].kind == "word" and head[at - 1].text not in ("noexcept", "requires", "__launch_bounds__"):
+        if (
+            at
+            and head[at - 1].kind == "word"
+            and head[at - 1].text not in ("noexcept", "requires", "__launch_bounds__")
+        ):
             return head[at - 1].text
     return ""
 
@@ -120,12 +130,12 @@ def parts_of(text: str) -> list[Part]:
                     end_at(close, _name_of_function(head, groups), True)
                 i = close
         elif t.text in CLOSE:
-            raise Unreadable(f"line {text.count(chr(10), 0, t.at) + 1}: this {t.text!r} closes nothing")
+            raise UnreadableError(f"line {text.count(chr(10), 0, t.at) + 1}: this {t.text!r} closes nothing")
         i += 1
         if begin == i:
             groups = []
     if begin < len(all_tokens):
-        raise Unreadable(f"line {text.count(chr(10), 0, all_tokens[begin].at) + 1}: what begins there has no end")
+        raise UnreadableError(f"line {text.count(chr(10), 0, all_tokens[begin].at) + 1}: what begins there has no end")
     return found
 
 
@@ -139,7 +149,7 @@ class Assembled:
 def _refuse_directives(part: Part) -> None:
     for word in part.words:
         if word.lstrip().startswith("#") and not re.match(r"\s*#\s*pragma\s+unroll\b[^\\]*$", word):
-            raise Unreadable(f"{part.name}: {word.strip()!r}: of directives, #pragma unroll alone may stand there")
+            raise UnreadableError(f"{part.name}: {word.strip()!r}: of directives, #pragma unroll alone may stand there")
 
 
 def assemble(template: str, submission: str, free: list[str], helpers: bool) -> Assembled:

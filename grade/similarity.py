@@ -6,10 +6,31 @@ from __future__ import annotations
 import hashlib
 from itertools import combinations
 
-from grade.parts import Unreadable, tokens
+from grade.parts import UnreadableError, tokens
 
 RUN, WINDOW, FEWEST = 8, 4, 8
-KEPT = set("for if else while do return const int float double void template class struct auto size_t min max".split())
+KEPT = set(
+    [
+        "for",
+        "if",
+        "else",
+        "while",
+        "do",
+        "return",
+        "const",
+        "int",
+        "float",
+        "double",
+        "void",
+        "template",
+        "class",
+        "struct",
+        "auto",
+        "size_t",
+        "min",
+        "max",
+    ]
+)
 
 
 def fingerprints(text: str) -> set[int]:
@@ -19,7 +40,7 @@ def fingerprints(text: str) -> set[int]:
             for t in tokens(text)
             if t.kind != "directive"
         ]
-    except Unreadable:
+    except UnreadableError:
         return set()
     runs = [" ".join(words[i : i + RUN]) for i in range(len(words) - RUN + 1)]
     hashes = [int.from_bytes(hashlib.blake2b(run.encode(), digest_size=8).digest(), "big") for run in runs]
