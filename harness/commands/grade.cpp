@@ -12,7 +12,7 @@ Command grade_command(CLI::App& app) {
   auto* command = app.add_subcommand("grade", "Grade a folder of submissions by a teacher's assignment");
   command->set_help_flag();  // the package has its own
   command->allow_extras();
-  return {command, [command] {
+  return {command, [command]() -> int {
             const fs::path own = source_folder() / ".venv" / "bin" / "python";
             std::vector<std::string> words = {fs::exists(own) ? own.string() : "python3",
                                               (source_folder() / "grade").string()};

@@ -47,11 +47,12 @@ void write_file(const char* file, const std::string& text) {
 }
 
 /// A user and group that own nothing, and that no other sandbox has; `nobody` where so many users are not known.
+constexpr uid_t first_user = 1800000000, nobody = 65534;
 uid_t user_of_its_own() {
   std::ifstream map("/proc/self/uid_map");
   double inside = 0, outside = 0, count = 0;
   map >> inside >> outside >> count;
-  return count > 2e9 ? uid_t(1800000000u + unsigned(getpid())) : 65534;
+  return count > 2e9 ? first_user + uid_t(getpid()) : nobody;
 }
 
 // ------------------------------------------------------------------------------------------------------------- its files
@@ -91,7 +92,9 @@ std::vector<Shown> to_be_shown(const Sandbox& sandbox) {
 void hand_over(const std::vector<Shown>& all, uid_t user) {
   for (const Shown& shown : all) {
     struct stat is {};
-    if (!shown.folder || stat(shown.path.c_str(), &is) != 0 || is.st_uid != 0) continue;
+    if (!shown.folder || stat(shown.path.c_str(), &is) != 0) continue;
+    const bool by_another_sandbox = is.st_uid >= first_user || is.st_uid == nobody;
+    if (is.st_uid != 0 && !(shown.writable && by_another_sandbox)) continue;
     if (shown.writable) {
       need(chown(shown.path.c_str(), user, gid_t(-1)) == 0, shown.path.string());
     } else if ((is.st_mode & S_IXOTH) == 0 && is_hidden(shown.path)) {
