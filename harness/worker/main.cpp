@@ -17,6 +17,7 @@
 
 #include "base/clock.hpp"
 #include "base/folders.hpp"
+#include "base/machine.hpp"
 #include "base/source_text.hpp"
 #include "worker/ceilings.hpp"
 #include "worker/device_helpers.hpp"
@@ -86,6 +87,8 @@ void add_gpu_facts(json& entry, const Device& device) {
   entry["sm_clock_mhz"] = attribute(cudaDevAttrClockRate) * 1e-3;
   entry["memory_clock_mhz"] = attribute(cudaDevAttrMemoryClockRate) * 1e-3;
   entry["ecc"] = attribute(cudaDevAttrEccEnabled) != 0;
+  const int node = numa_node_of(device_helpers::bus_id(device.ordinals[0]));
+  entry["numa_node"] = node < 0 ? json() : json(node);
 }
 #else
 /// The CPU device tells nothing about a GPU, and has no ceiling; the host beneath it has.
@@ -150,6 +153,15 @@ int events_of(const std::string& word) {
   return opened;
 }
 
+/// Where GPUs are all attached to one of several NUMA nodes: host threads and memory of this process, from now on, are
+/// of that node. The way to another one is longer, and which one a process gets would differ from session to session.
+void stay_beside(const Device& gpus) {
+  if (gpus.kind != DeviceKind::cuda) return;
+  const int node = numa_node_of(device_helpers::bus_id(gpus.ordinals[0]));
+  const auto beside = [&](int ordinal) { return numa_node_of(device_helpers::bus_id(ordinal)) == node; };
+  if (node >= 0 && std::all_of(gpus.ordinals.begin(), gpus.ordinals.end(), beside)) stay_on_numa_node(node);
+}
+
 /// The device of a request, for this rank: its share of the request's GPUs, the first of them current. Sets `missing`
 /// to the reason where this machine has fewer.
 Device device_of(const Request& request, int rank, std::string& missing) {
@@ -180,6 +192,7 @@ Device device_of(const Request& request, int rank, std::string& missing) {
   device.host_memory = device.host_memory || is_peer(request.module);
   if (request.device == DeviceKind::cpu) return device;
   device.ordinals = ordinals;
+  stay_beside(device);
   check(cudaSetDevice(ordinals[0]), fmt::format("choosing {} device {}", to_string(request.device), ordinals[0]));
   return device;
 }

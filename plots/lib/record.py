@@ -283,6 +283,7 @@ class Comparison:
     base_sessions: int
     candidate_sessions: int
     method: str  # interleaved: the sessions took turns; apart: its interval rests on a scatter from elsewhere
+    verdict: str = "UNSURE"  # FASTER, SLOWER, SAME, UNSURE (docs/comparing.md)
 
 
 @dataclass(frozen=True)

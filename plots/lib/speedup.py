@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from plots.lib.record import TIMES, Gap, Record, Row, Rung, Workload, geometric_mean, number
+from plots.lib.record import TIMES, Comparison, Gap, Record, Row, Rung, Workload, geometric_mean, number
 
 IN_TURNS = "interleaved"  # a comparison's method, where its interval was measured
 BRACKETS = "in brackets its 95 % interval from n sessions, base + rung, in turns"
@@ -73,14 +73,19 @@ def timed(record: Record, rung: Rung, workload: str, scope: str) -> Row | Gap:
     return row if row.timed and row.median_ms else Gap(row.status, row.reason)
 
 
+def gain_of(comparison: Comparison) -> Gain:
+    """Of sessions in turns. A comparison has times over the base's, a gain is their inverse."""
+    c = comparison
+    return Gain(c.ratio, Interval(c.low, c.high, c.candidate_sessions, c.base_sessions), False, (c.workload,)).inverse
+
+
 def between(record: Record, rung: Rung, over: Rung, workload: str, scope: str) -> Gain | Gap:
     """Of `rung` over `over`; the two may be of different devices."""
     for c in record.comparisons:
         if c.method == IN_TURNS and (c.candidate, c.base, c.workload, c.device, c.scope) == (
             rung.variant, over.variant, workload, rung.device, scope
         ) and rung.device == over.device:  # fmt: skip
-            interval = Interval(c.low, c.high, c.candidate_sessions, c.base_sessions)
-            return Gain(c.ratio, interval, False, (workload,)).inverse  # a comparison has times over the base's
+            return gain_of(c)
     mine, other = timed(record, rung, workload, scope), timed(record, over, workload, scope)
     if isinstance(mine, Gap):
         return mine

@@ -1,0 +1,100 @@
+"""docs/steps.md: what made-up sessions in turns say, and that the pictures are legible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sample_record
+from figure_helpers import overlaps, record_of, texts
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from plots import steps_page
+from plots.lib import style
+from plots.lib.record import TIMES
+
+WORKLOAD = "grapes_k300"
+STEPS = {  # a candidate, its time over the base's with both ends, and what the record says of it
+    "g2_shared": (0.5, 0.48, 0.52, "FASTER"),
+    "g3_slow": (1.25, 1.2, 1.3, "SLOWER"),
+    "g4_update": (1.001, 0.995, 1.005, "SAME"),
+    "g5_late": (0.9, 0.7, 1.2, "UNSURE"),
+}
+
+
+def document(method: str = "interleaved", device: str = "cuda") -> dict[str, Any]:
+    """The sample record with a comparison of each of STEPS over one base."""
+    made = sample_record.make()
+    made["comparisons"] = [
+        {
+            "base": "g1_plain", "candidate": name, "workload": WORKLOAD, "device": device, "scope": "iteration",
+            "axes": {}, "cache": "warm", "verdict": verdict, "ratio": ratio, "low": low, "high": high, "p": 0.01,
+            "base_ms": 2.0, "candidate_ms": 2.0 * ratio, "base_sessions": 5, "candidate_sessions": 6,
+            "method": method, "scatter": None,
+        }
+        for name, (ratio, low, high, verdict) in STEPS.items()
+    ]  # fmt: skip
+    return made
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    pages: list[Figure] = []
+    save = style.Page.save
+    monkeypatch.setattr(style.Page, "save", lambda page, *to: pages.append(page.figure) or save(page, *to))
+    return pages
+
+
+def test_page_and_picture_have_each_step_with_its_interval(
+    tmp_path: Path, drawn: list[Figure], capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, page = sample_record.write(document(), tmp_path / "record.json"), tmp_path / "steps.md"
+    assert steps_page.main([str(record), "--update", str(page)]) == 0, capsys.readouterr().err
+    text = page.read_text()
+    rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| [`g")}
+    assert list(rows) == sorted(STEPS)
+    # A comparison has the candidate's time over the base's; a gain is the inverse, and so are the ends.
+    assert f"| 2.00{TIMES} | 1.92 to 2.08 | 5 + 6 | faster |" in rows["g2_shared"]
+    assert f"| 0.800{TIMES} | 0.769 to 0.833 | 5 + 6 | slower |" in rows["g3_slow"]
+    assert "no difference that matters" in rows["g4_update"] and "cannot tell" in rows["g5_late"]
+    assert "In all 4 steps: 1 faster; 1 slower; 1 no difference" in text and f"](steps/{WORKLOAD}.png)" in text
+    assert [p.name for p in (tmp_path / "steps").iterdir()] == [f"{WORKLOAD}.png"]
+    assert steps_page.main([str(record), "--check", str(page)]) == 0
+    page.write_text(text.replace("1.92 to", "1.93 to", 1))
+    assert steps_page.main([str(record), "--check", str(page)]) == 1
+    (figure,) = drawn
+    assert overlaps(figure) == []
+    shown = figure.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() != "")
+    assert min(t.get_fontsize() / 72 * 1280 / style.WIDTH for t in shown) >= 12, "letters on a screen of 1280 x 720"
+    assert f"1 of 4 steps are faster, g2_shared most: 2.00{TIMES}" in texts(figure)
+    gains = {line.get_gid(): line for line in figure.axes[0].lines if str(line.get_gid()).startswith("gain")}
+    assert {name.split()[1] for name in gains} == set(STEPS)
+    assert list(gains["gain g2_shared"].get_xdata()) == pytest.approx([2.0])
+    looks = {(to_hex(line.get_color()), line.get_marker()) for line in gains.values()}
+    assert len(looks) == len(STEPS) == len({marker for _, marker in looks}), "told apart without colour, too"
+
+
+def test_what_no_sessions_in_turns_say_is_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "steps.md"
+    for made in (sample_record.make(), document(method="apart"), document(device="simt")):
+        record = sample_record.write(made, tmp_path / "record.json")
+        assert steps_page.main([str(record), "--update", str(page)]) == 1 and not page.exists()
+        assert "has no sessions in turns on a GPU: ladder run --compare base makes them." in capsys.readouterr().err
+
+
+def test_without_a_record_the_page_says_what_makes_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(steps_page, "USUAL", steps_page.ROOT / "results" / "none.json")
+    assert steps_page.main(["--update", str(tmp_path / "steps.md")]) == 1
+    assert capsys.readouterr().err.startswith("results/none.json is not there yet: python results/make_record.py ")
+
+
+def test_steps_without_one_that_is_faster_say_so() -> None:
+    made = document()
+    made["comparisons"] = made["comparisons"][1:]
+    (steps,) = steps_page.steps_of(record_of(made)).values()
+    assert steps_page.message(steps) == "None of 3 steps is shown to be faster"
