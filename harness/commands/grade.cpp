@@ -22,8 +22,8 @@ Command grade_command(CLI::App& app) {
             for (std::string& word : words) argv.push_back(word.data());
             argv.push_back(nullptr);
             execvp(argv[0], argv.data());
-            throw Error(fmt::format("{} cannot be started ({}): install Python 3.11 or later", words[0],
-                                    std::strerror(errno)));
+            throw Error(
+                fmt::format("{} cannot be started ({}): install Python 3.11 or later", words[0], std::strerror(errno)));
           }};
 }
 

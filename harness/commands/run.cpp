@@ -14,8 +14,8 @@
 #include "records/record.hpp"
 #include "records/tuned.hpp"
 #include "runner/choice.hpp"
-#include "runner/interleave.hpp"
 #include "runner/devices.hpp"
+#include "runner/interleave.hpp"
 #include "runner/run.hpp"
 #include "runner/sandbox.hpp"
 

@@ -9,17 +9,23 @@ namespace ladder {
 
 Command sandbox_command(CLI::App& app) {
   struct Options {
-    std::vector<std::string> words, writable, readable;
+    std::vector<std::string> words, writable, readable, hidden;
     double memory = 8192, file = 256, cpu = 600;
     int processes = 512;
     bool which = false;
   };
   const auto o = std::make_shared<Options>();
   auto* command = app.add_subcommand(
-      "sandbox", "Run a command without a network, rights or files to write to, as sessions of `run --sandbox` are run");
+      "sandbox",
+      "Run a command without a network, rights or files to write to, as sessions of `run --sandbox` are run");
   auto* which = command->add_flag("--which", o->which, "Say what the sandbox is made of here, and run nothing");
-  command->add_option("--write", o->writable, "A folder that it may write to")->expected(1)->take_all();
-  command->add_option("--read", o->readable, "What it needs of /tmp, which it does not see")->expected(1)->take_all();
+  command->add_option("--write", o->writable, "A folder that it may write to")->take_all()->allow_extra_args(false);
+  command->add_option("--read", o->readable, "What it needs of homes and /tmp, which it does not see")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--hide", o->hidden, "A further folder that it does not see")
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_option("--memory", o->memory, "MiB, of all its processes")->check(CLI::PositiveNumber);
   command->add_option("--file", o->file, "MiB of a file")->check(CLI::PositiveNumber);
   command->add_option("--cpu", o->cpu, "Seconds of CPU time of a process")->check(CLI::PositiveNumber);
@@ -40,6 +46,7 @@ Command sandbox_command(CLI::App& app) {
             sandbox.processes = o->processes;
             sandbox.writable.assign(o->writable.begin(), o->writable.end());
             sandbox.readable.assign(o->readable.begin(), o->readable.end());
+            sandbox.hidden.assign(o->hidden.begin(), o->hidden.end());
             return run_in_sandbox(sandbox, o->words, way);
           }};
 }

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -55,51 +56,75 @@ uid_t user_of_its_own() {
   return count > 2e9 ? first_user + uid_t(getpid()) : nobody;
 }
 
-// ------------------------------------------------------------------------------------------------------------- its files
+// ------------------------------------------------------------------------------------------------------------- its
+// files
 
-const std::vector<fs::path> hidden = {"/tmp", "/var/tmp", "/dev/shm"};
+const std::vector<fs::path> temporary = {"/tmp", "/var/tmp", "/dev/shm"}, homes = {"/home", "/root"};
 
-bool is_hidden(const fs::path& path) {
-  for (const fs::path& folder : hidden) {
-    if (const std::string below = path.lexically_relative(folder).string(); !below.empty() && below.rfind("..", 0) != 0)
-      return true;
-  }
-  return false;
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  const std::string below = path.lexically_relative(folder).string();
+  return !below.empty() && below.rfind("..", 0) != 0;
 }
 
-struct Shown {
+bool is_temporary(const fs::path& path) {
+  return std::any_of(temporary.begin(), temporary.end(), [&](const fs::path& folder) { return lies_in(path, folder); });
+}
+
+/// A file or folder that the command sees, or a folder that it sees empty.
+struct View {
+  enum class What { empty, readable, writable } what;
   fs::path path;
-  bool writable, folder;
-  int file = -1;  ///< opened before it is hidden
+  bool folder = true;
+  int file = -1;  ///< opened before anything is hidden
 };
 
-std::vector<Shown> to_be_shown(const Sandbox& sandbox) {
-  std::vector<Shown> all;
-  const auto add = [&](const fs::path& path, bool writable) {
-    const fs::path whole = fs::canonical(path);
-    all.push_back({whole, writable, fs::is_directory(whole)});
+/// Parents first, so that the nearest of the views above a file holds for it.
+std::vector<View> views_of(const Sandbox& sandbox) {
+  std::vector<View> all;
+  const auto add = [&](View::What what, const fs::path& path) {
+    std::error_code error;
+    const fs::path whole = fs::canonical(path, error);
+    if (error) return;
+    const auto same = std::find_if(all.begin(), all.end(), [&](const View& view) { return view.path == whole; });
+    if (same == all.end())
+      all.push_back({what, whole, fs::is_directory(whole)});
+    else
+      same->what = what;
   };
-  for (const fs::path& path : sandbox.readable)
-    if (fs::exists(path)) add(path, false);
+  for (const fs::path& path : temporary) add(View::What::empty, path);
+  for (const fs::path& path : homes) add(View::What::empty, path);
+  for (const fs::path& path : sandbox.hidden) add(View::What::empty, path);
+  for (const fs::path& path : sandbox.readable) add(View::What::readable, path);
   for (const fs::path& path : sandbox.writable) {
-    if (!fs::is_directory(path)) throw Error(fmt::format("--write {}: that is no folder: make it first", path.string()));
-    add(path, true);
+    if (!fs::is_directory(path))
+      throw Error(fmt::format("--write {}: that is no folder: make it first", path.string()));
+    add(View::What::writable, path);
   }
+  const auto depth = [](const View& view) { return std::distance(view.path.begin(), view.path.end()); };
+  std::stable_sort(all.begin(), all.end(), [&](const View& a, const View& b) { return depth(a) < depth(b); });
   return all;
 }
 
+bool is_shown(const std::vector<View>& all, const fs::path& path) {
+  View::What what = View::What::readable;
+  for (const View& view : all)
+    if (lies_in(path, view.path)) what = view.what;
+  return what != View::What::empty;
+}
+
 /// A folder of root's is shown to a user who owns nothing: by the group alone, or handed over.
-void hand_over(const std::vector<Shown>& all, uid_t user) {
-  for (const Shown& shown : all) {
+void hand_over(const std::vector<View>& all, uid_t user) {
+  for (const View& view : all) {
     struct stat is {};
-    if (!shown.folder || stat(shown.path.c_str(), &is) != 0) continue;
+    if (!view.folder || view.what == View::What::empty || stat(view.path.c_str(), &is) != 0) continue;
+    const bool writable = view.what == View::What::writable;
     const bool by_another_sandbox = is.st_uid >= first_user || is.st_uid == nobody;
-    if (is.st_uid != 0 && !(shown.writable && by_another_sandbox)) continue;
-    if (shown.writable) {
-      need(chown(shown.path.c_str(), user, gid_t(-1)) == 0, shown.path.string());
-    } else if ((is.st_mode & S_IXOTH) == 0 && is_hidden(shown.path)) {
-      need(chown(shown.path.c_str(), uid_t(-1), user) == 0 && chmod(shown.path.c_str(), is.st_mode | 050) == 0,
-           shown.path.string());
+    if (is.st_uid != 0 && !(writable && by_another_sandbox)) continue;
+    if (writable) {
+      need(chown(view.path.c_str(), user, gid_t(-1)) == 0, view.path.string());
+    } else if ((is.st_mode & S_IXOTH) == 0 && is_temporary(view.path)) {
+      need(chown(view.path.c_str(), uid_t(-1), user) == 0 && chmod(view.path.c_str(), is.st_mode | 050) == 0,
+           view.path.string());
     }
   }
 }
@@ -112,57 +137,74 @@ void set_writable(const char* path, bool writable, bool all_below) {
        fmt::format("{} as {}", path, writable ? "writable" : "read-only"));
 }
 
-/// All read-only; places for temporary files are its own; what is to be shown of them is mounted back.
-void change_mounts(std::vector<Shown> all, double bytes) {
+/// All is read-only. What is not to be seen is covered by an empty folder, on which its shown parts are mounted again.
+void change_mounts(std::vector<View> all, double bytes) {
   need(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "mounts of its own");
-  for (Shown& shown : all) {
-    shown.file = open(shown.path.c_str(), O_PATH | O_CLOEXEC);
-    need(shown.file >= 0, shown.path.string());
+  for (View& view : all) {
+    view.file = open(view.path.c_str(), O_PATH | O_CLOEXEC);
+    need(view.file >= 0, view.path.string());
   }
   set_writable("/", false, true);
-  for (const fs::path& folder : hidden) {
-    if (!fs::is_directory(folder)) continue;
-    const std::string options = fmt::format("mode=1777,size={:.0f}", bytes);
-    need(mount("tmpfs", folder.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) == 0, folder.string());
-  }
   umask(022);
-  for (const Shown& shown : all) {
-    const bool covered = is_hidden(shown.path);
-    if (!covered && !shown.writable) continue;
-    if (covered) {
-      fs::create_directories(shown.folder ? shown.path : shown.path.parent_path());
-      if (!shown.folder) std::ofstream(shown.path).put('\n');
+  for (size_t i = 0; i < all.size(); ++i) {
+    const View& view = all[i];
+    const std::vector<View> above(all.begin(), all.begin() + long(i));
+    const bool covered = !is_shown(above, view.path);
+    if (view.what == View::What::empty) {
+      if (covered) continue;
+      const std::string options = fmt::format("mode={},size={:.0f}", is_temporary(view.path) ? 1777 : 755, bytes);
+      need(mount("tmpfs", view.path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) == 0, view.path.string());
+      continue;
     }
-    const std::string from = fmt::format("/proc/self/fd/{}", shown.file);
-    need(mount(from.c_str(), shown.path.c_str(), nullptr, MS_BIND, nullptr) == 0, shown.path.string());
-    if (shown.writable) set_writable(shown.path.c_str(), true, false);
+    const bool writable = view.what == View::What::writable;
+    if (!covered && !writable) continue;
+    if (covered) {
+      fs::create_directories(view.folder ? view.path : view.path.parent_path());
+      if (!view.folder) std::ofstream(view.path).put('\n');
+    }
+    const std::string from = fmt::format("/proc/self/fd/{}", view.file);
+    need(mount(from.c_str(), view.path.c_str(), nullptr, MS_BIND, nullptr) == 0, view.path.string());
+    if (writable) set_writable(view.path.c_str(), true, false);
   }
   mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);  // where it fails, the old one stays
 }
 
-/// Without mounts: the kernel refuses every change outside these folders, and their reading is a matter of rights.
-void limit_by_landlock(const std::vector<Shown>& all) {
+/// Without mounts, the kernel refuses to read what is hidden, and every change outside the writable folders.
+void limit_by_landlock(const std::vector<View>& all) {
+  constexpr unsigned long long read_file = LANDLOCK_ACCESS_FS_READ_FILE, read_folder = LANDLOCK_ACCESS_FS_READ_DIR;
   landlock_ruleset_attr rules = {};
-  const unsigned long long changes = 0x1ffe & ~(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
-  rules.handled_access_fs = changes;  // all of the first version but reading and executing
-  const int ruleset = int(syscall(SYS_landlock_create_ruleset, &rules, offsetof(landlock_ruleset_attr, handled_access_fs) +
-                                                                           sizeof rules.handled_access_fs,
-                                  0));
+  rules.handled_access_fs = 0x1ffe;  // all of the first version but executing
+  const int ruleset =
+      int(syscall(SYS_landlock_create_ruleset, &rules,
+                  offsetof(landlock_ruleset_attr, handled_access_fs) + sizeof rules.handled_access_fs, 0));
   need(ruleset >= 0, "Landlock");
-  const auto allow = [&](const char* path, unsigned long long what) {
+  const auto allow = [&](const fs::path& path, unsigned long long what) {
     landlock_path_beneath_attr below = {};
     below.allowed_access = what;
-    below.parent_fd = open(path, O_PATH | O_CLOEXEC);
+    below.parent_fd = open(path.c_str(), O_PATH | O_CLOEXEC);
     if (below.parent_fd < 0) return;
-    need(syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &below, 0) == 0, path);
+    need(syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &below, 0) == 0, path.string());
     close(below.parent_fd);
   };
-  for (const Shown& shown : all)
-    if (shown.writable) allow(shown.path.c_str(), changes);
+  // A rule holds for all below a folder, so a folder with something hidden in it is allowed entry by entry.
+  const auto allow_reading = [&](const auto& self, const fs::path& path) -> void {
+    const auto is_above = [&](const View& view) { return view.path == path || lies_in(view.path, path); };
+    const bool folder = fs::is_directory(fs::symlink_status(path));
+    if (std::none_of(all.begin(), all.end(), is_above)) {
+      if (is_shown(all, path)) allow(path, folder ? read_file | read_folder : read_file);
+    } else if (!folder) {
+      if (is_shown(all, path)) allow(path, read_file);
+    } else {
+      std::error_code error;
+      for (const auto& entry : fs::directory_iterator(path, error)) self(self, entry.path());
+    }
+  };
+  allow_reading(allow_reading, "/");
+  for (const View& view : all)
+    if (view.what == View::What::writable) allow(view.path, rules.handled_access_fs);
   for (const char* device : {"/dev/null", "/dev/zero"}) allow(device, LANDLOCK_ACCESS_FS_WRITE_FILE);
   for (const auto& entry : fs::directory_iterator("/dev"))
-    if (entry.path().filename().string().rfind("nvidia", 0) == 0)
-      allow(entry.path().c_str(), LANDLOCK_ACCESS_FS_WRITE_FILE);
+    if (entry.path().filename().string().rfind("nvidia", 0) == 0) allow(entry.path(), LANDLOCK_ACCESS_FS_WRITE_FILE);
   need(syscall(SYS_landlock_restrict_self, ruleset, 0) == 0, "Landlock");
   close(ruleset);
 }
@@ -239,19 +281,23 @@ void drop_rights(std::optional<uid_t> user) {
 }
 
 std::vector<std::string> under_bubblewrap(const Sandbox& sandbox, const std::vector<std::string>& words) {
-  std::vector<std::string> all = {"bwrap",     "--unshare-all", "--die-with-parent", "--cap-drop", "ALL",
-                                  "--ro-bind", "/",             "/",                 "--dev",      "/dev",
-                                  "--proc",    "/proc"};
-  for (const fs::path& folder : hidden) all.insert(all.end(), {"--tmpfs", folder.string()});
+  std::vector<std::string> all = {
+      "bwrap",  "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev",
+      "--proc", "/proc"};
   for (const auto& entry : fs::directory_iterator("/dev")) {
     if (entry.path().filename().string().rfind("nvidia", 0) == 0)
       all.insert(all.end(), {"--dev-bind", entry.path().string(), entry.path().string()});
   }
-  for (const Shown& shown : to_be_shown(sandbox)) {
-    if (shown.writable || is_hidden(shown.path))
-      all.insert(all.end(), {shown.writable ? "--bind" : "--ro-bind", shown.path.string(), shown.path.string()});
+  const std::vector<View> views = views_of(sandbox);
+  for (const View& view : views) {
+    if (view.what == View::What::empty)
+      all.insert(all.end(), {"--tmpfs", view.path.string()});
+    else
+      all.insert(all.end(),
+                 {view.what == View::What::writable ? "--bind" : "--ro-bind", view.path.string(), view.path.string()});
   }
-  all.insert(all.end(), {"--chdir", is_hidden(fs::current_path()) ? "/" : fs::current_path().string(), "--"});
+  const fs::path here = fs::current_path();
+  all.insert(all.end(), {"--chdir", is_shown(views, here) ? here.string() : "/", "--"});
   all.insert(all.end(), words.begin(), words.end());
   return all;
 }
@@ -281,20 +327,20 @@ double memory_below(pid_t process, int depth = 0) {
                            uid_t own_user) {
   try {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const std::vector<Shown> shown = to_be_shown(sandbox);
+    const std::vector<View> views = views_of(sandbox);
     const bool by_root = way == SandboxWay::namespaces || way == SandboxWay::rights;
     std::optional<uid_t> user;
-    if (by_root) user = own_user, hand_over(shown, *user);
+    if (by_root) user = own_user, hand_over(views, *user);
     if (way == SandboxWay::rights) {
       set_limits(sandbox);
       drop_rights(user);
-      limit_by_landlock(shown);
+      limit_by_landlock(views);
       forbid_sockets();
       clear_environment(sandbox.writable.empty() ? fs::path("/nonexistent") : sandbox.writable[0]);
     } else if (way != SandboxWay::bubblewrap) {
       const fs::path here = fs::current_path();
       need(unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) == 0, "namespaces");
-      change_mounts(shown, sandbox.file);
+      change_mounts(views, sandbox.file);
       if (chdir(here.c_str()) != 0 && chdir("/") != 0) give_up("a folder to work in");
       set_limits(sandbox);
       drop_rights(user);
@@ -365,8 +411,8 @@ bool works(SandboxWay way) {
 
 std::optional<SandboxWay> find_way() {
   using enum SandboxWay;
-  const std::vector<SandboxWay> ways = geteuid() == 0 ? std::vector{namespaces, rights}
-                                                      : std::vector{bubblewrap, user_namespaces};
+  const std::vector<SandboxWay> ways =
+      geteuid() == 0 ? std::vector{namespaces, rights} : std::vector{bubblewrap, user_namespaces};
   for (const SandboxWay way : ways)
     if (works(way)) return way;
   return std::nullopt;
@@ -386,10 +432,14 @@ SandboxWay sandbox_way() {
 
 const char* to_string(SandboxWay way) {
   switch (way) {
-    case SandboxWay::namespaces: return "namespaces, and a user that owns nothing";
-    case SandboxWay::bubblewrap: return "bubblewrap";
-    case SandboxWay::user_namespaces: return "user namespaces";
-    case SandboxWay::rights: return "a user that owns nothing, Landlock and seccomp";
+    case SandboxWay::namespaces:
+      return "namespaces, and a user that owns nothing";
+    case SandboxWay::bubblewrap:
+      return "bubblewrap";
+    case SandboxWay::user_namespaces:
+      return "user namespaces";
+    case SandboxWay::rights:
+      return "a user that owns nothing, Landlock and seccomp";
   }
   return "";
 }
@@ -398,10 +448,11 @@ std::vector<std::string> sandboxed(const Sandbox& sandbox, const std::vector<std
   std::vector<std::string> all = {fs::read_symlink("/proc/self/exe").string(), "sandbox"};
   for (const fs::path& path : sandbox.writable) all.insert(all.end(), {"--write", path.string()});
   for (const fs::path& path : sandbox.readable) all.insert(all.end(), {"--read", path.string()});
-  all.insert(all.end(), {"--memory", fmt::format("{:.0f}", sandbox.memory / (1 << 20)), "--file",
-                         fmt::format("{:.0f}", sandbox.file / (1 << 20)), "--cpu",
-                         fmt::format("{:.0f}", sandbox.cpu_seconds), "--processes", std::to_string(sandbox.processes),
-                         "--"});
+  for (const fs::path& path : sandbox.hidden) all.insert(all.end(), {"--hide", path.string()});
+  all.insert(all.end(),
+             {"--memory", fmt::format("{:.0f}", sandbox.memory / (1 << 20)), "--file",
+              fmt::format("{:.0f}", sandbox.file / (1 << 20)), "--cpu", fmt::format("{:.0f}", sandbox.cpu_seconds),
+              "--processes", std::to_string(sandbox.processes), "--"});
   all.insert(all.end(), words.begin(), words.end());
   return all;
 }

@@ -1,5 +1,5 @@
 // A command that is not trusted, run where it can do little: as a user who owns nothing, without a network, with files
-// that it cannot write, a /tmp of its own, no way to more rights, and limits on what it takes.
+// that it cannot write, without homes, a /tmp of its own, no way to more rights, and limits on what it takes.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -10,7 +10,8 @@ namespace ladder {
 /// What a command in the sandbox may use.
 struct Sandbox {
   std::vector<std::filesystem::path> writable;  ///< folders that it may write to
-  std::vector<std::filesystem::path> readable;  ///< what it needs that lies in /tmp, or in a folder of the user's alone
+  std::vector<std::filesystem::path> readable;  ///< what it needs that lies in a home or in /tmp
+  std::vector<std::filesystem::path> hidden;    ///< folders that it sees empty, besides homes and /tmp
   double memory = 8.0 * (1 << 30);              ///< bytes, of all its processes together
   double file = 1 << 28;                        ///< bytes of one file, and of all in its /tmp
   double cpu_seconds = 600;                     ///< of each process
