@@ -34,6 +34,7 @@ class Assignment:
     public: list[str]
     title: str = ""
     hidden: list[str] = field(default_factory=list)
+    clean: list[str] = field(default_factory=list)
     helpers: bool = True
     outside: str = "refuse"
     scopes: list[str] = field(default_factory=lambda: ["iteration", "solve"])
@@ -84,7 +85,7 @@ KEYS: dict[str, dict[str, tuple[str, bool]]] = {
         "fast": ("table", False),
     },
     "points": dict.fromkeys(PARTS, ("number", False)),
-    "workloads": {"public": ("texts", True), "hidden": ("texts", False)},
+    "workloads": {"public": ("texts", True), "hidden": ("texts", False), "clean": ("texts", False)},
     "fast": {
         "scope": ("text", False),
         "workload": ("text", True),
@@ -143,7 +144,7 @@ def read_assignment(file: Path, root: Path) -> Assignment:
     lists = table["workloads"]
     if not lists["public"]:
         raise MistakeError(f"{file}: 'workloads.public' is empty: name one workload at least")
-    for key in ("public", "hidden"):
+    for key in ("public", "hidden", "clean"):
         for name in lists.get(key, []):
             if name not in workloads:
                 raise MistakeError(f"{file}: 'workloads.{key}' names {name!r}: `ladder list` shows the workloads")
@@ -152,6 +153,7 @@ def read_assignment(file: Path, root: Path) -> Assignment:
         points=points,
         public=lists["public"],
         hidden=lists.get("hidden", []),
+        clean=lists.get("clean", []),
         **{k: table[k] for k in KEYS[""] if k in table and k not in ("points", "workloads", "predict", "fast")},
     )
     if not made.functions:

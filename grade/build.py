@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from grade.assignment import MistakeError
+
+
+class ForeignError(Exception):
+    """A module calls what no kernel can."""
 
 
 @dataclass
@@ -23,6 +28,22 @@ class Bench:
     compile: list[str]
     link: list[str]
     card: dict[str, object]
+    imports: set[str]
+
+
+# What a kernel may call beside what its template calls: the device, output, arithmetic.
+KERNEL = re.compile(
+    r"simt_\w+|__assert_fail|v?printf|puts|putchar|mem(cpy|set|move|cmp)|__stack_chk_fail|__wrap_mem\w+|__gmon_start__|__cuda\w+"
+    r"|__(wrap___)?(asan|ubsan|sanitizer)_\w+|_ITM_\w+|__cxa_\w+|_Unwind_\w+|__gxx_personality_v0"
+    r"|(exp|exp2|expm1|log|log2|log10|log1p|pow|sqrt|cbrt|fma|fmod|fabs|fmin|fmax|floor|ceil|round|rint|trunc|lround"
+    r"|sin|cos|tan|tanh|hypot|ldexp|frexp|scalbn|nearbyint|erf|remainder|nextafter)[fl]?"
+)
+
+
+def imports_of(module: Path) -> set[str]:
+    """What a module takes from elsewhere: no code that it runs can call anything else by a name."""
+    listed = subprocess.run(["nm", "-D", "--undefined-only", module], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1].split("@")[0] for line in listed.splitlines()}
 
 
 def _words(commands: str, ending: str, mark: str) -> list[str]:
@@ -49,7 +70,8 @@ def bench_of(build: Path, home: str, template: str) -> Bench:
     if not compile_words or not link_words:
         raise MistakeError(f"{build}: its commands for {target} are not understood: build it by Ninja")
     card = json.loads((build / "variants" / home / f"{template}.json").read_text())
-    return Bench(build, home, template, compile_words, link_words, card)
+    imports = imports_of(build / "variants" / home / f"{template}.so")
+    return Bench(build, home, template, compile_words, link_words, card, imports)
 
 
 def _own(words: list[str], bench: Bench, source: Path, target: Path) -> list[str]:
@@ -81,7 +103,7 @@ def compile_module(
     source = folder / f"{name}.{suffix}"
     source.write_text(text, encoding="utf-8")
     object_file, module = inside / f"{name}.o", inside / f"{name}.so"
-    limited = [*sandbox, "--write", str(inside), "--read", str(folder), "--cpu", f"{seconds:.0f}", "--"]
+    limited = [*sandbox, "--write", str(inside), "--read", str(folder), "--cpu", f"{seconds:.0f}", "--file", "64", "--"]
     for words in (_own(bench.compile, bench, source, object_file), _own(bench.link, bench, object_file, module)):
         try:
             done = subprocess.run(
@@ -97,6 +119,9 @@ def compile_module(
             return f"the compiler was at work for more than {seconds:.0f} s"
         if done.returncode:
             return done.stdout.strip()[:4000] or f"the compiler ended with status {done.returncode}"
+    foreign = sorted(name for name in imports_of(module) - bench.imports if not KERNEL.fullmatch(name))
+    if foreign:
+        raise ForeignError(f"it calls {', '.join(foreign[:5])}: a kernel calls nothing of the host")
     place = modules / bench.home
     place.mkdir(parents=True, exist_ok=True)
     os.replace(module, place / f"{name}.so")

@@ -12,24 +12,26 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from grade.assignment import PARTS, Assignment, MistakeError, read_assignment, source_of
-from grade.build import Bench, bench_of, compile_module
+from grade.build import Bench, ForeignError, bench_of, compile_module
+from grade.hidden import Case, cases_of
 from grade.page import difference, overview, student_page
 from grade.parts import Assembled, UnreadableError, assemble
 from grade.similarity import similar_pairs
+from grade.submissions import Submission, find_submissions, plain
 
 VERSION = 1
-LARGEST = 1 << 20
+TIED = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []  # ends with the grader
 NOT_HERE = "not judged here: there is no GPU, and times of the CPU device say nothing of one"
 
 
@@ -44,74 +46,31 @@ def write_whole(file: Path, text: str) -> None:
     os.replace(out.name, file)
 
 
-def plain(text: str) -> str:
-    """Without control characters, and what is no UTF-8."""
-    text = text.encode("utf-8", "replace").decode("utf-8", "replace")
-    return "".join(c if c == "\n" or c.isprintable() else "\ufffd" for c in text)
-
-
 def cell(text: str) -> str:
     """No spreadsheet takes it for a formula."""
     text = plain(text).replace("\n", " ")
     return "'" + text if text[:1] in ("=", "+", "-", "@") else text
 
 
-@dataclass
-class Submission:
-    name: str
-    text: str
-    fault: str = ""
-
-    @property
-    def slug(self) -> str:
-        mark = hashlib.sha256(self.name.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-        return f"{re.sub(r'[^A-Za-z0-9]+', '_', self.name).strip('_')[:40] or 'submission'}_{mark}"
-
-    @property
-    def module(self) -> str:
-        return "s_" + hashlib.sha256((self.name + "\0" + self.text).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def _is_source(path: Path) -> bool:
-    return path.suffix in (".cu", ".cuh") and not path.is_symlink() and path.is_file()
-
-
-def find_submissions(folder: Path) -> list[Submission]:
-    if not folder.is_dir():
-        raise MistakeError(f"{folder}: is no folder: give one with a submission in each file or folder")
-    found = []
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith("."):
-            continue
-        fault, file = "", entry
-        if entry.is_dir() and not entry.is_symlink():
-            inside = sorted(f for f in entry.iterdir() if _is_source(f))
-            file = inside[0] if inside else entry
-            fault = "" if len(inside) == 1 else f"its folder holds {len(inside)} files of CUDA: hand in one .cu or .cuh"
-        elif entry.suffix not in (".cu", ".cuh"):
-            continue
-        elif not _is_source(entry):
-            fault = "it is no file of its own: hand in one .cu or .cuh"
-        if not fault and file.stat().st_size > LARGEST:
-            fault = "it is larger than 1 MiB"
-        text = "" if fault else plain(file.read_text(encoding="utf-8", errors="replace").replace("\t", "    "))
-        found.append(Submission(entry.name, text, fault))
-    if not found:
-        raise MistakeError(f"{folder}: holds no submission: each is a .cu or .cuh file, or a folder with one")
-    return found
+class NotGradedError(Exception):
+    """The harness failed, which no student is to pay for."""
 
 
 class Grader:
-    def __init__(self, a: Assignment, program: Path, root: Path, out: Path) -> None:
+    def __init__(self, a: Assignment, program: Path, root: Path, out: Path, hide: list[Path]) -> None:
         self.a, self.program, self.root, self.out = a, program, root, out
         self.template = source_of(a.template, root).read_text(encoding="utf-8")
         self.secret = self._secret()
-        self.sandbox = [str(program), "sandbox"]
+        self.hide = [*hide, out]
+        read = ["--read", str(root), "--read", str(program.parent)]
+        self.sandbox = [str(program), "sandbox", *read, *(w for folder in self.hide for w in ("--hide", str(folder)))]
         self.gpu = threading.Lock()
-        self.has_gpu = False
+        worker = program.parent / "ladder_worker_cuda"
+        devices = subprocess.run([worker, "devices"], capture_output=True, text=True) if worker.exists() else None
+        self.has_gpu = devices is not None and '"cuda"' in devices.stdout
         self.work = Path(tempfile.mkdtemp(prefix="grade-"))
         self.work.chmod(0o711)
-        self.environment = {**os.environ, "LADDER_WORKLOADS_FILE": str(self.work / "workloads.json")}
+        self.cases: list[Case] = []
 
     def _secret(self) -> str:
         file = self.out / "secret.json"
@@ -124,39 +83,16 @@ class Grader:
         return text.replace('#include "../common/', f'#include "{self.root / "variants" / "common"}/')
 
     def key(self, s: Submission) -> str:
-        parts = [str(VERSION), self.secret, self.a.file.read_text(), self.template, s.name, s.text, s.fault]
+        judge = [str(VERSION), str(self.has_gpu), self.secret, self.a.file.read_text(), self.template]
+        parts = [*judge, s.name, s.text, s.fault]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-
-    # ------------------------------------------------------------------------------------------------ what all share
-
-    def hidden(self) -> list[str]:
-        """Workloads like known ones, with points and initial centroids that nobody has seen."""
-        catalogue = json.loads((self.root / "datasets" / "workloads.json").read_text())
-        sources = {s["name"]: s for s in catalogue["sources"]}
-        names = []
-        for i, like in enumerate(self.a.hidden):
-            workload = next(w for w in catalogue["workloads"] if w["name"] == like)
-            source = sources.get(workload.get("source"), {})
-            if source.get("kind") != "generator":
-                raise MistakeError(f"{self.a.file}: 'workloads.hidden' names {like!r}, whose points are not generated")
-            name = f"hidden_{i + 1}"
-            seed = int(hashlib.sha256(f"{self.secret}{name}".encode()).hexdigest()[:8], 16) >> 2
-            catalogue["sources"].append({**source, "name": name, "seed": seed})
-            catalogue["workloads"].append({**workload, "name": name, "family": name, "source": name, "seed": seed + 1})
-            names.append(name)
-        write_whole(self.work / "workloads.json", json.dumps(catalogue))
-        return names
 
     def prepare(self) -> None:
         which = subprocess.run([self.program, "sandbox", "--which"], capture_output=True, text=True)
         if which.returncode:
             raise MistakeError(which.stderr.strip().removeprefix("ladder: "))
-        self.names = [*self.a.public, *self.hidden()]
+        self.cases = cases_of(self.a, self.secret, self.root, self.work)
         build = self.program.parent
-        worker = build / "ladder_worker_cuda"
-        self.has_gpu = (
-            worker.exists() and '"cuda"' in subprocess.run([worker, "devices"], capture_output=True, text=True).stdout
-        )
         try:
             assemble(self.template, self.template, self.a.functions, self.a.helpers)
         except KeyError as error:
@@ -183,40 +119,43 @@ class Grader:
 
     # -------------------------------------------------------------------------------------------- one submission
 
-    def run(self, s: Submission, folder: Path, *words: str) -> dict[str, Any]:
+    def run(self, folder: Path, *words: str, environment: dict[str, str] | None = None) -> dict[str, Any]:
         record = folder / f"record-{len(list(folder.glob('record-*')))}.json"
-        command = [self.program, "run", "--sandbox", "--modules", str(folder / "modules"), "--out", str(record)]
-        limit = str(int(self.a.seconds))
+        hide = [w for place in self.hide for w in ("--hide", str(place))]
+        command = [*TIED, self.program, "run", "--sandbox", *hide, "--modules", folder / "modules", "--out", record]
         done = subprocess.run(
-            [*command, *words, "--time-limit", limit],
-            env=self.environment,
+            [*map(str, command), *words, "--time-limit", str(int(self.a.seconds))],
+            env={**os.environ, **(environment or {})},
             capture_output=True,
             text=True,
             errors="replace",
         )
-        if not record.exists():
-            raise RuntimeError(f"{s.name}: {done.stderr.strip()[-500:]}")
-        return json.loads(record.read_text())
+        try:
+            return json.loads(record.read_text())
+        except (OSError, ValueError):
+            said = done.stderr.strip()[-500:] or f"status {done.returncode}"
+            raise NotGradedError(f"`ladder run` left no record: {said}") from None
 
-    def check(self, s: Submission, folder: Path, *words: str) -> tuple[list[str], list[str], list[str]]:
+    def check(
+        self, s: Submission, folder: Path, cases: list[Case], *more: str
+    ) -> tuple[list[str], list[str], list[str]]:
         """Of each workload what came of it: all lines, those that are wrong, those that are refused."""
-        scopes = ",".join(self.a.scopes)
-        chosen = ["--variants", s.module, "--workloads", ",".join(self.names), "--device", "simt", "--scopes", scopes]
-        record = self.run(s, folder, "--check", *chosen, *words)
-        lines, wrong, refused, seen = [], [], [], set()
-        for row in record["rows"]:
-            words_of = plain(row["reason"] if row["status"] != "checked" else "right")
-            line = f"{row['workload']}: {words_of}"
-            if line in seen:
-                continue
-            seen.add(line)
-            lines.append(line)
-            if row["status"] in ("invalid", "failed"):
-                wrong.append(line)
-            elif row["status"] == "refused":
-                refused.append(line)
-        for left in record["context"].get("left_out", []):
-            refused.append(f"{left['workload']}: {plain(left['reason'])}")
+        chosen = ["--check", "--variants", s.module, "--device", "simt", "--scopes", ",".join(self.a.scopes), *more]
+        lines, wrong, refused = [], [], []
+        for case in cases:
+            record = self.run(folder, *chosen, *case.words, environment=case.environment)
+            for row in record["rows"]:
+                words = plain(row["reason"] if row["status"] != "checked" else "right").replace(s.module, "it")
+                line = f"{row['workload']}: {words}"
+                if line in lines:
+                    continue
+                lines.append(line)
+                if row["status"] in ("invalid", "failed"):
+                    wrong.append(line)
+                elif row["status"] == "refused":
+                    refused.append(line)
+            for left in record["context"].get("left_out", []):
+                refused.append(f"{left['workload']}: {plain(left['reason'])}")
         return lines, wrong, refused
 
     def predicted(self, s: Submission) -> tuple[float, str]:
@@ -229,9 +168,10 @@ class Grader:
                 value = None
             right = value is not None and abs(value - due.value) <= due.tolerance
             good += right
-            words.append(
-                f"{name}: {'nothing said' if value is None else f'{value:g}'}, {'right' if right else 'not so'}"
-            )
+            if value is None:
+                words.append(f"{name}: no line `// predict {name} NUMBER`")
+            else:
+                words.append(f"{name}: {value:g} is {'right' if right else 'not right'}")
         return self.a.points["predicted"] * good / max(1, len(self.a.predict)), "; ".join(words)
 
     def timed(self, s: Submission, folder: Path) -> tuple[float, str, list[str]]:
@@ -240,7 +180,7 @@ class Grader:
         with self.gpu:
             others = dict.fromkeys([a.base, s.module, a.reference])
             words = ["--compare", ",".join(others), "--workloads", a.fast_workload, "--scopes", a.fast_scope]
-            record = self.run(s, folder, *words, "--device", "cuda", "--sessions", str(a.sessions))
+            record = self.run(folder, *words, "--device", "cuda", "--sessions", str(a.sessions))
         found = {c["candidate"]: c for c in record["comparisons"]}
         lines = [
             f"{'this submission' if name == s.module else name}: {c['ratio']:.3f} of the time of {a.base} "
@@ -279,13 +219,19 @@ class Grader:
         folder.chmod(0o755)
         try:
             verdict, reason = self._judge(s, result, folder, itself)
+        except ForeignError as error:
+            verdict, reason = "altered", str(error)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        total = sum(p for p in result["points"].values() if p is not None)
-        return result | {"verdict": verdict, "reason": reason, "total": total, "seconds": time.monotonic() - begin}
+        judged = {part: p for part, p in result["points"].items() if p is not None}
+        total, of = sum(judged.values()), sum(a.points[part] for part in judged)
+        result |= {"verdict": verdict, "reason": reason, "total": total, "of": of}
+        return result | {"seconds": time.monotonic() - begin}
 
     def _judge(self, s: Submission, result: dict[str, Any], folder: Path, itself: bool) -> tuple[str, str]:
         a, points, reasons = self.a, result["points"], result["reasons"]
+        if "fast" in points and not self.has_gpu:
+            points["fast"], reasons["fast"] = None, NOT_HERE
         if s.fault:
             return "not readable", s.fault
         try:
@@ -296,8 +242,6 @@ class Grader:
         if "predicted" in points:
             points["predicted"], reasons["predicted"] = self.predicted(s)
         if made.changed and a.outside == "refuse":
-            if "fast" in points:
-                reasons["fast"] = "not run"
             return "altered", "it changes what may not change: " + "; ".join(made.changed)
         text = self.absolute(made.text).replace(f'"{a.template}"', f'"{s.module}"', 1)
         modules = folder / "modules"
@@ -310,7 +254,7 @@ class Grader:
             first = next((line for line in fault.splitlines() if "error" in line), fault.splitlines()[0])
             result["rows"] = fault.splitlines()[:20]
             return "does not compile", first
-        result["rows"], wrong, refused = self.check(s, folder)
+        result["rows"], wrong, refused = self.check(s, folder, [case for case in self.cases if case.plain])
         if not wrong and not refused and "right" in points:
             points["right"] = a.points["right"]
         if "clean" in self.benches:
@@ -320,16 +264,18 @@ class Grader:
             if fault:
                 reasons["clean"] = "does not compile with sanitizers"
             else:
-                lines, dirty, kept = self.check(s, checked, "--workers", str(self.benches["clean"].build))
-                result["sanitized"] = dirty or lines
-                if not dirty and not kept:
-                    points["clean"] = a.points["clean"] if not wrong else 0.0
-                reasons["clean"] = dirty[0] if dirty else "wrong results" if wrong else ""
+                tried = [case for case in self.cases if case.clean]
+                lines, dirty, kept = self.check(s, checked, tried, "--workers", str(self.benches["clean"].build))
+                result["sanitized"] = [line for line in lines if line not in wrong]
+                if not dirty and not kept and not wrong:
+                    points["clean"] = a.points["clean"]
+                found = [line for line in dirty if line not in wrong]
+                reasons["clean"] = found[0] if found else "wrong results" if wrong or dirty else "; ".join(kept)
         if "fast" in points and not itself:
-            if wrong or refused:
+            if not self.has_gpu:
+                pass
+            elif wrong or refused:
                 reasons["fast"] = "wrong results are not timed"
-            elif not self.has_gpu:
-                points["fast"], reasons["fast"] = None, NOT_HERE
             else:
                 fault = build(self.benches["gpu"], modules)
                 if fault:
@@ -364,11 +310,11 @@ def write_grades(out: Path, a: Assignment, results: list[dict[str, Any]], texts:
     for r in results:
         got = ["not judged here" if r["points"][p] is None else f"{r['points'][p]:g}" for p in parts]
         writer.writerow(
-            [cell(r["submission"]), *got, f"{r['total']:g}", f"{a.total:g}", r["verdict"], cell(r["reason"])]
+            [cell(r["submission"]), *got, f"{r['total']:g}", f"{r['of']:g}", r["verdict"], cell(r["reason"])]
         )
     write_whole(out / "grades.csv", lines.getvalue())
     pairs = similar_pairs(texts, template, a.similar)
-    write_whole(out / "index.html", overview(a.title or a.file.stem, results, pairs, a.total))
+    write_whole(out / "index.html", overview(a.title or a.file.stem, results, pairs))
 
 
 def grade(folder: Path, assignment: Path, out: Path, jobs: int, root: Path, program: Path) -> int:
@@ -376,14 +322,17 @@ def grade(folder: Path, assignment: Path, out: Path, jobs: int, root: Path, prog
     submissions = find_submissions(folder)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        lock = (out / ".lock").open("w")
+        lock = (out / ".lock").open("a+")
     except OSError as error:
         raise MistakeError(f"{out}: cannot be a folder for grades ({error.strerror}): name another --out") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise MistakeError(f"{out}: another `ladder grade` writes there: wait for it, or name another --out") from None
-    grader = Grader(a, program, root, out)
+    remove_left(lock)
+    grader = Grader(a, program, root, out, [folder])
+    lock.write(str(grader.work))
+    lock.flush()
     try:
         results: dict[str, dict[str, Any]] = {}
         for s in submissions:
@@ -395,24 +344,48 @@ def grade(folder: Path, assignment: Path, out: Path, jobs: int, root: Path, prog
             say(f"{len(results)} of {len(submissions)} submissions kept from before")
         if todo:
             grader.prepare()
+        failed = []
 
         def one(s: Submission) -> None:
-            result = grader.judge(s) | {"key": grader.key(s)}
+            try:
+                result = grader.judge(s) | {"key": grader.key(s)}
+            except (NotGradedError, OSError) as error:
+                failed.append(f"{s.name}: {error}")
+                return
             write_whole(out / result["page"], student_page(result, a.points))
             write_whole(out / "results" / f"{s.slug}.json", json.dumps(result))
             results[s.name] = result
             say(f"[{len(results)}/{len(submissions)}] {s.name}: {result['verdict']} ({result['seconds']:.0f} s)")
 
-        with ThreadPoolExecutor(jobs) as pool:
+        pool = ThreadPoolExecutor(jobs)
+        try:
             for done in [pool.submit(one, s) for s in todo]:
                 done.result()
-        ordered = [results[s.name] for s in submissions]
+        finally:
+            pool.shutdown(cancel_futures=True)
+        ordered = [results[s.name] for s in submissions if s.name in results]
         texts = {plain(s.name): s.text for s in submissions}
         write_grades(out, a, ordered, texts, grader.template)
     finally:
         shutil.rmtree(grader.work, ignore_errors=True)
-    print(f"{out / 'grades.csv'}: {len(submissions)} submissions")
-    return 0
+    for words in failed:
+        say(f"ladder: not graded: {words}")
+    print(f"{out / 'grades.csv'}: {len(ordered)} submissions")
+    return 1 if failed else 0
+
+
+def remove_left(lock: TextIO) -> None:
+    """A grader that was killed left its folder, and the name of it in the lock."""
+    lock.seek(0)
+    left = Path(lock.read().strip() or "/nowhere")
+    if left.parent == Path(tempfile.gettempdir()) and left.name.startswith("grade-"):
+        shutil.rmtree(left, ignore_errors=True)
+    lock.seek(0)
+    lock.truncate()
+
+
+def end(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def main(words: list[str]) -> int:
@@ -424,6 +397,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder of the grades; the same command goes on there")
     parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1), help="submissions at a time")
     options = parser.parse_args(words)
+    signal.signal(signal.SIGTERM, end)
     root = Path(__file__).resolve().parents[1]
     program = Path(os.environ.get("LADDER_PROGRAM", root / "build" / "ladder"))
     try:
@@ -431,7 +405,7 @@ def main(words: list[str]) -> int:
             raise MistakeError(f"--jobs {options.jobs}: at least 1 is needed")
         places = options.submissions, options.assignment, options.out
         return grade(*(p.absolute() for p in places), options.jobs, root, program)
-    except MistakeError as mistake:
+    except (MistakeError, NotGradedError) as mistake:
         print(f"ladder: {plain(str(mistake))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

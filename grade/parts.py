@@ -146,8 +146,10 @@ class Assembled:
     functions: list[str]  # what was taken of the submission
 
 
-def _refuse_directives(part: Part) -> None:
+def _refuse_words(part: Part) -> None:
     for word in part.words:
+        if word in ("asm", "__asm", "__asm__", "_Pragma"):
+            raise UnreadableError(f"{part.name}: {word!r} may not stand in what is graded: write it in CUDA C++")
         if word.lstrip().startswith("#") and not re.match(r"\s*#\s*pragma\s+unroll\b[^\\]*$", word):
             raise UnreadableError(f"{part.name}: {word.strip()!r}: of directives, #pragma unroll alone may stand there")
 
@@ -164,11 +166,12 @@ def assemble(template: str, submission: str, free: list[str], helpers: bool) -> 
         if part.name in free and part.function:
             if part.name in taken:
                 changed.append(f"{part.name} is there twice")
-            _refuse_directives(part)
+            _refuse_words(part)
             taken[part.name] = part
         elif part.name not in known:
-            if helpers and part.function and not part.words[0].startswith("#") and "LADDER_VARIANT" not in part.words:
-                _refuse_directives(part)
+            device = {"__device__", "__global__", "constexpr"} & set(part.words)
+            if helpers and part.function and device and "LADDER_VARIANT" not in part.words:
+                _refuse_words(part)
                 added.append(part)
             else:
                 changed.append(f"line {part.line}: added {part.name}")

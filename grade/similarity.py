@@ -9,28 +9,8 @@ from itertools import combinations
 from grade.parts import UnreadableError, tokens
 
 RUN, WINDOW, FEWEST = 8, 4, 8
-KEPT = set(
-    [
-        "for",
-        "if",
-        "else",
-        "while",
-        "do",
-        "return",
-        "const",
-        "int",
-        "float",
-        "double",
-        "void",
-        "template",
-        "class",
-        "struct",
-        "auto",
-        "size_t",
-        "min",
-        "max",
-    ]
-)
+CONTROL = {"for", "if", "else", "while", "do", "return", "template", "class", "struct"}
+KEPT = CONTROL | {"const", "auto", "void", "int", "float", "double", "size_t", "min", "max"}
 
 
 def fingerprints(text: str) -> set[int]:

@@ -215,6 +215,9 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
   run->add_flag("--check", words->options.check_only, "Validate only, without timing");
   run->add_flag("--sandbox", words->options.sandbox,
                 "Run each session without a network, rights or files to write to, within limits: `ladder sandbox`");
+  run->add_option("--hide", words->options.hidden, "With --sandbox, a folder that sessions see empty")
+      ->take_all()
+      ->allow_extra_args(false);
   run->add_option("--workers", words->options.workers,
                   "Folder of the programs that run sessions: build-asan, for modules that were built with sanitizers");
   run->add_flag("--share", words->options.share,

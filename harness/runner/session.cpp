@@ -318,6 +318,7 @@ std::vector<json> run_session(const Session& session, const Workload& w, const R
   if (o.sandbox) {
     Sandbox sandbox;
     sandbox.readable = {scratch, program.parent_path(), source_folder(), request.points, request.centroids};
+    sandbox.hidden = o.hidden;
     sandbox.cpu_seconds = request.time_limit * 4;  // of all threads
     program = in_sandbox(sandbox, program, scratch);
   }
