@@ -31,6 +31,8 @@ from grade.similarity import similar_pairs
 from grade.submissions import Submission, find_submissions, plain
 
 VERSION = 1
+SANITIZED = 5  # times as long as without
+COMPILE = 120  # seconds, at least
 TIED = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []  # ends with the grader
 NOT_HERE = "not judged here: there is no GPU, and times of the CPU device say nothing of one"
 
@@ -112,9 +114,10 @@ class Grader:
             self.benches["clean"] = bench_of(checked, "simt", self.a.template)
         say("trying the template itself")
         itself = self.judge(Submission("the template", self.template), itself=True)
-        if itself["verdict"] != "right":
+        if itself["verdict"] != "right" or itself["points"].get("clean", 1) == 0:
             raise MistakeError(
-                f"{self.a.file}: the template {self.a.template} is itself not right here: {itself['reason']}"
+                f"{self.a.file}: the template {self.a.template} is itself not right here, so nothing is graded: "
+                f"{itself['reason'] or itself['verdict']}"
             )
 
     # -------------------------------------------------------------------------------------------- one submission
@@ -124,7 +127,7 @@ class Grader:
         hide = [w for place in self.hide for w in ("--hide", str(place))]
         command = [*TIED, self.program, "run", "--sandbox", *hide, "--modules", folder / "modules", "--out", record]
         done = subprocess.run(
-            [*map(str, command), *words, "--time-limit", str(int(self.a.seconds))],
+            [*map(str, command), *words],
             env={**os.environ, **(environment or {})},
             capture_output=True,
             text=True,
@@ -142,7 +145,10 @@ class Grader:
         """Of each workload what came of it: all lines, those that are wrong, those that are refused."""
         chosen = ["--check", "--variants", s.module, "--device", "simt", "--scopes", ",".join(self.a.scopes), *more]
         lines, wrong, refused = [], [], []
+        limit = self.a.seconds * (SANITIZED if "--workers" in more else 1)
+        chosen += ["--time-limit", f"{limit:.0f}"]
         for case in cases:
+            begin = time.monotonic()
             record = self.run(folder, *chosen, *case.words, environment=case.environment)
             for row in record["rows"]:
                 words = plain(row["reason"] if row["status"] != "checked" else "right").replace(s.module, "it")
@@ -156,6 +162,9 @@ class Grader:
                     refused.append(line)
             for left in record["context"].get("left_out", []):
                 refused.append(f"{left['workload']}: {plain(left['reason'])}")
+            if wrong and time.monotonic() - begin > limit:
+                lines.append("the other workloads were not tried, for this one took too long")
+                break
         return lines, wrong, refused
 
     def predicted(self, s: Submission) -> tuple[float, str]:
@@ -247,7 +256,7 @@ class Grader:
         modules = folder / "modules"
 
         def build(bench: Bench, place: Path) -> str:
-            return plain(compile_module(bench, self.sandbox, text, s.module, folder, place, a.seconds))
+            return plain(compile_module(bench, self.sandbox, text, s.module, folder, place, max(a.seconds, COMPILE)))
 
         fault = build(self.benches["plain"], modules)
         if fault:

@@ -61,7 +61,8 @@ def student_page(result: dict[str, Any], points: dict[str, float]) -> str:
 def overview(title: str, results: list[dict[str, Any]], pairs: list[tuple[float, int, str, str]]) -> str:
     rows = "".join(
         f'<tr><td><a href="{escape(r["page"])}">{escape(r["submission"])}</a></td>'
-        f"<td>{r['total']:g} of {r['of']:g}</td><td>{escape(r['verdict'])}</td><td>{escape(r['reason'][:200])}</td></tr>"
+        f"<td>{r['total']:g} of {r['of']:g}</td><td>{escape(r['verdict'])}</td>"
+        f"<td>{escape(r['reason'][:200])}</td></tr>"
         for r in results
     )
     body = f"<table><tr><th>submission</th><th>points</th><th>verdict</th><th>reason</th></tr>{rows}</table>\n"

@@ -45,7 +45,7 @@ def tokens(text: str) -> list[Token]:
         Token(m.lastgroup if m.lastgroup != "mark" else "string", m.group(), m.start()) for m in TOKEN.finditer(text)
     ]
     kept = [t for t in found if t.kind not in ("space", "comment")]
-    for t, after in zip(kept, [*kept[1:], Token("", "", -1)], strict=True):
+    for t, after in zip(kept, [*kept, Token("", "", -1)][1:], strict=True):
         pair = t.text + after.text if after.at == t.at + 1 and t.kind == after.kind == "sign" else ""
         if pair in ("%:", "<%", "%>") or (t.kind == "sign" and t.text in "\\\"'"):
             line = text.count("\n", 0, t.at) + 1
