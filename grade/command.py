@@ -73,6 +73,7 @@ class Grader:
         self.work = Path(tempfile.mkdtemp(prefix="grade-"))
         self.work.chmod(0o711)
         self.cases: list[Case] = []
+        self.benches: dict[str, Bench] = {}
 
     def _secret(self) -> str:
         file = self.out / "secret.json"
@@ -83,6 +84,12 @@ class Grader:
     def absolute(self, text: str) -> str:
         """Parts are found from wherever the text lies."""
         return text.replace('#include "../common/', f'#include "{self.root / "variants" / "common"}/')
+
+    def words(self, text: str) -> str:
+        """For a student: without the folders of this machine."""
+        for bench in self.benches.values():
+            text = text.replace(f"{bench.build}/", "")
+        return plain(text.replace(f"{self.root}/", ""))
 
     def key(self, s: Submission) -> str:
         judge = [str(VERSION), str(self.has_gpu), self.secret, self.a.file.read_text(), self.template]
@@ -151,7 +158,7 @@ class Grader:
             begin = time.monotonic()
             record = self.run(folder, *chosen, *case.words, environment=case.environment)
             for row in record["rows"]:
-                words = plain(row["reason"] if row["status"] != "checked" else "right").replace(s.module, "it")
+                words = self.words(row["reason"] if row["status"] != "checked" else "right").replace(s.module, "it")
                 line = f"{row['workload']}: {words}"
                 if line in lines:
                     continue
@@ -256,7 +263,9 @@ class Grader:
         modules = folder / "modules"
 
         def build(bench: Bench, place: Path) -> str:
-            return plain(compile_module(bench, self.sandbox, text, s.module, folder, place, max(a.seconds, COMPILE)))
+            return self.words(
+                compile_module(bench, self.sandbox, text, s.module, folder, place, max(a.seconds, COMPILE))
+            )
 
         fault = build(self.benches["plain"], modules)
         if fault:
