@@ -14,7 +14,7 @@
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
 #include "runner/profile.hpp"
-#include "runner/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;

@@ -13,8 +13,8 @@ Command grade_command(CLI::App& app) {
   command->set_help_flag();  // the package has its own
   command->allow_extras();
   return {command, [command]() -> int {
-            const fs::path own = source_folder() / ".venv" / "bin" / "python";
-            std::vector<std::string> words = {fs::exists(own) ? own.string() : "python3",
+            const fs::path venv = source_folder() / ".venv" / "bin" / "python";
+            std::vector<std::string> words = {fs::exists(venv) ? venv.string() : "python3",
                                               (source_folder() / "grade").string()};
             for (const std::string& word : command->remaining()) words.push_back(word);
             setenv("LADDER_PROGRAM", fs::read_symlink("/proc/self/exe").c_str(), 1);

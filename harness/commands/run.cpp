@@ -17,7 +17,7 @@
 #include "runner/devices.hpp"
 #include "runner/interleave.hpp"
 #include "runner/run.hpp"
-#include "runner/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;

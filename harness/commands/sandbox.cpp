@@ -1,5 +1,5 @@
 // ladder sandbox: runs a command as `ladder run --sandbox` runs its sessions.
-#include "runner/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
 #include <memory>
 

@@ -20,7 +20,7 @@
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
 #include "runner/launcher.hpp"
-#include "runner/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;

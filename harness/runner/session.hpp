@@ -30,7 +30,7 @@ struct RunOptions {
   bool cold = false;
   bool check_only = false;  ///< validate, time nothing
   bool profile = false;     ///< one sample per scope, while a profiler looks
-  bool sandbox = false;     ///< sessions run in one (runner/sandbox.hpp)
+  bool sandbox = false;     ///< sessions run in one (sandbox/sandbox.hpp)
   bool share = false;       ///< timed sessions of a device take turns in one process, as those of a check do
   bool resume = false;
   bool force = false;                         ///< `out` may replace what is no record

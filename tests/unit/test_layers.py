@@ -24,8 +24,9 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "protocol": {"base", PROBLEM},
     "worker": {"base", "contract", "validation", "protocol", GENERATE},
     "records": {"base", "workloads", "protocol", PROBLEM},
-    "runner": {"base", "workloads", "protocol", "records", PROBLEM},
-    "commands": {"base", "workloads", "protocol", "records", "runner", PROBLEM},
+    "sandbox": {"base"},
+    "runner": {"base", "workloads", "protocol", "records", "sandbox", PROBLEM},
+    "commands": {"base", "workloads", "protocol", "records", "runner", "sandbox", PROBLEM},
     "simt": set(),
 }
 

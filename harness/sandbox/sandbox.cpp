@@ -1,4 +1,4 @@
-#include "runner/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,7 +27,6 @@
 #include "base/error.hpp"
 #include "base/folders.hpp"
 #include "base/text.hpp"
-#include "runner/devices.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -71,7 +70,7 @@ bool is_temporary(const fs::path& path) {
 }
 
 /// A file or folder that the command sees, or a folder that it sees empty.
-struct View {
+struct Shown {
   enum class What { empty, readable, writable } what;
   fs::path path;
   bool folder = true;
@@ -79,45 +78,45 @@ struct View {
 };
 
 /// Parents first, so that the nearest of the views above a file holds for it.
-std::vector<View> views_of(const Sandbox& sandbox) {
-  std::vector<View> all;
-  const auto add = [&](View::What what, const fs::path& path) {
+std::vector<Shown> shown_parts(const Sandbox& sandbox) {
+  std::vector<Shown> all;
+  const auto add = [&](Shown::What what, const fs::path& path) {
     std::error_code error;
     const fs::path whole = fs::canonical(path, error);
     if (error) return;
-    const auto same = std::find_if(all.begin(), all.end(), [&](const View& view) { return view.path == whole; });
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Shown& view) { return view.path == whole; });
     if (same == all.end())
       all.push_back({what, whole, fs::is_directory(whole)});
     else
       same->what = what;
   };
-  for (const fs::path& path : temporary) add(View::What::empty, path);
-  for (const fs::path& path : homes) add(View::What::empty, path);
-  for (const fs::path& path : sandbox.hidden) add(View::What::empty, path);
-  for (const fs::path& path : sandbox.readable) add(View::What::readable, path);
+  for (const fs::path& path : temporary) add(Shown::What::empty, path);
+  for (const fs::path& path : homes) add(Shown::What::empty, path);
+  for (const fs::path& path : sandbox.hidden) add(Shown::What::empty, path);
+  for (const fs::path& path : sandbox.readable) add(Shown::What::readable, path);
   for (const fs::path& path : sandbox.writable) {
     if (!fs::is_directory(path))
       throw Error(fmt::format("--write {}: that is no folder: make it first", path.string()));
-    add(View::What::writable, path);
+    add(Shown::What::writable, path);
   }
-  const auto depth = [](const View& view) { return std::distance(view.path.begin(), view.path.end()); };
-  std::stable_sort(all.begin(), all.end(), [&](const View& a, const View& b) { return depth(a) < depth(b); });
+  const auto depth = [](const Shown& view) { return std::distance(view.path.begin(), view.path.end()); };
+  std::stable_sort(all.begin(), all.end(), [&](const Shown& a, const Shown& b) { return depth(a) < depth(b); });
   return all;
 }
 
-bool is_shown(const std::vector<View>& all, const fs::path& path) {
-  View::What what = View::What::readable;
-  for (const View& view : all)
+bool is_shown(const std::vector<Shown>& all, const fs::path& path) {
+  Shown::What what = Shown::What::readable;
+  for (const Shown& view : all)
     if (lies_in(path, view.path)) what = view.what;
-  return what != View::What::empty;
+  return what != Shown::What::empty;
 }
 
 /// A folder of root's is shown to a user who owns nothing: by the group alone, or handed over.
-void hand_over(const std::vector<View>& all, uid_t user) {
-  for (const View& view : all) {
+void hand_over(const std::vector<Shown>& all, uid_t user) {
+  for (const Shown& view : all) {
     struct stat is {};
-    if (!view.folder || view.what == View::What::empty || stat(view.path.c_str(), &is) != 0) continue;
-    const bool writable = view.what == View::What::writable;
+    if (!view.folder || view.what == Shown::What::empty || stat(view.path.c_str(), &is) != 0) continue;
+    const bool writable = view.what == Shown::What::writable;
     const bool by_another_sandbox = is.st_uid >= first_user || is.st_uid == nobody;
     if (is.st_uid != 0 && !(writable && by_another_sandbox)) continue;
     if (writable) {
@@ -138,25 +137,25 @@ void set_writable(const char* path, bool writable, bool all_below) {
 }
 
 /// All is read-only. What is not to be seen is covered by an empty folder, on which its shown parts are mounted again.
-void change_mounts(std::vector<View> all, double bytes) {
+void change_mounts(std::vector<Shown> all, double bytes) {
   need(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "mounts of its own");
-  for (View& view : all) {
+  for (Shown& view : all) {
     view.file = open(view.path.c_str(), O_PATH | O_CLOEXEC);
     need(view.file >= 0, view.path.string());
   }
   set_writable("/", false, true);
   umask(022);
   for (size_t i = 0; i < all.size(); ++i) {
-    const View& view = all[i];
-    const std::vector<View> above(all.begin(), all.begin() + long(i));
+    const Shown& view = all[i];
+    const std::vector<Shown> above(all.begin(), all.begin() + long(i));
     const bool covered = !is_shown(above, view.path);
-    if (view.what == View::What::empty) {
+    if (view.what == Shown::What::empty) {
       if (covered) continue;
       const std::string options = fmt::format("mode={},size={:.0f}", is_temporary(view.path) ? 1777 : 755, bytes);
       need(mount("tmpfs", view.path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) == 0, view.path.string());
       continue;
     }
-    const bool writable = view.what == View::What::writable;
+    const bool writable = view.what == Shown::What::writable;
     if (!covered && !writable) continue;
     if (covered) {
       fs::create_directories(view.folder ? view.path : view.path.parent_path());
@@ -170,7 +169,7 @@ void change_mounts(std::vector<View> all, double bytes) {
 }
 
 /// Without mounts, the kernel refuses to read what is hidden, and every change outside the writable folders.
-void limit_by_landlock(const std::vector<View>& all) {
+void limit_by_landlock(const std::vector<Shown>& all) {
   constexpr unsigned long long read_file = LANDLOCK_ACCESS_FS_READ_FILE, read_folder = LANDLOCK_ACCESS_FS_READ_DIR;
   landlock_ruleset_attr rules = {};
   rules.handled_access_fs = 0x1ffe;  // all of the first version but executing
@@ -188,7 +187,7 @@ void limit_by_landlock(const std::vector<View>& all) {
   };
   // A rule holds for all below a folder, so a folder with something hidden in it is allowed entry by entry.
   const auto allow_reading = [&](const auto& self, const fs::path& path) -> void {
-    const auto is_above = [&](const View& view) { return view.path == path || lies_in(view.path, path); };
+    const auto is_above = [&](const Shown& view) { return view.path == path || lies_in(view.path, path); };
     if (fs::is_symlink(path)) return;  // what it leads to has its own rule
     const bool folder = fs::is_directory(path);
     if (std::none_of(all.begin(), all.end(), is_above)) {
@@ -201,8 +200,8 @@ void limit_by_landlock(const std::vector<View>& all) {
     }
   };
   allow_reading(allow_reading, "/");
-  for (const View& view : all)
-    if (view.what == View::What::writable) allow(view.path, rules.handled_access_fs);
+  for (const Shown& view : all)
+    if (view.what == Shown::What::writable) allow(view.path, rules.handled_access_fs);
   for (const char* device : {"/dev/null", "/dev/zero"}) allow(device, LANDLOCK_ACCESS_FS_WRITE_FILE);
   for (const auto& entry : fs::directory_iterator("/dev"))
     if (entry.path().filename().string().rfind("nvidia", 0) == 0) allow(entry.path(), LANDLOCK_ACCESS_FS_WRITE_FILE);
@@ -289,13 +288,13 @@ std::vector<std::string> under_bubblewrap(const Sandbox& sandbox, const std::vec
     if (entry.path().filename().string().rfind("nvidia", 0) == 0)
       all.insert(all.end(), {"--dev-bind", entry.path().string(), entry.path().string()});
   }
-  const std::vector<View> views = views_of(sandbox);
-  for (const View& view : views) {
-    if (view.what == View::What::empty)
+  const std::vector<Shown> views = shown_parts(sandbox);
+  for (const Shown& view : views) {
+    if (view.what == Shown::What::empty)
       all.insert(all.end(), {"--tmpfs", view.path.string()});
     else
       all.insert(all.end(),
-                 {view.what == View::What::writable ? "--bind" : "--ro-bind", view.path.string(), view.path.string()});
+                 {view.what == Shown::What::writable ? "--bind" : "--ro-bind", view.path.string(), view.path.string()});
   }
   const fs::path here = fs::current_path();
   all.insert(all.end(), {"--chdir", is_shown(views, here) ? here.string() : "/", "--"});
@@ -328,7 +327,7 @@ double memory_below(pid_t process, int depth = 0) {
                            uid_t own_user) {
   try {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const std::vector<View> views = views_of(sandbox);
+    const std::vector<Shown> views = shown_parts(sandbox);
     const bool by_root = way == SandboxWay::namespaces || way == SandboxWay::rights;
     std::optional<uid_t> user;
     if (by_root) user = own_user, hand_over(views, *user);
