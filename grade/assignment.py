@@ -45,7 +45,7 @@ class Assignment:
     floor: float = 0.0
     sessions: int = 5
     similar: float = 0.6
-    seconds: float = 60.0
+    seconds: float = 20.0
 
     @property
     def total(self) -> float:

@@ -31,6 +31,7 @@ from grade.similarity import similar_pairs
 from grade.submissions import Submission, find_submissions, plain
 
 VERSION = 1
+TOO_LONG = "what follows was not tried, for this took too long"
 SANITIZED = 5  # times as long as without
 COMPILE = 120  # seconds, at least
 TIED = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []  # ends with the grader
@@ -170,7 +171,7 @@ class Grader:
             for left in record["context"].get("left_out", []):
                 refused.append(f"{left['workload']}: {plain(left['reason'])}")
             if wrong and time.monotonic() - begin > limit:
-                lines.append("the other workloads were not tried, for this one took too long")
+                lines.append(TOO_LONG)
                 break
         return lines, wrong, refused
 
@@ -275,7 +276,9 @@ class Grader:
         result["rows"], wrong, refused = self.check(s, folder, [case for case in self.cases if case.plain])
         if not wrong and not refused and "right" in points:
             points["right"] = a.points["right"]
-        if "clean" in self.benches:
+        if TOO_LONG in result["rows"]:
+            reasons["clean"] = "not tried"
+        elif "clean" in self.benches:
             checked = folder / "checked"
             checked.mkdir()
             fault = build(self.benches["clean"], checked / "modules")

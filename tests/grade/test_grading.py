@@ -152,6 +152,12 @@ def test_a_page_shows_the_difference_and_the_first_wrong_row(room: Path) -> None
     assert "passwd&gt;" in next((room / "out" / "pages").glob("1_1_cu_*.html")).read_text()
 
 
+def test_one_that_takes_too_long_is_tried_no_further(room: Path) -> None:
+    page = next((room / "out" / "pages").glob("hang_cu_*.html")).read_text()
+    assert "what follows was not tried" in page
+    assert "hidden_many: " not in page
+
+
 def test_the_seed_is_for_the_teacher_alone(room: Path) -> None:
     assert (room / "out" / "secret.json").stat().st_mode & 0o077 == 0
     seed = json.loads((room / "out" / "secret.json").read_text())["seed"]
