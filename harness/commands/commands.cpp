@@ -16,7 +16,7 @@ void need_sound_values(const CLI::App& command) {
       if (value.empty() && option->get_expected_min() > 0)
         throw Error(fmt::format("{} '': the value is empty (a variable that is not set?): give one, or leave {} out",
                                 name, name));
-      if (value.rfind("--", 0) == 0)
+      if (value.rfind("--", 0) == 0 && !option->get_lnames().empty())
         throw Error(fmt::format("{} {}: that is an option, and {} needs a value", name, value, name));
       const auto is = [&](const char* kind) { return type.rfind(kind, 0) == 0; };
       if (is("FLOAT") && !std::isfinite(std::strtod(value.c_str(), nullptr)))

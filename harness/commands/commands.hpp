@@ -28,6 +28,7 @@ Command compare_command(CLI::App& app);
 Command diff_command(CLI::App& app);
 /// `argv` goes into the record.
 Command join_command(CLI::App& app, const std::vector<std::string>& argv);
+Command grade_command(CLI::App& app);
 Command list_command(CLI::App& app);
 Command new_command(CLI::App& app);
 Command doctor_command(CLI::App& app);
@@ -35,6 +36,7 @@ Command doctor_command(CLI::App& app);
 Command profile_command(CLI::App& app, const std::vector<std::string>& argv);
 /// `argv` goes into the record.
 Command run_command(CLI::App& app, const std::vector<std::string>& argv);
+Command sandbox_command(CLI::App& app);
 Command show_command(CLI::App& app);
 /// `argv` goes into the record.
 Command timeline_command(CLI::App& app, const std::vector<std::string>& argv);

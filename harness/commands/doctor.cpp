@@ -14,6 +14,7 @@
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
 #include "runner/profile.hpp"
+#include "sandbox/sandbox.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -260,6 +261,15 @@ std::string results_named(const std::string& pattern) {
   return listed(found);
 }
 
+Diagnosis find_sandbox() {
+  try {
+    return {"sandbox", "ok", to_string(sandbox_way()), "", ""};
+  } catch (const Error& error) {
+    return {"sandbox", "missing", error.what(), "`ladder run --sandbox` and `ladder grade` refuse to run",
+            "sudo apt-get install bubblewrap"};
+  }
+}
+
 std::vector<Diagnosis> find_results() {
   std::vector<Diagnosis> findings;
   const auto examine_results = [&](const char* name, const char* pattern, const char* costs, const char* mend) {
@@ -289,6 +299,7 @@ std::vector<Diagnosis> examine() {
   findings.push_back(find_build("default", "build", "no ladder to run, unless the preset cpu is built"));
   findings.push_back(find_build("cpu", "build-cpu", "nothing, if the default is built: it is the same without CUDA"));
   findings.push_back(find_build("asan", "build-asan", "the first `ladder check` builds it, which takes minutes"));
+  findings.push_back(find_sandbox());
   for (Diagnosis& finding : find_results()) findings.push_back(std::move(finding));
   return findings;
 }

@@ -16,8 +16,10 @@
 #include "records/record.hpp"
 #include "records/tuned.hpp"
 #include "runner/choice.hpp"
+#include "runner/devices.hpp"
 #include "runner/interleave.hpp"
 #include "runner/run.hpp"
+#include "sandbox/sandbox.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -162,6 +164,17 @@ int run(RunWords words) {
   if (!words.scopes.empty()) o.scopes = split(words.scopes);
   for (const std::string& scope : o.scopes) scope_named(scope);
   o.axes = axis_values(words.axes);
+  if (o.sandbox) {
+    if (o.ranks > 1) throw Error("--sandbox: sessions of several ranks are not run in one: leave --ranks out");
+    if (!o.dump.empty()) throw Error("--sandbox: a session in it can leave no files: leave --dump out");
+    for (const std::string& scope : o.scopes)
+      if (scope_named(scope).fresh)
+        throw Error(fmt::format("--sandbox: {} needs files that a session leaves: name other scopes", scope));
+    sandbox_way();
+  }
+  if (!o.workers.empty() && !fs::exists(o.workers / worker(DeviceKind::simt).filename()))
+    throw Error(fmt::format("--workers {}: there is no {} in it: build it there", o.workers.string(),
+                            worker(DeviceKind::simt).filename().string()));
   const std::vector<DeviceKind> kinds = find_kinds(words);
   o.cold = words.cache == "cold";
   if (o.cold && std::find(kinds.begin(), kinds.end(), DeviceKind::cuda) == kinds.end())
@@ -238,6 +251,13 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
                               listed(scope_names())));
   add_measure_options(*run, *words);
   run->add_flag("--check", words->options.check_only, "Validate only, without timing");
+  run->add_flag("--sandbox", words->options.sandbox,
+                "Run each session without a network, rights or files to write to, within limits: `ladder sandbox`");
+  run->add_option("--hide", words->options.hidden, "With --sandbox, a folder that sessions see empty")
+      ->take_all()
+      ->allow_extra_args(false);
+  run->add_option("--workers", words->options.workers,
+                  "Folder of the programs that run sessions: build-asan, for modules that were built with sanitizers");
   run->add_flag("--share", words->options.share,
                 "Timed sessions of a GPU take turns in one process: for many small problems, whose sessions last no "
                 "longer than a start. They are less independent, so not for a comparison")

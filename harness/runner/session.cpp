@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "base/folders.hpp"
 #include "base/npy.hpp"
 #include "base/statistics.hpp"
 #include "base/text.hpp"
@@ -19,6 +20,7 @@
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
 #include "runner/launcher.hpp"
+#include "sandbox/sandbox.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -312,6 +314,14 @@ std::vector<json> run_session(const Session& session, const Workload& w, const R
   Heard heard;
   const std::string label = fmt::format("{} {} on {}", v.id, w.name, to_string(session.setting.device));
   fs::path program = session.worker.empty() ? worker(session.setting.device) : session.worker;
+  if (session.worker.empty() && !o.workers.empty()) program = o.workers / program.filename();
+  if (o.sandbox) {
+    Sandbox sandbox;
+    sandbox.readable = {scratch, program.parent_path(), source_folder(), request.points, request.centroids};
+    sandbox.hidden = o.hidden;
+    sandbox.cpu_seconds = request.time_limit * 4;  // of all threads
+    program = in_sandbox(sandbox, program, scratch);
+  }
   const std::string launcher = request.ranks > 1 ? mpi_launcher(o.launcher) : "";
   if (!launcher.empty()) program = under_mpi(launcher, program, request.ranks, scratch);
   const End end = run_child(

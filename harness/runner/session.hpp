@@ -30,18 +30,21 @@ struct RunOptions {
   bool cold = false;
   bool check_only = false;  ///< validate, time nothing
   bool profile = false;     ///< one sample per scope, while a profiler looks
+  bool sandbox = false;     ///< sessions run in one (sandbox/sandbox.hpp)
   bool share = false;       ///< timed sessions of a device take turns in one process, as those of a check do
   bool resume = false;
-  bool force = false;             ///< `out` may replace what is no record
-  bool insist = false;            ///< a workload that cannot run is an Error, instead of being left out
-  bool show_output = false;       ///< all that sessions write, not only its end
-  bool keep_generated = true;     ///< leave generated points in the cache
-  bool renew_ceilings = false;    ///< measure anew what the devices can do
-  int ordinal = 0;                ///< which GPU is the first
-  int gpus = 1;                   ///< how many each rank of a variant gets that can use so many
-  int ranks = 1;                  ///< processes that such a variant runs in
-  std::string launcher = "auto";  ///< what starts them: mpi, own, or auto: mpi where it is
-  nlohmann::json gpu;             ///< what it is, for the record; null where none is used
+  bool force = false;                         ///< `out` may replace what is no record
+  bool insist = false;                        ///< a workload that cannot run is an Error, instead of being left out
+  bool show_output = false;                   ///< all that sessions write, not only its end
+  bool keep_generated = true;                 ///< leave generated points in the cache
+  bool renew_ceilings = false;                ///< measure anew what the devices can do
+  int ordinal = 0;                            ///< which GPU is the first
+  int gpus = 1;                               ///< how many each rank of a variant gets that can use so many
+  int ranks = 1;                              ///< processes that such a variant runs in
+  std::string launcher = "auto";              ///< what starts them: mpi, own, or auto: mpi where it is
+  nlohmann::json gpu;                         ///< what it is, for the record; null where none is used
+  std::vector<std::filesystem::path> hidden;  ///< folders that sessions in the sandbox see empty
+  std::filesystem::path workers;              ///< folder of the programs that run sessions; empty: this program's
   std::filesystem::path out, dump;
   std::vector<std::string> benchmark_flags;
 };

@@ -90,7 +90,8 @@ def test_without_a_record_the_page_says_what_makes_one(
 ) -> None:
     monkeypatch.setattr(steps_page, "USUAL", steps_page.ROOT / "results" / "none.json")
     assert steps_page.main(["--update", str(tmp_path / "steps.md")]) == 2
-    assert capsys.readouterr().err.startswith("error: results/none.json is not there yet: python results/make_record.py ")
+    said = "error: results/none.json is not there yet: python results/make_record.py "
+    assert capsys.readouterr().err.startswith(said)
 
 
 def test_steps_without_one_that_is_faster_say_so() -> None:

@@ -25,8 +25,9 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "protocol": {"base", PROBLEM},
     "worker": {"base", "contract", "validation", "protocol", GENERATE},
     "records": {"base", "formats", "workloads", "protocol", PROBLEM},
-    "runner": {"base", "formats", "workloads", "protocol", "records", PROBLEM},
-    "commands": {"base", "formats", "workloads", "protocol", "records", "runner", PROBLEM},
+    "sandbox": {"base"},
+    "runner": {"base", "formats", "workloads", "protocol", "records", "sandbox", PROBLEM},
+    "commands": {"base", "formats", "workloads", "protocol", "records", "runner", "sandbox", PROBLEM},
     "simt": set(),
 }
 
