@@ -76,6 +76,34 @@ logged() {
   return "$status"
 }
 
+background=  # the process, and its group, of what runs beside the rest
+# beside LOG COMMAND...: runs a function of this script beside what follows, with all that it says in LOG. One at a time.
+beside() {
+  local log=$1 known=${#problems[@]}
+  shift
+  mkdir -p "$(dirname "$log")"
+  set -m  # a group of its own, so that it can be ended with all that it started
+  (
+    "$@"
+    printf '%s\n' "${problems[@]:known}" >"$log.problems"
+  ) >"$log" 2>&1 </dev/null &
+  background=$!
+  set +m
+}
+# join LOG WHAT: waits for it, and shows what it said.
+join() {
+  local log=$1 what=$2 status=0 line
+  wait "$background" || status=$?
+  background=
+  cat "$log"
+  if ((status)); then problem "$what ended with status $status (see $log)"; fi
+  while read -r line; do
+    if [[ -n $line ]]; then problem "$line"; fi
+  done < <(cat "$log.problems" 2>/dev/null)
+  rm -f "$log.problems"
+}
+trap 'if [[ -n $background ]]; then kill -- "-$background" 2>/dev/null; fi' EXIT
+
 # ------------------------------------------------------------------------------------------ packages of the distribution
 
 # at_least VERSION MINIMUM
@@ -265,6 +293,9 @@ broken_variants() {
     done
 }
 
+# The folder that a preset was configured into.
+binary_dir_of() { sed -n 's/^-- Build files have been written to: //p' "build/log/configure-$1.log"; }
+
 # build_preset NAME [TARGET]: configures and builds, by default everything; sets $binary_dir. A file that does not
 # compile stops no other.
 build_preset() {
@@ -280,7 +311,7 @@ build_preset() {
   fi
   logged "build/log/configure-$preset.log" cmake --preset "$preset" "${options[@]}" ||
     stop "the preset $preset cannot be configured."
-  binary_dir=$(sed -n 's/^-- Build files have been written to: //p' "build/log/configure-$preset.log")
+  binary_dir=$(binary_dir_of "$preset")
   say "compiles with $jobs jobs; follow it in $log"
   logged "$log" cmake --build --preset "$preset" --target "$target" -j "$jobs" -- -k 0 && return
   mapfile -t broken < <(broken_variants "$log")
@@ -448,6 +479,14 @@ check_architectures() {
   ((${#broken[@]})) || problem "not all GPU code compiles for all of them (see $log)"
 }
 
+# test_sanitized PRESET PATTERN: its GoogleTests but those whose names match.
+test_sanitized() {
+  local dir
+  dir=$(binary_dir_of "$1")
+  step "GoogleTest, preset $1"
+  ctest --test-dir "$dir" --output-on-failure -j "$jobs" -E "$2" || problem "ctest failed in $dir"
+}
+
 run_tests() {
   local first=default sanitized=asan
   if ((ci)); then
@@ -480,9 +519,10 @@ run_tests() {
   local long
   long=$(IFS='|' && printf '%s' "${only_all[*]}|$slow_points")
   if ((all)); then long='^$'; fi
-  build_preset "$sanitized"
-  local sanitized_dir=$binary_dir
   prepare_data
+  # Neither compilers nor tests keep all cores busy alone.
+  say "the preset $sanitized is built beside the tests: build/log/beside.log"
+  beside build/log/beside.log build_preset "$sanitized"
   step "GoogleTest, preset $first"
   local -a parts=(-E '^$')
   if ((ci)); then parts=(-E '_f32_special_points$' -R "$slow_points"); fi  # with sanitizers the other ones run below
@@ -491,9 +531,8 @@ run_tests() {
     ctest --test-dir "$first_dir" --output-on-failure -j "$jobs" "${parts[@]:part:2}" ||
       problem "ctest failed in $first_dir"
   done
-  step "GoogleTest, preset $sanitized"
-  ctest --test-dir "$sanitized_dir" --output-on-failure -j "$jobs" -E "$long" ||
-    problem "ctest failed in $sanitized_dir"
+  join build/log/beside.log "the build of preset $sanitized"
+  beside build/log/beside.log test_sanitized "$sanitized" "$long"
   step "pytest"
   if have_module pytest; then
     # Side by side file by file, because the tests of a file may share a build.
@@ -503,6 +542,7 @@ run_tests() {
   else
     problem "the tests written in Python did not run: ${python:-python3} lacks pytest"
   fi
+  join build/log/beside.log "GoogleTest with sanitizers"
   step "ruff"
   if have_module ruff; then
     "$python" -m ruff check . || problem "ruff found something to mend"
