@@ -39,6 +39,9 @@ th { background: #f2f2f2; } caption { text-align: left; font-weight: bold; paddi
 """
 
 
+MOST_NAMED = 3  # records in the foot of a picture
+
+
 @dataclass
 class Figure:
     title: str
@@ -49,13 +52,20 @@ class Figure:
 
 
 def signature(record: Record, source: Source, spec: FigureSpec, of: str = "") -> list[str]:
-    """The foot of a picture: the source, and the record."""
-    files = " + ".join(s.shown for s in record.sources) + (f" + {of}" if of else "")
-    names = " ".join(s.shown for s in record.sources)
+    """The foot of a picture: the source, and the record. Of many records how many: the page names them, and the PNG."""
+    heading = f"source {source.seed}, {source.title}, {spec.place}; its hardware: {source.hardware}"
+    also = f" + {of}" if of else ""
+    shown = [s.shown for s in record.sources]
+    if len(shown) > MOST_NAMED:
+        folders = " and ".join(dict.fromkeys(str(Path(name).parent) for name in shown))
+        days = sorted(str(s.context["time"])[:10] for s in record.sources)
+        commits = len(record.git.split(", "))
+        made = f"{record.machine()} · {days[0]} to {days[-1]} · {commits} commits"
+        return [heading, f"{len(shown)} records of {folders}{also} · {made}; drawn by python -m plots.seeds_page"]
     return [
-        f"source {source.seed}, {source.title}, {spec.place}; its hardware: {source.hardware}",
-        f"record: {files} · {record.footer()}",
-        f"drawn by python -m plots.seeds_page {names}",
+        heading,
+        f"record: {' + '.join(shown)}{also} · {record.footer()}",
+        f"drawn by python -m plots.seeds_page {' '.join(shown)}",
     ]
 
 
