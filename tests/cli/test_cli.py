@@ -79,7 +79,7 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
 
 def test_variants_on_tiny_workloads(ladder: Ladder) -> None:
     scopes = ["iteration", "end_to_end"]
-    # Each rung takes these, floats and doubles, and a fifth of the rest; who refuses all of them, those that differ in
+    # Each rung takes these, floats and doubles, and a tenth of the rest; who refuses all of them, those that differ in
     # kind. Rungs that others change a step of are tried through those, unless LADDER_TEST_ALL is set.
     few = ["outlier_tiny", "points2d_tiny"]
     kinds = {"halves_tiny", "sparse_tiny", "letter_tiny", "kernel_tiny", "angular_tiny"}
@@ -95,7 +95,7 @@ def test_variants_on_tiny_workloads(ladder: Ladder) -> None:
     missing = {w["name"] for w in listed["workloads"] if not w["available"]} & set(tiny)
     assert kinds < set(tiny)
     rest = [name for name in tiny if name not in few]
-    parts = [(variants[part::5], {*few, *rest[part::5]}) for part in range(5)] + [([], kinds)]
+    parts = [(variants[part::10], {*few, *rest[part::10]}) for part in range(10)] + [([], kinds)]
     rows = []
     for some, workloads in parts:
         some = some or sorted(set(variants) - {r["variant"] for r in rows if r["status"] == "checked"})

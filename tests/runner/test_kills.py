@@ -66,9 +66,9 @@ def test_a_killed_command_leaves_a_whole_record(fake: FakeBuild, command: str) -
         "tune": ["tune", "x2", "x3", "--workload", "grapes", "--device", "cuda", "--tuned", tuned, "--force"],
         "join": ["join", fake.out, fake.folder / "a.json", fake.folder / "b.json"],
     }
-    large = sample_record.make()
+    piece = sample_record.small()
     for name in ("a", "b"):
-        sample_record.write(large, fake.folder / f"{name}.json")
+        sample_record.write(piece, fake.folder / f"{name}.json")
     seconds = seconds_of(fake, words[command])
     chance = random.Random(command)
     before, kills, tries = fake.out.read_text(), 0, 0
