@@ -289,7 +289,7 @@ class Table {
     for (const auto& [where, most] : found) {
       if (most.rungs < 3 || most.gain < 1.1) continue;
       const auto& [workload, device] = where;
-      const auto said = [&](const char* key) { return most.row->value(key, ""); };
+      const auto said = [&row = *most.row](const char* key) { return row.value(key, ""); };
       text += fmt::format("{} on {}: {} gained most over its base, {}: {}\n", workload, device, said("variant"),
                           times(most.gain), said("idea"));
       if (!said("counter").empty())

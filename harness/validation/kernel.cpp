@@ -131,7 +131,8 @@ void kernel_sums(const Kernel& kernel, const double* x, int count, const Sets& s
 /// From labels (n) or from centroids (k x d), as `Before` says.
 template <class T, class Before>
 Sets sets_of(const Problem<T>& problem, const Before* before) {
-  const auto [n, k, d, kernel] = std::tuple(problem.n, problem.k, problem.d, problem.kernel);
+  const int n = problem.n, k = problem.k, d = problem.d;
+  const auto kernel = problem.kernel;
   if (!kernel) throw Error("the problem has no kernel: its labels are checked against centroids");
   if (problem.metric != Metric::euclidean)
     throw Error("a kernel has a distance of its own: the metric of kernel k-means is euclidean");

@@ -394,7 +394,8 @@ LloydResult lloyd_reference(const Problem<T>& problem, const Stop& stop) {
   if (!problem.points)
     throw Error("the reference solves dense points and was given none: expand the sparse rows first");
   refuse_zero_rows(problem);
-  const auto [n, k, d, metric] = std::tuple(problem.n, problem.k, problem.d, problem.metric);
+  const int n = problem.n, k = problem.k, d = problem.d;
+  const auto metric = problem.metric;
   LloydResult result;
   result.label.assign(n, -1);
   result.centroids.assign(problem.centroids, problem.centroids + size_t(k) * d);

@@ -127,7 +127,8 @@ class RowValidator {
   /// `x`: the point as the metric sees it; `least` is the fp64 minimum, `got` the label.
   void check(size_t row, const double* x, const CentroidPanels::Nearest& least_of_all, int32_t got,
              LabelReport& report) const {
-    const auto [best, least, second] = least_of_all;
+    const int32_t best = least_of_all.label;
+    const double least = least_of_all.distance, second = least_of_all.second;
     if (got == best && !(bound_.exact() && second <= bound_.limit(least, 0, 0, 0))) return;
     const bool differs = got != best;
     report.labels_differ += differs;
@@ -216,7 +217,8 @@ std::string never_chosen(const LabelReport& report, const int32_t* label, int n,
 template <class T>
 LabelReport check_labels(const Problem<T>& problem, const T* centroids, const int32_t* label, const Rules& rules,
                          std::span<const int32_t> rows) {
-  const auto [k, d, metric] = std::tuple(problem.k, problem.d, problem.metric);
+  const int k = problem.k, d = problem.d;
+  const auto metric = problem.metric;
   const size_t count = rows.empty() ? size_t(problem.n) : rows.size();
   LabelReport report;
   report.rows_checked = int64_t(count);
@@ -384,7 +386,8 @@ bool stays(const T* before, const T* after, int d, Metric metric, double directi
 template <class T>
 CentroidReport check_centroids(const Problem<T>& problem, const T* before, const T* after, const int32_t* label,
                                const Rules& rules, std::span<const double> reach) {
-  const auto [n, k, d, metric] = std::tuple(problem.n, problem.k, problem.d, problem.metric);
+  const int n = problem.n, k = problem.k, d = problem.d;
+  const auto metric = problem.metric;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   CentroidReport report;
   report.values_checked = int64_t(k) * d;
@@ -459,7 +462,7 @@ template CentroidReport check_centroids(const Problem<double>&, const double*, c
 /// over all that may have left or come, divided by m less those that may have left.
 template <class T>
 NearestMeans nearest_means(const Problem<T>& problem, const T* centroids, const Rules& rules) {
-  const auto [n, k, d] = std::tuple(problem.n, problem.k, problem.d);
+  const int n = problem.n, k = problem.k, d = problem.d;
   NearestMeans found{std::vector<int32_t>(n), {}};
   assign_reference(problem.points, n, d, centroids, k, found.label.data(), problem.metric);
   if (problem.metric != Metric::euclidean) return found;

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include "tests/fuzz/readers.hpp"
@@ -35,7 +37,10 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, size_t count) 
     reader().read(file);
   } catch (const ladder::Error& error) {
     // Whatever else is thrown ends the program, which is how libFuzzer finds it.
-    if (std::string_view(error.what()).find(file.string()) == std::string_view::npos) std::abort();
+    if (std::string_view(error.what()).find(file.string()) == std::string_view::npos) {
+      std::fprintf(stderr, "names no file: %s\n", error.what());
+      std::abort();
+    }
     return 0;
   }
   try {
