@@ -18,6 +18,13 @@ namespace ladder {
 /// Bytes of main memory, in use or not.
 inline int64_t main_memory_bytes() { return int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
 
+/// Bytes of memory that a process holds; 0 where that is not known.
+inline double memory_of(pid_t process) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/statm");
+  double size = 0, resident = 0;
+  return in >> size >> resident ? resident * double(sysconf(_SC_PAGESIZE)) : 0;
+}
+
 /// The numbers of a list as the kernel writes it: 0-3,8 is 0 1 2 3 8. Empty where it is no such list.
 inline std::vector<int> numbers_of_list(const std::string& list) {
   std::vector<int> found;
@@ -34,31 +41,30 @@ inline std::vector<int> numbers_of_list(const std::string& list) {
   return found;
 }
 
+/// The same of the first line of a file; empty where there is none.
+inline std::vector<int> numbers_in(const std::filesystem::path& file) {
+  std::string list;
+  std::ifstream in(file);
+  std::getline(in, list);
+  return numbers_of_list(list);
+}
+
 /// The NUMA node that a PCI device (0000:1B:00.0) is attached to; -1 where the machine has only one or does not say.
 /// `root`: where the kernel describes the machine.
 inline int numa_node_of(std::string pci_address, const std::filesystem::path& root = "/sys") {
-  const auto line = [&](const std::filesystem::path& file) {
-    std::string text;
-    std::ifstream in(root / file);
-    std::getline(in, text);
-    return text;
-  };
-  if (numbers_of_list(line("devices/system/node/has_cpu")).size() < 2) return -1;
+  if (numbers_in(root / "devices/system/node/has_cpu").size() < 2) return -1;
   for (char& c : pci_address) c = char(std::tolower(static_cast<unsigned char>(c)));
-  const std::vector<int> node = numbers_of_list(line("bus/pci/devices/" + pci_address + "/numa_node"));
+  const std::vector<int> node = numbers_in(root / "bus/pci/devices" / pci_address / "numa_node");
   return node.size() == 1 ? node[0] : -1;
 }
 
 /// From now on this thread, and what it starts, runs on the cores of a node and takes memory there while there is some.
 /// Returns false, and changes nothing, where the process may not use any of these cores.
 inline bool stay_on_numa_node(int node, const std::filesystem::path& root = "/sys") {
-  std::string list;
-  std::ifstream in(root / ("devices/system/node/node" + std::to_string(node) + "/cpulist"));
-  std::getline(in, list);
   cpu_set_t allowed, wanted;
   CPU_ZERO(&wanted);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
-  for (const int core : numbers_of_list(list))
+  for (const int core : numbers_in(root / ("devices/system/node/node" + std::to_string(node)) / "cpulist"))
     if (core < CPU_SETSIZE && CPU_ISSET(core, &allowed)) CPU_SET(core, &wanted);
   if (CPU_COUNT(&wanted) == 0 || sched_setaffinity(0, sizeof wanted, &wanted) != 0) return false;
   constexpr int preferred = 1, bits = 64;  // of set_mempolicy(2): other nodes serve when this one is full

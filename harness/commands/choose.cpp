@@ -1,6 +1,5 @@
 // ladder choose: which variant is fastest for a shape, by the table in results/choice.json; and making that table.
 #include <algorithm>
-#include <fstream>
 #include <memory>
 
 #include "commands/commands.hpp"
@@ -74,12 +73,8 @@ std::vector<ShapeTimes> shapes_of(const std::vector<std::string>& files, const s
 }
 
 int make_table(const ChooseWords& words) {
-  const auto is_table = [](const fs::path& file) {
-    const json held = json::parse(std::ifstream(file), nullptr, false);
-    return held.is_object() && held.contains("schema_version") && held.contains("entries") && !held.contains("rows");
-  };
-  need_place("--table", words.table, {"table of choices", is_table}, {words.make.begin(), words.make.end()},
-             words.force);
+  const FileKind table_of_choices = json_kind("table of choices", {"schema_version", "entries"}, {"rows"});
+  need_place("--table", words.table, table_of_choices, {words.make.begin(), words.make.end()}, words.force);
   std::vector<ShapeTimes> table = shapes_of(words.make);
   if (table.empty()) throw Error("no row of these records is a solve that ran and was found right: name others");
   table = those_of(table, words.workloads);

@@ -3,10 +3,27 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/files.hpp"
+#include "base/foreign.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
+
+FileKind json_kind(const std::string& name, const std::vector<std::string>& fields,
+                   const std::vector<std::string>& without) {
+  return {name, [fields, without](const fs::path& file) {
+            try {
+              const nlohmann::json held = read_json(file);
+              const auto has = [&](const std::string& field) { return held.contains(field); };
+              return held.is_object() && std::all_of(fields.begin(), fields.end(), has) &&
+                     std::none_of(without.begin(), without.end(), has);
+            } catch (const Error&) {
+              return false;
+            }
+          }};
+}
 
 void need_folder(const fs::path& folder) {
   fs::path there = fs::absolute(folder);

@@ -13,6 +13,10 @@ struct FileKind {
   std::function<bool(const std::filesystem::path& file)> is_one;  ///< of a regular file that is not empty
 };
 
+/// JSON files: objects with fields of these names and none of `without`. What read_json() refuses is none.
+FileKind json_kind(const std::string& name, const std::vector<std::string>& fields,
+                   const std::vector<std::string>& without = {});
+
 /// Throws Error where nothing can be made in the folder, or in the nearest one above it that is there.
 void need_folder(const std::filesystem::path& folder);
 

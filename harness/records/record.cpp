@@ -221,15 +221,7 @@ void write_record(const json& record, const fs::path& file) {
 }
 
 void need_place(const fs::path& out, const std::vector<fs::path>& inputs, bool force) {
-  const auto is_record = [](const fs::path& file) {
-    try {
-      const json held = read_json(file);
-      return held.is_object() && held.contains("schema_version") && held.contains("rows");
-    } catch (const Error&) {
-      return false;
-    }
-  };
-  need_place("--out", out, {"record", is_record}, inputs, force);
+  need_place("--out", out, json_kind("record", {"schema_version", "rows"}), inputs, force);
 }
 
 namespace {

@@ -92,13 +92,6 @@ void end_what_is_left_behind() {
   }
 }
 
-/// Bytes of memory that a process holds; 0 where that is not known.
-double memory_of(pid_t process) {
-  std::ifstream in(fmt::format("/proc/{}/statm", process));
-  double size = 0, resident = 0;
-  return in >> size >> resident ? resident * double(sysconf(_SC_PAGESIZE)) : 0;
-}
-
 /// What a worker does that no session does; empty: nothing.
 std::string beyond(const Bounds& bounds, pid_t worker, const fs::path& log) {
   std::error_code gone;

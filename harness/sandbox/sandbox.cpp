@@ -26,6 +26,7 @@
 
 #include "base/error.hpp"
 #include "base/folders.hpp"
+#include "base/machine.hpp"
 #include "base/text.hpp"
 
 namespace ladder {
@@ -55,8 +56,15 @@ uid_t user_of_its_own() {
   return count > 2e9 ? first_user + uid_t(getpid()) : nobody;
 }
 
-// ------------------------------------------------------------------------------------------------------------- its
-// files
+// -------------------------------------------------------------------------------------------------------- its files
+
+/// Files of the GPUs and their driver, which stay reachable.
+std::vector<fs::path> gpu_files() {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator("/dev"))
+    if (entry.path().filename().string().rfind("nvidia", 0) == 0) found.push_back(entry.path());
+  return found;
+}
 
 const std::vector<fs::path> temporary = {"/tmp", "/var/tmp", "/dev/shm"}, homes = {"/home", "/root"};
 
@@ -203,8 +211,7 @@ void limit_by_landlock(const std::vector<Shown>& all) {
   for (const Shown& view : all)
     if (view.what == Shown::What::writable) allow(view.path, rules.handled_access_fs);
   for (const char* device : {"/dev/null", "/dev/zero"}) allow(device, LANDLOCK_ACCESS_FS_WRITE_FILE);
-  for (const auto& entry : fs::directory_iterator("/dev"))
-    if (entry.path().filename().string().rfind("nvidia", 0) == 0) allow(entry.path(), LANDLOCK_ACCESS_FS_WRITE_FILE);
+  for (const fs::path& file : gpu_files()) allow(file, LANDLOCK_ACCESS_FS_WRITE_FILE);
   need(syscall(SYS_landlock_restrict_self, ruleset, 0) == 0, "Landlock");
   close(ruleset);
 }
@@ -284,10 +291,7 @@ std::vector<std::string> under_bubblewrap(const Sandbox& sandbox, const std::vec
   std::vector<std::string> all = {
       "bwrap",  "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev",
       "--proc", "/proc"};
-  for (const auto& entry : fs::directory_iterator("/dev")) {
-    if (entry.path().filename().string().rfind("nvidia", 0) == 0)
-      all.insert(all.end(), {"--dev-bind", entry.path().string(), entry.path().string()});
-  }
+  for (const fs::path& file : gpu_files()) all.insert(all.end(), {"--dev-bind", file.string(), file.string()});
   const std::vector<Shown> views = shown_parts(sandbox);
   for (const Shown& view : views) {
     if (view.what == Shown::What::empty)
@@ -313,9 +317,7 @@ void hand_on(int signal) {
 
 /// Bytes of memory of a process and all below it.
 double memory_below(pid_t process, int depth = 0) {
-  std::ifstream held(fmt::format("/proc/{}/statm", process));
-  double size = 0, resident = 0;
-  double bytes = held >> size >> resident ? resident * double(sysconf(_SC_PAGESIZE)) : 0;
+  double bytes = memory_of(process);
   std::ifstream below(fmt::format("/proc/{}/task/{}/children", process, process));
   for (pid_t child = 0; depth < 1000 && below >> child;) bytes += memory_below(child, depth + 1);
   return bytes;
