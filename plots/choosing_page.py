@@ -19,7 +19,7 @@ from plots.lib.heatmap import NONE
 from plots.lib.inputs import in_sentences, read_text
 from plots.lib.options import Options
 from plots.lib.pages import between_marks, keep_page, page_arguments
-from plots.lib.record import ROOT, Record, RecordError, geometric_mean, together
+from plots.lib.record import ROOT, Record, RecordError, geometric_mean, of_one_gpu
 from plots.lib.style import times
 
 DEVICE = "cuda"
@@ -88,18 +88,16 @@ def main(argv: list[str] | None = None) -> int:
     path: Path = arguments.page
     if not arguments.records:
         raise RecordError("no record is named: results/nvidia-h200/map.json, say.")
-    records = [r for r in together([schema.load(record) for record in arguments.records]) if r.workloads_on(DEVICE)]
-    if len(records) != 1:
-        raise RecordError("the records are of no GPU, or of several kinds: a map is of one.")
-    found = choice_map.scattered(records[0], DEVICE)
+    record = of_one_gpu([schema.load(path) for path in arguments.records], "a map")
+    found = choice_map.scattered(record, DEVICE)
     if not found:
-        raise RecordError(f"{records[0].names}: has no family of scattered shapes, as the families map_* are.")
+        raise RecordError(f"{record.names}: has no family of scattered shapes, as the families map_* are.")
     picture = path.with_name("choice_gpu.png")
     if arguments.update:
-        page, _ = choice_map.draw_page(records[0], Options(devices=(DEVICE,)), DEVICE, found)
+        page, _ = choice_map.draw_page(record, Options(devices=(DEVICE,)), DEVICE, found)
         page.save(path.parent, picture.stem, svg=False)
     command = shlex.join(["python", "-m", "plots.choosing_page", *map(str, arguments.records), "--update", str(path)])
-    made = section(records[0], found, picture.name, command)
+    made = section(record, found, picture.name, command)
     text = between_marks(read_text(path), BEGIN, END, made, str(path))
     return keep_page(arguments, text, "python -m plots.choosing_page")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from plots.lib import cards, schema, short
 from plots.lib.inputs import in_sentences
 from plots.lib.pages import cell_text, keep_page, page_arguments
-from plots.lib.record import ROOT, TIMES, Record, RecordError, Row, Rung, ms, number, together
+from plots.lib.record import ROOT, TIMES, Record, RecordError, Row, Rung, ms, number, of_one_gpu
 from plots.lib.slope import iterations_of, slope_ms
 
 DEVICE = "cuda"
@@ -159,13 +159,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     usual = " ".join(path.relative_to(ROOT).as_posix() for path in USUAL)
     arguments = page_arguments(list(argv) if argv is not None else None, "docs/libraries.md", usual)
     paths: list[Path] = arguments.records or list(USUAL)
-    records = [r for r in together([schema.load(path) for path in paths]) if r.workloads_on(DEVICE)]
-    if len(records) != 1:
-        raise RecordError("the records are of no GPU, or of several kinds: the page is of one.")
+    record = of_one_gpu([schema.load(path) for path in paths])
     program = "python -m plots.libraries_page"
     named = " ".join(map(str, arguments.records))
     command = f"{program} {named + ' ' if named else ''}--update docs/libraries.md"
-    return keep_page(arguments, markdown(records[0], command), program)
+    return keep_page(arguments, markdown(record, command), program)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from plots.lib import schema
 from plots.lib.heatmap import NONE
 from plots.lib.inputs import in_sentences
-from plots.lib.pages import cell_text, keep_page, page_arguments
+from plots.lib.pages import cell_text, keep_page, page_arguments, records_or
 from plots.lib.record import (
     ROOT,
     SCOPE_TITLES,
@@ -29,8 +29,8 @@ from plots.lib.record import (
     RecordError,
     Row,
     number,
+    of_one_gpu,
     percent,
-    together,
 )
 from plots.lib.style import GREY, MOST_COLOURED, WIDTH, Page, line_style, log_ticks
 
@@ -240,16 +240,8 @@ def draw(found: Outliers, given: Sequence[Path], path: Path) -> None:
 
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
-    shown = USUAL.relative_to(ROOT)
-    arguments = page_arguments(argv, "docs/outliers.md", str(shown))
-    paths: list[Path] = arguments.records or [USUAL]
-    if not arguments.records and not USUAL.is_file():
-        plan = PLAN.relative_to(ROOT)
-        raise RecordError(f"{shown} is not there yet: python results/make_record.py {plan} --out {shown} makes it.")
-    records = [r for r in together([schema.load(path) for path in paths]) if r.workloads_on(DEVICE)]
-    if len(records) != 1:
-        raise RecordError("the records are of no GPU, or of several kinds: the page is of one.")
-    found = outliers_of(records[0])
+    arguments = page_arguments(argv, "docs/outliers.md", str(USUAL.relative_to(ROOT)))
+    found = outliers_of(of_one_gpu([schema.load(path) for path in records_or(arguments, USUAL, PLAN)]))
     picture = arguments.page.with_suffix(".png")
     if arguments.update:
         draw(found, arguments.records, picture)

@@ -16,8 +16,8 @@ from matplotlib.lines import Line2D
 
 from plots.lib import cards, schema
 from plots.lib.inputs import in_sentences
-from plots.lib.pages import cell_text, keep_page, page_arguments
-from plots.lib.record import ROOT, SCOPE_TITLES, TIMES, Comparison, Record, RecordError, number, together
+from plots.lib.pages import cell_text, keep_page, page_arguments, records_or
+from plots.lib.record import ROOT, SCOPE_TITLES, TIMES, Comparison, Record, RecordError, number, of_one_gpu
 from plots.lib.speedup import IN_TURNS, Gain, gain_of
 from plots.lib.style import COLOURS, GREY, MARGIN, ROW, SMALL, WIDTH, Page, log_ticks, text_width
 
@@ -111,8 +111,7 @@ def table(steps: Sequence[Step]) -> list[str]:
     return ["| " + " | ".join(HEAD) + " |", "| " + " | ".join(align) + " |", *rows]
 
 
-def markdown(record: Record, given: Sequence[Path], page: Path) -> str:
-    found = steps_of(record)
+def markdown(record: Record, found: dict[str, list[Step]], given: Sequence[Path], page: Path) -> str:
     files = "".join(f" {path}" for path in given)
     missing = [name for name, card in cards.load().items() if card.base and not compared(found, name)]
     lines = [
@@ -184,26 +183,18 @@ def draw(record: Record, workload: str, steps: Sequence[Step], given: Sequence[P
     seen = {step.comparison.verdict for step in steps}
     looks = [(c, m, words) for verdict, (c, m, words) in LOOKS.items() if verdict in seen]
     page.legend(MARGIN, [Line2D([], [], color=c, marker=m, linewidth=2.5, label=words) for c, m, words in looks])
-    path.parent.mkdir(exist_ok=True)
-    for kept in page.save(path.parent, path.stem):
-        if kept.suffix == ".svg":
-            kept.unlink()
+    page.save(path.parent, path.stem, svg=False)
 
 
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
-    shown = USUAL.relative_to(ROOT)
-    arguments = page_arguments(argv, "docs/steps.md", str(shown))
-    if not arguments.records and not USUAL.is_file():
-        plan = PLAN.relative_to(ROOT)
-        raise RecordError(f"{shown} is not there yet: python results/make_record.py {plan} --out {shown} makes it.")
-    records = together([schema.load(path) for path in arguments.records or [USUAL]])
-    if len(records) != 1:
-        raise RecordError("the records are of several kinds of machine: the page is of one.")
-    text = markdown(records[0], arguments.records, arguments.page)
+    arguments = page_arguments(argv, "docs/steps.md", str(USUAL.relative_to(ROOT)))
+    record = of_one_gpu([schema.load(path) for path in records_or(arguments, USUAL, PLAN)])
+    found = steps_of(record)
     if arguments.update:
-        for workload, steps in steps_of(records[0]).items():
-            draw(records[0], workload, steps, arguments.records, picture_of(arguments.page, workload))
+        for workload, steps in found.items():
+            draw(record, workload, steps, arguments.records, picture_of(arguments.page, workload))
+    text = markdown(record, found, arguments.records, arguments.page)
     return keep_page(arguments, text, "python -m plots.steps_page")
 
 

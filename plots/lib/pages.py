@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plots.lib import outputs
 from plots.lib.inputs import read_text
-from plots.lib.record import RecordError
+from plots.lib.record import ROOT, RecordError
 
 
 def cell_text(text: str) -> str:
@@ -37,6 +37,15 @@ def page_arguments(argv: list[str] | None, page: str, default: str, generated: b
     if arguments.update and generated:
         outputs.need_place(arguments.page, outputs.PAGE, arguments.records)
     return arguments
+
+
+def records_or(arguments: argparse.Namespace, usual: Path, plan: Path) -> list[Path]:
+    """The records that are named, or the usual one; `plan`: what makes that where it is not there."""
+    if not arguments.records and not usual.is_file():
+        shown = usual.relative_to(ROOT)
+        made = f"python results/make_record.py {plan.relative_to(ROOT)} --out {shown}"
+        raise RecordError(f"{shown} is not there yet: {made} makes it.")
+    return arguments.records or [usual]
 
 
 def keep_page(arguments: argparse.Namespace, text: str, program: str) -> int:

@@ -751,6 +751,14 @@ def together(records: Sequence[Record]) -> list[Record]:
     return [merged(group) for group in groups.values()]
 
 
+def of_one_gpu(records: Sequence[Record], what: str = "the page") -> Record:
+    """The one that has rows of a GPU, of records that are of one kind of machine each."""
+    found = [record for record in together(records) if record.workloads_on("cuda")]
+    if len(found) != 1:
+        raise RecordError(f"the records are of no GPU, or of several kinds: {what} is of one.")
+    return found[0]
+
+
 def committed() -> list[Path]:
     """Every record of the repository: results/DEVICE/record*.json, one for each commit whose rows were kept."""
     found = [p for p in sorted((ROOT / "results").glob("*/record*.json")) if p.parent.name not in LOCAL]

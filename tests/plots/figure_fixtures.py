@@ -28,6 +28,20 @@ def tall() -> Record:
 
 
 @pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures, which are written all the same."""
+    pages: list[Figure] = []
+    save = style.Page.save
+
+    def keep(page: style.Page, folder: Path, stem: str, svg: bool = True) -> list[Path]:
+        pages.append(page.figure)
+        return save(page, folder, stem, svg)
+
+    monkeypatch.setattr(style.Page, "save", keep)
+    return pages
+
+
+@pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
     """The figures by their stem, kept instead of written."""
     kept: dict[str, Figure] = {}

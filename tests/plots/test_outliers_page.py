@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import sample_record
-from figure_helpers import overlaps, record_of, texts
+from figure_helpers import overlaps, record_of, smallest_letters, texts
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from plots import outliers_page
 from plots.lib import style
 from plots.lib.record import TIMES
+
+pytest_plugins = ("figure_fixtures",)
 
 GPU = "cuda"
 SIZES = (4, 12, 24)
@@ -40,16 +41,6 @@ def write(tmp_path: Path) -> tuple[Path, Path]:
     return sample_record.write(document(), tmp_path / "record.json"), tmp_path / "outliers.md"
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    pages: list[Figure] = []
-    save = style.Page.save
-    monkeypatch.setattr(
-        style.Page, "save", lambda page, *to, **how: pages.append(page.figure) or save(page, *to, **how)
-    )
-    return pages
-
-
 def test_page_and_picture_have_each_time_over_that_without_an_outlier(
     tmp_path: Path, drawn: list[Figure], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,9 +63,7 @@ def test_page_and_picture_have_each_time_over_that_without_an_outlier(
     # The picture is legible, and drawn by --update alone.
     (figure,) = drawn
     assert overlaps(figure) == []
-    shown = figure.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() != "")
-    pixels = [text.get_fontsize() / 72 * 1280 / style.WIDTH for text in shown]
-    assert min(pixels) >= 12, "letters on a screen of 1280 x 720"
+    assert smallest_letters(figure) >= 12
     assert {"none", "2^4", "2^12", "2^24"} <= set(texts(figure)) and "v2_quantile" in texts(figure)
     assert any(re.fullmatch("One row 2\\^24 times as long: 41.* with v1_one_unit", t) for t in texts(figure))
     assert len(texts(figure, "most")) == 2

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 import sample_record
-from figure_helpers import overlaps, record_of, texts
+from figure_helpers import overlaps, record_of, smallest_letters, texts
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from plots import steps_page
-from plots.lib import style
 from plots.lib.record import TIMES
+
+pytest_plugins = ("figure_fixtures",)
 
 WORKLOAD = "grapes_k300"
 STEPS = {  # a candidate, its time over the base's with both ends, and what the record says of it
@@ -40,14 +40,6 @@ def document(method: str = "interleaved", device: str = "cuda") -> dict[str, Any
     return made
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    pages: list[Figure] = []
-    save = style.Page.save
-    monkeypatch.setattr(style.Page, "save", lambda page, *to: pages.append(page.figure) or save(page, *to))
-    return pages
-
-
 def test_page_and_picture_have_each_step_with_its_interval(
     tmp_path: Path, drawn: list[Figure], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,8 +59,7 @@ def test_page_and_picture_have_each_step_with_its_interval(
     assert steps_page.main([str(record), "--check", str(page)]) == 1
     (figure,) = drawn
     assert overlaps(figure) == []
-    shown = figure.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() != "")
-    assert min(t.get_fontsize() / 72 * 1280 / style.WIDTH for t in shown) >= 12, "letters on a screen of 1280 x 720"
+    assert smallest_letters(figure) >= 12
     assert f"1 of 4 steps are faster, g2_shared most: 2.00{TIMES}" in texts(figure)
     gains = {line.get_gid(): line for line in figure.axes[0].lines if str(line.get_gid()).startswith("gain")}
     assert {name.split()[1] for name in gains} == set(STEPS)
