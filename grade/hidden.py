@@ -53,7 +53,7 @@ def _many(draw: random.Random) -> tuple[list[list[float]], list[list[float]]]:
 
 
 def cases_of(a: Assignment, secret: str, root: Path, work: Path) -> list[Case]:
-    """Writes what they need to `work`, for nobody else to read."""
+    """Writes what they need to `work`: what is secret, readable by this user alone."""
     found = [Case(["--workloads", ",".join(a.public)], True, not a.clean)]
     if a.clean:
         found.append(Case(["--workloads", ",".join(a.clean)], False, True))

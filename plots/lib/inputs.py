@@ -41,8 +41,8 @@ def say(error: Exception) -> None:
 
 
 def in_sentences(program: Callable[..., int]) -> Callable[..., int]:
-    """Wraps a program: what is wrong with its files is one line, `error: ...`, and exit status 2. Interrupted, or with
-    nobody left to read what it prints, it ends without a word."""
+    """Wraps a program: what is wrong with its files is one line, `error: ...`, and exit status 2. Interrupted, or
+    where what reads its output has ended, it prints nothing."""
 
     @wraps(program)
     def run(*words: Any) -> int:  # noqa: ANN401, a program takes its words or none
