@@ -241,7 +241,7 @@ def draw(found: Outliers, given: Sequence[Path], path: Path) -> None:
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
     arguments = page_arguments(argv, "docs/outliers.md", str(USUAL.relative_to(ROOT)))
-    found = outliers_of(of_one_gpu([schema.load(path) for path in records_or(arguments, USUAL, PLAN)]))
+    found = outliers_of(of_one_gpu([schema.load(path) for path in records_or(arguments, [USUAL], PLAN)]))
     picture = arguments.page.with_suffix(".png")
     if arguments.update:
         draw(found, arguments.records, picture)

@@ -22,7 +22,7 @@ from plots.lib.speedup import IN_TURNS, Gain, gain_of
 from plots.lib.style import COLOURS, GREY, MARGIN, ROW, SMALL, WIDTH, Page, log_ticks, text_width
 
 DEVICE = "cuda"
-USUAL = ROOT / "results" / "nvidia-h100" / "comparisons.json"
+USUAL = [ROOT / "results" / "nvidia-h100" / f"comparisons{part}.json" for part in ("", "_rest")]
 PLAN = ROOT / "results" / "nvidia-h200" / "comparisons.toml"
 HEAD = ("rung", "over", "time of", "gain", "95 % interval", "sessions", "verdict")
 LOOKS = {  # by verdict: colour, marker, in words
@@ -54,12 +54,14 @@ class Step:
 
 
 def steps_of(record: Record) -> dict[str, list[Step]]:
-    """By workload, in the order of the ladder. Throws RecordError where no sessions took turns on a GPU."""
+    """By workload, in the order of the ladder; of a step that was measured twice, what the last record says. Throws
+    RecordError where no sessions took turns on a GPU."""
     order = {name: at for at, name in enumerate(cards.load())}
+    last = {(c.workload, c.candidate, c.base, c.scope): c for c in record.comparisons
+            if c.method == IN_TURNS and c.device == DEVICE}  # fmt: skip
     found: dict[str, list[Step]] = {}
-    for c in record.comparisons:
-        if c.method == IN_TURNS and c.device == DEVICE:
-            found.setdefault(c.workload, []).append(Step(c, gain_of(c)))
+    for c in last.values():
+        found.setdefault(c.workload, []).append(Step(c, gain_of(c)))
     if not found:
         raise RecordError(f"{record.names}: has no sessions in turns on a GPU: ladder run --compare base makes them.")
     for steps in found.values():
@@ -188,7 +190,7 @@ def draw(record: Record, workload: str, steps: Sequence[Step], given: Sequence[P
 
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
-    arguments = page_arguments(argv, "docs/steps.md", str(USUAL.relative_to(ROOT)))
+    arguments = page_arguments(argv, "docs/steps.md", " and ".join(str(path.relative_to(ROOT)) for path in USUAL))
     record = of_one_gpu([schema.load(path) for path in records_or(arguments, USUAL, PLAN)])
     found = steps_of(record)
     if arguments.update:

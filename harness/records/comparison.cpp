@@ -204,7 +204,7 @@ RowComparison compare(const Group& base, const Group& candidate, bool one_run, S
 /// at the values that it runs with.
 const Group* beside(const Side& side, const std::string& base, const Group& group) {
   const json axes = group.first().at("axes");
-  const Group* tuned = nullptr;
+  const Group* own_values = nullptr;  // of axes: tuned ones, or those that a step changes
   for (const std::string& name : side.order) {
     const Group& other = side.groups.at(name);
     if (other.first().at("variant") != base || other.setting != group.setting) continue;
@@ -215,9 +215,11 @@ const Group* beside(const Side& side, const std::string& base, const Group& grou
         }))
       return &other;
     const bool either = group.first().value("tuned", false) || other.first().value("tuned", false);
-    if (either && !tuned) tuned = &other;
+    const json turns = group.first().value("turns", json());
+    const bool pair = turns.is_object() && turns == other.first().value("turns", json());
+    if ((either || pair) && !own_values) own_values = &other;
   }
-  return tuned;
+  return own_values;
 }
 
 bool same_module(const json& a, const json& b) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import html
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from plots.lib import outputs
@@ -39,13 +40,13 @@ def page_arguments(argv: list[str] | None, page: str, default: str, generated: b
     return arguments
 
 
-def records_or(arguments: argparse.Namespace, usual: Path, plan: Path) -> list[Path]:
-    """The records that are named, or the usual one; `plan`: what makes that where it is not there."""
-    if not arguments.records and not usual.is_file():
-        shown = usual.relative_to(ROOT)
+def records_or(arguments: argparse.Namespace, usual: Sequence[Path], plan: Path) -> list[Path]:
+    """The records that are named, or the usual ones; `plan`: what makes the first of those where it is not there."""
+    if not arguments.records and not usual[0].is_file():
+        shown = usual[0].relative_to(ROOT)
         made = f"python results/make_record.py {plan.relative_to(ROOT)} --out {shown}"
         raise RecordError(f"{shown} is not there yet: {made} makes it.")
-    return arguments.records or [usual]
+    return arguments.records or list(usual)
 
 
 def keep_page(arguments: argparse.Namespace, text: str, program: str) -> int:

@@ -323,6 +323,16 @@ def test_sessions_in_turns_are_judged_by_their_medians(compare: Compare) -> None
     assert c["verdict"] == "SAME"
 
 
+@pytest.mark.parametrize("pair", [True, False])
+def test_sessions_of_one_run_in_turns_meet_at_each_ones_own_axes(compare: Compare, pair: bool) -> None:
+    record = interleaved(1.03)
+    for row in record["rows"]:
+        row["axes"] = {"width": 64 if row["variant"] == "A" else -1}
+        row["turns"] = {"variants": ["A", "B"], "seed": 1 if pair or row["variant"] == "A" else 2}
+    done = compare(record, "--variants", "A,B", "--json")
+    assert done.returncode == (0 if pair else 2), done.stderr
+
+
 # ----------------------------------------------------------------------------------------------------------- bad usage
 
 
