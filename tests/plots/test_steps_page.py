@@ -79,7 +79,7 @@ def test_what_no_sessions_in_turns_say_is_no_page(tmp_path: Path, capsys: pytest
 def test_without_a_record_the_page_says_what_makes_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(steps_page, "USUAL", steps_page.ROOT / "results" / "none.json")
+    monkeypatch.setattr(steps_page, "USUAL", [steps_page.ROOT / "results" / "none.json"])
     assert steps_page.main(["--update", str(tmp_path / "steps.md")]) == 2
     said = "error: results/none.json is not there yet: python results/make_record.py "
     assert capsys.readouterr().err.startswith(said)
