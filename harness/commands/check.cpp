@@ -25,16 +25,6 @@ struct CheckWords {
   double time_limit = 300;
 };
 
-/// Runs a command of the shell, and says how long it took; throws Error with what it wrote where it fails.
-void run_tool(const std::string& command, const std::string& what, const fs::path& log) {
-  fmt::print(stderr, "{} ... ", what);
-  std::fflush(stderr);
-  const double begin = now_seconds();
-  const int status = std::system((command + " >" + quoted(log) + " 2>&1").c_str());
-  fmt::print(stderr, "{:.0f} s\n", now_seconds() - begin);
-  if (status != 0) throw Error(fmt::format("`{}` failed:\n{}", command, read_whole(log)));
-}
-
 /// A build that holds the variant and what runs it.
 struct Built {
   DeviceKind device;

@@ -96,6 +96,15 @@ void need_bases(std::vector<Variant>& variants) {
   }
 }
 
+void run_tool(const std::string& command, const std::string& what, const fs::path& log) {
+  fmt::print(stderr, "{} ... ", what);
+  std::fflush(stderr);
+  const double begin = now_seconds();
+  const int status = std::system((command + " >" + quoted(log) + " 2>&1").c_str());
+  fmt::print(stderr, "{:.0f} s\n", now_seconds() - begin);
+  if (status != 0) throw Error(fmt::format("`{}` failed:\n{}", command, read_whole(log)));
+}
+
 std::vector<Variant> with_kernels(std::vector<Variant> variants) {
   std::erase_if(variants, [](const Variant& v) {
     const auto module = v.modules.find(DeviceKind::cuda);

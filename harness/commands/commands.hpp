@@ -25,6 +25,7 @@ struct Command {
 Command check_command(CLI::App& app);
 Command choose_command(CLI::App& app);
 Command compare_command(CLI::App& app);
+Command count_command(CLI::App& app, const std::vector<std::string>& argv);
 Command diff_command(CLI::App& app);
 /// `argv` goes into the record.
 Command join_command(CLI::App& app, const std::vector<std::string>& argv);
@@ -42,6 +43,9 @@ Command show_command(CLI::App& app);
 Command timeline_command(CLI::App& app, const std::vector<std::string>& argv);
 /// `argv` goes into the record.
 Command tune_command(CLI::App& app, const std::vector<std::string>& argv);
+
+/// Runs a command of the shell, and says how long it took; throws Error with what it wrote to `log` where it fails.
+void run_tool(const std::string& command, const std::string& what, const std::filesystem::path& log);
 
 /// Throws Error where an option's value is empty, as that of an unset variable is, looks like another option, or is no
 /// finite number where one is due.

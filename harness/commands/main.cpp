@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
       ladder::check_command(app),
       ladder::run_command(app, words),
       ladder::compare_command(app),
+      ladder::count_command(app, words),
       ladder::diff_command(app),
       ladder::grade_command(app),
       ladder::join_command(app, words),

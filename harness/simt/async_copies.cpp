@@ -1,3 +1,4 @@
+#include <bit>
 // Asynchronous copies (cp.async): at once where threads run in their own order. In a drawn order they come as late as
 // they may: at the wait of their thread for their group, or with its end. Until then their place holds nonsense, as it
 // may on a GPU, so that a read before the wait, or after a missing wait or commit, does not return the old value.
@@ -74,6 +75,8 @@ using simt::Worker;
 extern "C" {
 
 void simt_async_copy(void* to, const void* from, size_t bytes, size_t zeros, std::source_location where) {
+  if (Worker::current()->is_counted() && bytes > zeros)
+    Worker::current()->note_access(from, std::countr_zero(bytes), Worker::Way::load, __builtin_return_address(0));
   Worker::current()->async_copy(to, from, bytes, zeros, where, __builtin_return_address(0));
 }
 void simt_async_commit() { Worker::current()->async_commit(); }

@@ -91,6 +91,7 @@ void Worker::begin(Launch& launch) {
   for (unsigned z = 0; z < simt_block_size.z; ++z)
     for (unsigned y = 0; y < simt_block_size.y; ++y)
       for (unsigned x = 0; x < simt_block_size.x; ++x) threads_[i++].index = {x, y, z};
+  begin_counting();
 #ifndef SIMT_CHECKED
   give_crash_stack();
   // Its end is the end of the mapping: an access past it faults.
@@ -128,7 +129,10 @@ std::string Worker::describe_crash(int signal, const void* address) const {
 
 std::string Worker::place() const { return "block " + text(simt_block_index) + ", thread " + text(simt_thread_index); }
 
-void Worker::end() { launch_ = nullptr; }
+void Worker::end() {
+  end_counting();
+  launch_ = nullptr;
+}
 
 // The boundary of a block: what counts per block starts and ends here.
 void Worker::run_block(uint64_t block) {
@@ -145,6 +149,10 @@ void Worker::run_block(uint64_t block) {
   watch_words_of_small_variables();
   order_.start_block(launch_->releases, launch_->first_run, block, launch_->blocks);
 #endif
+  if (trace_) {
+    trace_->start_block(size_, counts_);
+    counts_.launches += block == 0;
+  }
   while (done_ < size_) {
     if (launch_->failed) return abandon_fibers();
     if (!ready_.empty()) {
@@ -156,7 +164,7 @@ void Worker::run_block(uint64_t block) {
       resume(*current_->fiber);
     } else if (started_ < size_) {
       resume(idle_fiber());
-    } else if (!release_waiting()) {
+    } else if (!(trace_ && release_full_notes()) && !release_waiting()) {
       if (!launch_->failed) report_stuck();
       return abandon_fibers();
     }
@@ -166,6 +174,7 @@ void Worker::run_block(uint64_t block) {
       return abandon_fibers();
     }
   }
+  if (trace_) trace_->replay();
 }
 
 // With a seed: another order of the threads that start, and of those that may go on, in each block and each interval
@@ -216,6 +225,7 @@ void Worker::finish_thread() {
 #endif
   Thread& thread = *current_;
   thread.state = State::done;
+  if (trace_) trace_->end(rank(thread));
   ++done_;
   if (waiting_in_warps_ == 0) return;
   // Lanes that have ended are not waited for: one that waits may have waited for this one alone.
@@ -432,11 +442,16 @@ extern "C" {
 void* simt_dynamic_shared() noexcept { return Worker::current()->dynamic_shared(); }
 
 int simt_block_barrier(int predicate, std::source_location where) {
+  Worker::current()->note(simt::counting::Kind::together, 0, __builtin_return_address(0));
   return Worker::current()->block_barrier(predicate, where);
 }
-void simt_grid_barrier(std::source_location where) { Worker::current()->grid_barrier(where); }
+void simt_grid_barrier(std::source_location where) {
+  Worker::current()->note(simt::counting::Kind::together, 0, __builtin_return_address(0));
+  Worker::current()->grid_barrier(where);
+}
 uint64_t simt_warp(simt::WarpOp op, unsigned mask, uint64_t value, int argument, int width,
                    std::source_location where) {
+  Worker::current()->note(simt::counting::Kind::together, 1, __builtin_return_address(0));
   return Worker::current()->warp(op, mask, value, argument, width, where);
 }
 unsigned simt_active_mask(std::source_location where) { return Worker::current()->active_mask(where); }

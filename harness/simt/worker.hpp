@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "checked/races.hpp"
+#include "counting/trace.hpp"
 #include "fiber/fiber.hpp"
 #include "module.hpp"
 #include "random.hpp"
@@ -66,7 +67,7 @@ struct Launch {
   uint64_t arrived_ = 0, blocks_ended_ = 0, generation_ = 0;
 };
 
-enum class State : uint8_t { unborn, running, block_barrier, grid_barrier, warp, active_mask, done };
+enum class State : uint8_t { unborn, running, block_barrier, grid_barrier, warp, active_mask, notes_full, done };
 
 /// A thread of the block that is running.
 struct Thread {
@@ -130,6 +131,16 @@ class Worker {
   std::string describe_crash(int signal, const void* address) const;
 #endif
 
+  // ---- a module that was compiled to be counted, while counts are wanted: counting/
+  bool is_counted() const { return trace_ != nullptr; }
+  enum class Way { load, store, atomic };
+  /// An access of the running thread; `place`: behind the call in its code. Other memory than a GPU's is left out.
+  void note_access(const void* address, int size_log2, Way way, const void* place);
+  /// A block of code, a barrier (size_log2 0), or an operation of the warp (1).
+  void note(counting::Kind kind, int size_log2, const void* place);
+  void note_enter() { trace_->enter(rank(*current_)); }
+  void note_leave() { trace_->leave(rank(*current_)); }
+
 #ifdef SIMT_CHECKED
   // ---- the checked build, at each access of a kernel: check.cpp
   enum class Touch { read, write, atomic };
@@ -150,6 +161,8 @@ class Worker {
  private:
   void begin(Launch& launch);
   void end();
+  void begin_counting();
+  void end_counting();
   void run_block(uint64_t block);
   /// The copies of that thread come to their places, but for those of its group `end` and later ones. `place`: the wait
   /// in the program; null at the thread's end.
@@ -175,6 +188,9 @@ class Worker {
   bool release_block_barrier();
   bool release_grid_barrier();
   bool release_active_mask();
+  /// Replays what the threads have noted; true where one can go on that waited for that.
+  bool release_full_notes();
+  void add_note(counting::Kind kind, int size_log2, uint64_t value, const void* place);
   /// Finishes the warp operation that `thread` waits in, if all lanes are there.
   bool try_warp(Thread& thread);
   void report_stuck();
@@ -226,6 +242,10 @@ class Worker {
   bool shuffled_ = false;
   Random random_;
   std::vector<uint16_t> shuffled_order_;
+
+  std::unique_ptr<counting::Trace> trace_;                      // null where nothing is counted
+  counting::KernelCounts counts_;                               // of this launch
+  const char *shared_begin_ = nullptr, *shared_end_ = nullptr;  // the module's __shared__ variables
 
   struct Fault {
     cudaError_t error = cudaSuccess;

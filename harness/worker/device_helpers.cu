@@ -5,6 +5,11 @@
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 #endif
+#else
+#include <fmt/format.h>
+#include <simt.h>
+
+#include <cstdlib>
 #endif
 
 #include "contract/launch.cuh"
@@ -25,6 +30,10 @@ __global__ void count_changed_kernel(const int32_t* label, int32_t* previous, in
   word->result = atomicExch(&word->count, 0ull);  // all blocks have voted: no other thread uses the words now
   atomicExch(&word->blocks_done, 0ull);
 }
+
+#ifndef __CUDACC__
+std::string counts;  // the file that the counts of the scope go to; empty: nothing is counted
+#endif
 
 #ifdef __CUDACC__
 __device__ unsigned long long nanoseconds() {
@@ -108,6 +117,11 @@ Watched::Watched([[maybe_unused]] const std::string& variant, [[maybe_unused]] c
   push_range(variant);
   push_range(scope);
   check(cudaProfilerStart(), "calling the profiler");
+#else
+  if (const char* folder = std::getenv("LADDER_COUNTS")) {
+    counts = std::string(folder) + "/" + scope;
+    simt_start_counting();
+  }
 #endif
 }
 
@@ -115,6 +129,8 @@ Watched::~Watched() {
 #ifdef __CUDACC__
   cudaProfilerStop();
   for (int nested = 0; nested < 2; ++nested) pop_range();
+#else
+  if (!counts.empty() && simt_stop_counting(counts.c_str()) != 0) fmt::print(stderr, "{} cannot be written\n", counts);
 #endif
 }
 

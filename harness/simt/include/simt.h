@@ -28,6 +28,12 @@ int simt_set_devices(int count);
 /// The most device memory that was allocated at once on `device`, in bytes, since the start or the last reset.
 unsigned long long simt_peak_bytes(int device, int reset);
 
+/// From here on launches of modules that were compiled to be counted are: their warp instructions, by place in the code.
+/// The second writes what was counted since to a file, as lines of words with tabs between them (README.md has their
+/// order), and ends it. Gives 0, or -1 where the file cannot be written.
+void simt_start_counting();
+int simt_stop_counting(const char* path);
+
 /// 1 where this library was built with AddressSanitizer and so checks each access of a kernel, else 0.
 int simt_is_checked();
 }

@@ -1,16 +1,22 @@
 // Atomics of CUDA, for the types that CUDA has them for. All are relaxed, as on a GPU.
-// In a checked build each names itself to the runtime, at the line of the kernel, before its step: the calls that the
-// compiler would put there say nothing of atomics.
+// In a checked build, and in a module that is counted, each names itself to the runtime, at the line of the kernel,
+// before its step: the calls that the compiler would put there say nothing of atomics.
 #pragma once
 #include <type_traits>
 
 #include "qualifiers.h"
 #include "runtime.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__)
 #define SIMT_STEP __attribute__((no_sanitize_address, noinline))
+#elif defined(__SANITIZE_THREAD__)
+#define SIMT_STEP __attribute__((no_sanitize_thread, no_sanitize_coverage, noinline))
+#define SIMT_CHANGE __attribute__((no_sanitize_thread, no_sanitize_coverage))
 #else
 #define SIMT_STEP inline
+#endif
+#ifndef SIMT_CHANGE
+#define SIMT_CHANGE  // of what update() calls: g++ puts no code that is counted into a step that is not
 #endif
 
 namespace simt {
@@ -29,6 +35,8 @@ struct Announced {
 #ifdef __SANITIZE_ADDRESS__
   __forceinline__ explicit Announced(T* address) : word(address) { simt_atomic_access(address, sizeof(T)); }
   __forceinline__ ~Announced() { simt_atomic_done(word); }
+#elif defined(__SANITIZE_THREAD__)
+  __forceinline__ explicit Announced(T* address) : word(address) { simt_count_atomic(address, sizeof(T)); }
 #else
   __forceinline__ explicit Announced(T* address) : word(address) {}
 #endif
@@ -78,7 +86,7 @@ template <class T>
 requires simt::one_of<T, int, unsigned, unsigned long long, float, double> __forceinline__ T
 atomicAdd(T* address, std::type_identity_t<T> value) {
   if constexpr (std::is_floating_point_v<T>)
-    return simt::update(simt::Announced(address).word, [=](T old) { return old + value; });
+    return simt::update(simt::Announced(address).word, [=](T old) SIMT_CHANGE { return old + value; });
   else
     return simt::fetch_add(simt::Announced(address).word, value);
 }
@@ -88,11 +96,11 @@ requires simt::one_of<T, int, unsigned> __forceinline__ T atomicSub(T* address, 
 }
 template <class T>
 requires simt::atomic_ordered<T> __forceinline__ T atomicMin(T* address, std::type_identity_t<T> value) {
-  return simt::update(simt::Announced(address).word, [=](T old) { return value < old ? value : old; });
+  return simt::update(simt::Announced(address).word, [=](T old) SIMT_CHANGE { return value < old ? value : old; });
 }
 template <class T>
 requires simt::atomic_ordered<T> __forceinline__ T atomicMax(T* address, std::type_identity_t<T> value) {
-  return simt::update(simt::Announced(address).word, [=](T old) { return old < value ? value : old; });
+  return simt::update(simt::Announced(address).word, [=](T old) SIMT_CHANGE { return old < value ? value : old; });
 }
 template <class T>
 requires simt::one_of<T, int, unsigned, unsigned long long, float> __forceinline__ T
@@ -118,10 +126,12 @@ requires simt::atomic_integer<T> __forceinline__ T atomicXor(T* address, std::ty
 }
 /// Counts up to `limit`, then starts again at 0.
 __forceinline__ unsigned atomicInc(unsigned* address, unsigned limit) {
-  return simt::update(simt::Announced(address).word, [=](unsigned old) { return old >= limit ? 0 : old + 1; });
+  return simt::update(simt::Announced(address).word,
+                      [=](unsigned old) SIMT_CHANGE { return old >= limit ? 0 : old + 1; });
 }
 /// Counts down to 0, then starts again at `limit`.
 __forceinline__ unsigned atomicDec(unsigned* address, unsigned limit) {
   return simt::update(simt::Announced(address).word,
-                      [=](unsigned old) { return old == 0 || old > limit ? limit : old - 1; });
+                      [=](unsigned old) SIMT_CHANGE { return old == 0 || old > limit ? limit : old - 1; });
 }
+#undef SIMT_CHANGE

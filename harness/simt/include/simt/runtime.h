@@ -74,6 +74,11 @@ void simt_atomic_done(const void* address);
 void simt_fence();
 #endif
 
+#ifdef __SANITIZE_THREAD__
+/// Before an atomic; a module that is counted only.
+void simt_count_atomic(const void* address, size_t bytes);
+#endif
+
 int simt_launch(const simt::KernelCall* call);  ///< a cudaError_t
 void simt_register_constants(const void* begin, const void* end);
 void simt_unregister_constants(const void* begin);

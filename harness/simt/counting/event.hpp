@@ -1,0 +1,69 @@
+// What a thread did, in the order in which it did it: the trace that counting.hpp makes warp instructions of.
+#pragma once
+#include <cstdint>
+
+namespace simt::counting {
+
+/// What happened. A space and a way of access are told together, so that an event's place says all that lanes must have
+/// in common to be one instruction of their warp.
+enum class Kind : uint8_t {
+  code,      ///< a block of code begins
+  together,  ///< a barrier, or an operation of the warp
+  global_load,
+  global_store,
+  global_atomic,
+  shared_load,
+  shared_store,
+  shared_atomic,
+  constant_load,
+};
+inline constexpr bool is_access(Kind kind) { return kind >= Kind::global_load; }
+inline constexpr bool is_shared(Kind kind) { return kind >= Kind::shared_load && kind <= Kind::shared_atomic; }
+
+/// Where in the program: lanes at equal places do the same thing. Ordered so that what is inside the most calls comes
+/// first, then what has the lowest address: lanes in a callee, or behind in a loop, catch up with the others.
+class Place {
+ public:
+  constexpr Place() = default;
+  /// `address`: behind the call that reported it. `size_log2`: of an access; of `together`, 0 for a barrier and 1 for
+  /// an operation of the warp.
+  Place(int depth, const void* address, Kind kind, int size_log2)
+      : bits_(uint64_t(uint8_t(~depth)) << 56 | (reinterpret_cast<uint64_t>(address) & address_mask) << 8 |
+              uint64_t(kind) << 4 | unsigned(size_log2)) {}
+
+  int depth() const { return uint8_t(~(bits_ >> 56)); }
+  uint64_t address() const { return bits_ >> 8 & address_mask; }
+  Kind kind() const { return Kind(bits_ >> 4 & 15); }
+  int size_log2() const { return int(bits_ & 15); }
+  /// The same, of a block of code that begins at `address` and as many calls deep as this one.
+  Place code_at(uint64_t address) const {
+    Place other;
+    other.bits_ = (bits_ & 0xffull << 56) | address << 8 | uint64_t(Kind::code) << 4;
+    return other;
+  }
+  /// The same in whatever depth of calls: one line of the program, one entry of a table.
+  Place at_any_depth() const {
+    Place other;
+    other.bits_ = bits_ & ~(0xffull << 56);
+    return other;
+  }
+  bool is_nowhere() const { return bits_ == 0; }
+  uint64_t bits() const { return bits_; }
+  friend bool operator==(Place a, Place b) { return a.bits_ == b.bits_; }
+  friend bool operator<(Place a, Place b) { return a.bits_ < b.bits_; }
+
+ private:
+  static constexpr uint64_t address_mask = 0xffffffffffff;
+  uint64_t bits_ = 0;
+};
+
+/// Of Place::bits().
+inline Kind kind_of(uint64_t bits) { return Kind(bits >> 4 & 15); }
+inline uint64_t address_of(uint64_t bits) { return bits >> 8 & 0xffffffffffff; }
+
+struct Event {
+  Place place;
+  uint64_t value = 0;  ///< of an access: the address
+};
+
+}  // namespace simt::counting

@@ -1,0 +1,186 @@
+// Where a module that was compiled to be counted calls the runtime: the call-backs that g++ puts at each access and
+// function with -fsanitize=thread, and at each block of code with -fsanitize-coverage=trace-pc. Its own runtime for
+// them is not linked. Calls from host code, and while nothing is counted, return at once.
+#include <simt/runtime.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+
+#include "counting/counts.hpp"
+#include "memory.hpp"
+#include "module.hpp"
+#include "worker.hpp"
+
+namespace simt {
+
+void Worker::begin_counting() {
+  if (!counting::wanted()) return trace_.reset();
+  if (!trace_) trace_ = std::make_unique<counting::Trace>();
+  counts_ = {};
+  shared_begin_ = shared_end_ = nullptr;
+  for (const auto& variable : module::shared_variables(launch_->call.kernel)) {
+    if (!shared_begin_ || variable.address < shared_begin_) shared_begin_ = variable.address;
+    shared_end_ = std::max<const char*>(shared_end_, variable.address + variable.bytes);
+  }
+}
+
+void Worker::end_counting() {
+  if (!trace_) return;
+  const bool compiled_for_it = std::any_of(counts_.places.begin(), counts_.places.end(), [](const auto& place) {
+    return counting::kind_of(place.first) == counting::Kind::code;
+  });
+  if (!compiled_for_it) return;
+  const auto size = [](dim3 d) { return std::array{d.x, d.y, d.z}; };
+  counting::add({module::function_name(launch_->call.kernel), size(launch_->call.grid), size(launch_->call.block)},
+                counts_);
+}
+
+void Worker::add_note(counting::Kind kind, int size_log2, uint64_t value, const void* place) {
+  if (!trace_->add(rank(*current_), place, kind, size_log2, value)) wait(State::notes_full, {});
+}
+
+void Worker::note(counting::Kind kind, int size_log2, const void* place) {
+  if (trace_) add_note(kind, size_log2, 0, place);
+}
+
+void Worker::note_access(const void* address, int size_log2, Way way, const void* place) {
+  const auto* const a = static_cast<const char*>(address);
+  const auto kind = [&](counting::Kind load) { return counting::Kind(int(load) + int(way)); };
+  const bool shared = (a >= dynamic_shared_ && a < dynamic_shared_ + launch_->call.dynamic_shared_bytes) ||
+                      (a >= shared_begin_ && a < shared_end_);
+  if (memory::is_device(a) || (!shared && memory::is_variable(a, 1)))
+    add_note(kind(counting::Kind::global_load), size_log2, reinterpret_cast<uint64_t>(a), place);
+  else if (shared)
+    add_note(kind(counting::Kind::shared_load), size_log2, reinterpret_cast<uint64_t>(a), place);
+  else if (way == Way::load && memory::is_constant(a, 1))
+    add_note(counting::Kind::constant_load, size_log2, reinterpret_cast<uint64_t>(a), place);
+}
+
+bool Worker::release_full_notes() {
+  trace_->replay();
+  bool released = false;
+  for (int i = 0; i < size_; ++i) {
+    if (threads_[i].state != State::notes_full || !trace_->has_room(i)) continue;
+    make_ready(threads_[i]);
+    released = true;
+  }
+  return released;
+}
+
+}  // namespace simt
+
+#ifndef SIMT_CHECKED
+using simt::Worker;
+
+namespace {
+__attribute__((always_inline)) inline Worker* counted() {
+  Worker* const worker = Worker::current();
+  return worker && worker->is_counted() ? worker : nullptr;
+}
+}  // namespace
+
+extern "C" {
+
+#define NOTE(name, size_log2, way)                                                                         \
+  void name(const void* address) {                                                                         \
+    if (Worker* const w = counted()) w->note_access(address, size_log2, way, __builtin_return_address(0)); \
+  }
+NOTE(__tsan_read1, 0, Worker::Way::load)
+NOTE(__tsan_read2, 1, Worker::Way::load)
+NOTE(__tsan_read4, 2, Worker::Way::load)
+NOTE(__tsan_read8, 3, Worker::Way::load)
+NOTE(__tsan_read16, 4, Worker::Way::load)
+NOTE(__tsan_unaligned_read2, 1, Worker::Way::load)
+NOTE(__tsan_unaligned_read4, 2, Worker::Way::load)
+NOTE(__tsan_unaligned_read8, 3, Worker::Way::load)
+NOTE(__tsan_unaligned_read16, 4, Worker::Way::load)
+NOTE(__tsan_volatile_read1, 0, Worker::Way::load)
+NOTE(__tsan_volatile_read2, 1, Worker::Way::load)
+NOTE(__tsan_volatile_read4, 2, Worker::Way::load)
+NOTE(__tsan_volatile_read8, 3, Worker::Way::load)
+NOTE(__tsan_write1, 0, Worker::Way::store)
+NOTE(__tsan_write2, 1, Worker::Way::store)
+NOTE(__tsan_write4, 2, Worker::Way::store)
+NOTE(__tsan_write8, 3, Worker::Way::store)
+NOTE(__tsan_write16, 4, Worker::Way::store)
+NOTE(__tsan_unaligned_write2, 1, Worker::Way::store)
+NOTE(__tsan_unaligned_write4, 2, Worker::Way::store)
+NOTE(__tsan_unaligned_write8, 3, Worker::Way::store)
+NOTE(__tsan_unaligned_write16, 4, Worker::Way::store)
+NOTE(__tsan_volatile_write1, 0, Worker::Way::store)
+NOTE(__tsan_volatile_write2, 1, Worker::Way::store)
+NOTE(__tsan_volatile_write4, 2, Worker::Way::store)
+NOTE(__tsan_volatile_write8, 3, Worker::Way::store)
+#undef NOTE
+
+// Of structures: as many accesses of the widest size as they take.
+void __tsan_read_range(const void* address, size_t bytes) {
+  Worker* const w = counted();
+  for (size_t done = 0; w && done < bytes; done += 16)
+    w->note_access(static_cast<const char*>(address) + done, bytes - done >= 16 ? 4 : std::bit_width(bytes - done) - 1,
+                   Worker::Way::load, __builtin_return_address(0));
+}
+void __tsan_write_range(const void* address, size_t bytes) {
+  Worker* const w = counted();
+  for (size_t done = 0; w && done < bytes; done += 16)
+    w->note_access(static_cast<const char*>(address) + done, bytes - done >= 16 ? 4 : std::bit_width(bytes - done) - 1,
+                   Worker::Way::store, __builtin_return_address(0));
+}
+
+void simt_count_atomic(const void* address, size_t bytes) {
+  if (Worker* const w = counted())
+    w->note_access(address, std::countr_zero(bytes), Worker::Way::atomic, __builtin_return_address(0));
+}
+
+void __tsan_init() {}
+void __tsan_func_entry(const void*) {
+  if (Worker* const w = counted()) w->note_enter();
+}
+void __tsan_func_exit() {
+  if (Worker* const w = counted()) w->note_leave();
+}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+
+// The compiler's own atomics, mostly of host code: done, and not counted. CUDA's name themselves (simt_count_atomic).
+#define ATOMICS(bits, type)                                                                                     \
+  type __tsan_atomic##bits##_load(const volatile type* a, int) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); } \
+  void __tsan_atomic##bits##_store(volatile type* a, type v, int) { __atomic_store_n(a, v, __ATOMIC_SEQ_CST); } \
+  type __tsan_atomic##bits##_exchange(volatile type* a, type v, int) {                                          \
+    return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST);                                                         \
+  }                                                                                                             \
+  type __tsan_atomic##bits##_fetch_add(volatile type* a, type v, int) {                                         \
+    return __atomic_fetch_add(a, v, __ATOMIC_SEQ_CST);                                                          \
+  }                                                                                                             \
+  type __tsan_atomic##bits##_fetch_sub(volatile type* a, type v, int) {                                         \
+    return __atomic_fetch_sub(a, v, __ATOMIC_SEQ_CST);                                                          \
+  }                                                                                                             \
+  type __tsan_atomic##bits##_fetch_and(volatile type* a, type v, int) {                                         \
+    return __atomic_fetch_and(a, v, __ATOMIC_SEQ_CST);                                                          \
+  }                                                                                                             \
+  type __tsan_atomic##bits##_fetch_or(volatile type* a, type v, int) {                                          \
+    return __atomic_fetch_or(a, v, __ATOMIC_SEQ_CST);                                                           \
+  }                                                                                                             \
+  type __tsan_atomic##bits##_fetch_xor(volatile type* a, type v, int) {                                         \
+    return __atomic_fetch_xor(a, v, __ATOMIC_SEQ_CST);                                                          \
+  }                                                                                                             \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile type* a, type* c, type v, int, int) {              \
+    return __atomic_compare_exchange_n(a, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                     \
+  }                                                                                                             \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile type* a, type* c, type v, int, int) {                \
+    return __atomic_compare_exchange_n(a, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                     \
+  }
+ATOMICS(8, uint8_t)
+ATOMICS(16, uint16_t)
+ATOMICS(32, uint32_t)
+ATOMICS(64, uint64_t)
+#undef ATOMICS
+void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_signal_fence(int) {}
+
+void __sanitizer_cov_trace_pc() {
+  if (Worker* const w = counted()) w->note(simt::counting::Kind::code, 0, __builtin_return_address(0));
+}
+}
+#endif

@@ -1,0 +1,139 @@
+#include "counting/trace.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "counting/code.hpp"
+#include "counting/rules.hpp"
+
+namespace simt::counting {
+namespace {
+
+template <class Body>
+void for_each_lane(uint32_t mask, Body body) {
+  for (; mask; mask &= mask - 1) body(std::countr_zero(mask));
+}
+
+}  // namespace
+
+void Trace::start_block(int threads, KernelCounts& counts) {
+  counts_ = &counts;
+  threads_ = threads;
+  if (int(lanes_.size()) < threads) lanes_.resize(size_t(threads));
+  for (int i = 0; i < threads; ++i) {
+    lanes_[i].events.clear();
+    lanes_[i].next = 0;
+    lanes_[i].depth = 0;
+    lanes_[i].was_full = lanes_[i].ended = false;
+  }
+  warps_.assign(size_t(threads + 31) / 32, {});
+  for (size_t w = 0; w < warps_.size(); ++w) {
+    const int lanes = std::min(32, threads - int(w) * 32);
+    warps_[w].push_back({.mask = lanes == 32 ? ~0u : (1u << lanes) - 1});
+  }
+  ++counts.blocks;
+  counts.warps += warps_.size();
+}
+
+bool Trace::add(int thread, const void* address, Kind kind, int size_log2, uint64_t value) {
+  Lane& lane = lanes_[thread];
+  lane.events.push_back({Place(lane.depth, address, kind, size_log2), value});
+  lane.was_full = lane.count() >= capacity;
+  return !lane.was_full;
+}
+
+void Trace::replay() {
+  for (size_t w = 0; w < warps_.size(); ++w) replay(int(w) * 32, warps_[w]);
+  for (int i = 0; i < threads_; ++i) {
+    Lane& lane = lanes_[i];
+    lane.events.erase(lane.events.begin(), lane.events.begin() + std::ptrdiff_t(lane.next));
+    lane.next = 0;
+  }
+}
+
+void Trace::execute(int first, uint32_t mask) {
+  std::array<uint64_t, 32> address;
+  const Place place = lanes_[first + std::countr_zero(mask)].head();
+  for_each_lane(mask, [&](int lane) {
+    Lane& of = lanes_[first + lane];
+    address[size_t(lane)] = of.events[of.next++].value;
+  });
+  PlaceCounts& counts = counts_->at(place);
+  ++counts.requests;
+  counts.lanes += uint64_t(std::popcount(mask));
+  if (!is_access(place.kind())) return;
+  const Cost cost = cost_of(place.kind(), place.size_log2(), address, mask);
+  counts.units += cost.units;
+  counts.ideal += cost.ideal;
+}
+
+void Trace::replay(int first, Warp& warp) {
+  const auto lane = [&](int i) -> Lane& { return lanes_[first + i]; };
+  const auto lanes_that = [&](uint32_t mask, auto holds) {
+    uint32_t found = 0;
+    for_each_lane(mask, [&](int i) { found |= uint32_t(holds(lane(i))) << i; });
+    return found;
+  };
+  for (;;) {
+    Group& group = warp.back();
+    const uint32_t alive =
+        group.mask & ~lanes_that(group.mask, [](const Lane& l) { return l.ended && !l.has_event(); });
+    const uint32_t ready = lanes_that(alive, [](const Lane& l) { return l.has_event(); });
+    if (!ready) {
+      // They have ended, or wait for lanes of a group below: for a barrier that it has yet to reach.
+      const bool others = std::any_of(warp.begin(), warp.end() - 1, [&](const Group& g) {
+        return lanes_that(g.mask & ~group.mask, [](const Lane& l) { return l.has_event(); }) != 0;
+      });
+      if (warp.size() == 1 || (alive && !others)) return;
+      warp.pop_back();
+      continue;
+    }
+    // A lane whose notes were full goes on later; it may be at the very same place then.
+    if (lanes_that(alive & ~ready, [](const Lane& l) { return l.was_full; })) return;
+
+    const Place head = lane(std::countr_zero(ready)).head();
+    const bool same = lanes_that(ready, [&](const Lane& l) { return l.head() == head; }) == ready;
+    if (same && warp.size() > 1 && (head == group.meets_at || head.depth() < group.depth)) {
+      warp.pop_back();
+      continue;
+    }
+    if (same && head.kind() != Kind::code) {
+      execute(first, ready);
+      continue;
+    }
+    // A block of code begins, or the lanes are at different places: behind the last block they may have parted.
+    const Place last = std::exchange(group.last, Place());
+    if (!last.is_nowhere() && (!same || ready != group.last_mask)) {
+      ++counts_->at(last).parted;
+      if (!same && split(first, warp, ready, last)) continue;
+    }
+    Place lowest = head;
+    for_each_lane(ready, [&](int i) { lowest = std::min(lowest, lane(i).head()); });
+    const uint32_t together = lanes_that(ready, [&](const Lane& l) { return l.head() == lowest; });
+    execute(first, together);
+    if (lowest.kind() == Kind::code) {
+      warp.back().last = lowest;
+      warp.back().last_mask = together;
+    }
+  }
+}
+
+bool Trace::split(int first, Warp& warp, uint32_t mask, Place branch) {
+  const uint64_t meets_at = block_at(branch.address()).meets_at;
+  const Place meeting = meets_at ? branch.code_at(meets_at) : Place();
+  std::vector<Group> sides;
+  for (uint32_t rest = mask; rest;) {
+    Place lowest = lanes_[first + std::countr_zero(rest)].head();
+    for_each_lane(rest, [&](int i) { lowest = std::min(lowest, lanes_[first + i].head()); });
+    uint32_t side = 0;
+    for_each_lane(rest, [&](int i) { side |= uint32_t(lanes_[first + i].head() == lowest) << i; });
+    rest &= ~side;
+    if (lowest != meeting && lowest.depth() >= branch.depth())
+      sides.push_back({.mask = side, .meets_at = meeting, .depth = branch.depth()});
+  }
+  warp.insert(warp.end(), sides.rbegin(), sides.rend());  // the lowest runs first
+  return !sides.empty();
+}
+
+}  // namespace simt::counting

@@ -1,0 +1,71 @@
+// What the threads of a block did, and the warp instructions that it was on a GPU.
+//
+// The CPU device runs the threads of a block one after another. Each writes down its accesses, its blocks of code, and
+// its barriers; when no thread can go on, the notes of the 32 lanes of a warp are replayed side by side. Lanes at the
+// same place form one instruction. Where lanes part at a branch, each side runs by itself until the place where all
+// ways from the branch meet (its immediate post-dominator), as hardware does with a stack of masks: Fung, Sham, Yuan,
+// Aamodt, "Dynamic Warp Formation and Scheduling for Efficient GPU Control Flow", MICRO 2007, section 2.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "counting/counts.hpp"
+#include "counting/event.hpp"
+
+namespace simt::counting {
+
+class Trace {
+ public:
+  /// The threads of the next block. What they do is added to `counts`, which outlives the block.
+  void start_block(int threads, KernelCounts& counts);
+  /// A thread enters, or leaves, a function that was not inlined.
+  void enter(int thread) { ++lanes_[thread].depth; }
+  void leave(int thread) { --lanes_[thread].depth; }
+  /// Returns false where the thread's notes are full now: it has to wait until they were replayed.
+  bool add(int thread, const void* address, Kind kind, int size_log2, uint64_t value);
+  /// The thread has ended.
+  void end(int thread) { lanes_[thread].ended = true; }
+  /// Replays the notes of all warps, as far as they go. Called while no thread runs.
+  void replay();
+  /// Whether the thread, which waits because its notes were full, can go on.
+  bool has_room(int thread) {
+    Lane& lane = lanes_[thread];
+    if (lane.count() >= capacity / 2) return false;
+    lane.was_full = false;
+    return true;
+  }
+
+ private:
+  static constexpr size_t capacity = 4096;  ///< events of a thread
+  struct Lane {
+    std::vector<Event> events;
+    size_t next = 0;  ///< the first that was not replayed
+    int depth = 0;
+    bool was_full = false, ended = false;
+    size_t count() const { return events.size() - next; }
+    bool has_event() const { return next < events.size(); }
+    Place head() const { return events[next].place; }
+  };
+  /// Lanes that run together since a branch.
+  struct Group {
+    uint32_t mask = 0;
+    Place meets_at = {};  ///< where they join the group below; nowhere: at the end of their function
+    int depth = 0;        ///< of the branch
+    Place last = {};      ///< the block of code that they ran last, while nothing came behind it but accesses
+    uint32_t last_mask = 0;
+  };
+  using Warp = std::vector<Group>;  // the last one runs
+
+  void replay(int first, Warp& warp);
+  /// The event of these lanes, all at the same place, is an instruction of their warp.
+  void execute(int first, uint32_t mask);
+  /// The lanes of a group went different ways behind `branch`. False where all of them are at the meeting place.
+  bool split(int first, Warp& warp, uint32_t mask, Place branch);
+
+  std::vector<Lane> lanes_;  // of the block's threads
+  int threads_ = 0;
+  std::vector<Warp> warps_;
+  KernelCounts* counts_ = nullptr;
+};
+
+}  // namespace simt::counting
