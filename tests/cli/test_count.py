@@ -1,0 +1,73 @@
+"""`ladder count`: counts that paper and pencil give, the committed counts anew, and refusals in a sentence."""
+
+from __future__ import annotations
+
+import json
+from math import ceil
+
+import pytest
+from conftest import ROOT, Ladder
+
+from plots import counting_page
+
+N, D, K = 2000, 48, 40  # kmcuda_tiny
+WARPS = ceil(N / 32)
+
+
+def assign(ladder: Ladder, rung: str, *words: str) -> dict:
+    done = ladder("count", rung, "--scopes", "assign", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    (count,) = json.loads(done.stdout)["counts"]
+    (scope,) = count["scopes"]
+    (kernel,) = scope["kernels"]
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("rung", "sectors"),
+    [
+        ("v01_global", (N / WARPS + 1) / 2),  # of a point's coordinate one for each thread, of a centroid's one for all
+        ("v05_soa", (N / 8 / WARPS + 1) / 2),  # of coordinates side by side one for eight threads
+    ],
+)
+def test_one_thread_per_point_loads_two_words_for_each_multiply_add(ladder: Ladder, rung: str, sectors: float) -> None:
+    kernel = assign(ladder, rung, "--lines")
+    counted = kernel["metrics"]
+    assert counted["load_requests"] == 2 * WARPS * K * D
+    assert counted["sectors_per_load"] == pytest.approx(sectors)
+    assert (counted["store_requests"], counted["sectors_per_store"]) == (WARPS, pytest.approx(N / 8 / WARPS))
+    assert (counted["fadd"], counted["ffma"], counted["fmul"]) == (N * K * D, N * K * D, 0)
+    loads = [line for line in kernel["lines"] if line["what"] == "global_load_4"]
+    text = (ROOT / loads[0]["file"]).read_text().splitlines()[loads[0]["line"] - 1]
+    assert len(loads) == 1 and "const T diff" in text, "both loads are in one line of the source"
+    committed = counting_page.counted_kernels(json.loads(counting_page.COUNTS.read_text()))
+    (before,) = (value for key, value in committed.items() if key[0] == rung and key[2] == "assign")
+    assert counted == before, "the committed counts say something else: python -m plots.counting_page --count"
+
+
+def test_the_page_says_what_the_records_say() -> None:
+    assert counting_page.main(["--check", str(ROOT / "docs" / "counting.md")]) == 0
+
+
+def test_a_difference_without_a_reason_ends_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = json.loads(counting_page.COUNTS.read_text())
+    for kernel in (k for c in document["counts"] for s in c["scopes"] for k in s["kernels"]):
+        kernel["metrics"]["load_requests"] *= 1.5
+    with pytest.raises(counting_page.InputError, match=r"REASONS .* has no reason for it"):
+        counting_page.table(document)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("no_such_rung",), "no variant matches 'no_such_rung'"),
+        (("v05_soa", "--workload", "none"), "no workload matches 'none'"),
+        (("v01a_constant", "--workload", "kmcuda_tiny", "--scopes", "nothing"), "scope 'nothing' is unknown"),
+        (("c0_serial",), "c0_serial has no CUDA text to count"),
+        (("v14a_angular", "--workload", "kmcuda_tiny"), "v14a_angular refuses kmcuda_tiny"),
+    ],
+)
+def test_what_cannot_be_counted_is_said_in_a_sentence(ladder: Ladder, words: tuple[str, ...], says: str) -> None:
+    done = ladder("count", *words)
+    assert done.returncode == 2
+    assert says in done.stderr and len(done.stderr.strip().splitlines()[-1]) < 300

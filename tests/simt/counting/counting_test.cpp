@@ -1,0 +1,156 @@
+// Counting on the CPU device: what an access of a warp costs, and how the notes of its lanes become instructions.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "simt/counting/code.hpp"
+#include "simt/counting/rules.hpp"
+#include "simt/counting/trace.hpp"
+
+namespace simt::counting {
+namespace {
+
+std::map<uint64_t, Block> blocks;  // of the made-up program of a test
+
+}  // namespace
+
+const Block& block_at(uint64_t place) { return blocks[place]; }
+
+namespace {
+
+template <class Address>
+std::array<uint64_t, 32> addresses(Address of_lane) {
+  std::array<uint64_t, 32> all;
+  for (uint64_t lane = 0; lane < 32; ++lane) all[lane] = of_lane(lane);
+  return all;
+}
+
+constexpr uint32_t every_lane = ~0u;
+
+TEST(CostOf, GlobalMemoryIsCountedInSectors) {
+  const auto sectors = [](auto of_lane, int size_log2 = 2, uint32_t mask = every_lane) {
+    return cost_of(Kind::global_load, size_log2, addresses(of_lane), mask).units;
+  };
+  EXPECT_EQ(sectors([](uint64_t lane) { return 4096 + 4 * lane; }), 4u) << "floats side by side";
+  EXPECT_EQ(sectors([](uint64_t lane) { return 4096 + 8 * lane; }, 3), 8u) << "doubles side by side";
+  EXPECT_EQ(sectors([](uint64_t) { return 4096; }), 1u) << "one word for all";
+  EXPECT_EQ(sectors([](uint64_t lane) { return 4096 + 192 * lane; }), 32u) << "rows of their own";
+  EXPECT_EQ(sectors([](uint64_t lane) { return 4096 + 16 + 4 * lane; }), 5u) << "from the middle of a sector";
+  EXPECT_EQ(sectors([](uint64_t lane) { return 4096 + 4 * lane; }, 2, 0xff), 1u) << "eight lanes";
+}
+
+TEST(CostOf, SharedMemoryIsCountedInPassesOverItsBanks) {
+  const auto passes = [](auto of_lane, int size_log2 = 2) {
+    return cost_of(Kind::shared_load, size_log2, addresses(of_lane), every_lane);
+  };
+  EXPECT_EQ(passes([](uint64_t lane) { return 4 * lane; }).units, 1u);
+  EXPECT_EQ(passes([](uint64_t) { return 64; }).units, 1u) << "the same word is shared";
+  EXPECT_EQ(passes([](uint64_t lane) { return 8 * lane; }).units, 2u) << "every second bank";
+  EXPECT_EQ(passes([](uint64_t lane) { return 128 * lane; }).units, 32u) << "one bank";
+  EXPECT_EQ(passes([](uint64_t lane) { return 132 * lane; }).units, 1u) << "a row of 33 words";
+  const Cost wide = passes([](uint64_t lane) { return 16 * lane; }, 4);
+  EXPECT_EQ(wide.units, 4u) << "quarters of the warp";
+  EXPECT_EQ(wide.ideal, 4u);
+}
+
+TEST(CostOf, LanesOfAnAtomicWaitForEachOther) {
+  const auto steps = [](Kind kind, auto of_lane) { return cost_of(kind, 2, addresses(of_lane), every_lane).units; };
+  EXPECT_EQ(steps(Kind::global_atomic, [](uint64_t) { return 4096; }), 32u);
+  EXPECT_EQ(steps(Kind::global_atomic, [](uint64_t lane) { return 4096 + 4 * lane; }), 4u) << "a step per sector";
+  EXPECT_EQ(steps(Kind::shared_atomic, [](uint64_t lane) { return 4 * lane; }), 1u);
+  EXPECT_EQ(steps(Kind::shared_atomic, [](uint64_t lane) { return 4 * (lane % 8); }), 4u);
+  EXPECT_EQ(steps(Kind::constant_load, [](uint64_t lane) { return 4 * (lane / 16); }), 2u);
+}
+
+/// The notes of one warp of a made-up program; a place is a small number.
+class Warp : public testing::Test {
+ protected:
+  void SetUp() override {
+    blocks.clear();
+    trace.start_block(32, counts);
+  }
+  void code(int lane, uint64_t place) { note(lane, place, Kind::code, 0); }
+  void load(int lane, uint64_t place, uint64_t address) { note(lane, place, Kind::global_load, address); }
+  void note(int lane, uint64_t place, Kind kind, uint64_t value) {
+    room &= trace.add(lane, reinterpret_cast<void*>(place), kind, kind == Kind::code ? 0 : 2, value);
+  }
+  PlaceCounts at(uint64_t place, Kind kind) {
+    return counts.at(Place(0, reinterpret_cast<void*>(place), kind, kind == Kind::code ? 0 : 2));
+  }
+  void end_all() {
+    for (int lane = 0; lane < 32; ++lane) trace.end(lane);
+    trace.replay();
+  }
+
+  KernelCounts counts;
+  Trace trace;
+  bool room = true;
+};
+
+TEST_F(Warp, LanesAtOnePlaceAreOneInstruction) {
+  for (int lane = 0; lane < 32; ++lane) {
+    code(lane, 10);
+    load(lane, 11, 4096 + 4 * uint64_t(lane));
+  }
+  end_all();
+  EXPECT_EQ(at(11, Kind::global_load).requests, 1u);
+  EXPECT_EQ(at(11, Kind::global_load).lanes, 32u);
+  EXPECT_EQ(at(11, Kind::global_load).units, 4u);
+  EXPECT_EQ(at(10, Kind::code).parted, 0u);
+}
+
+TEST_F(Warp, SidesOfABranchRunByThemselvesAndMeetBehindIt) {
+  blocks[10].meets_at = 40;  // 10: if (lane < 8) 20; else 30; then 40
+  for (int lane = 0; lane < 32; ++lane) {
+    code(lane, 10);
+    code(lane, lane < 8 ? 20 : 30);
+    load(lane, lane < 8 ? 21 : 31, 4096);
+    code(lane, 40);
+    load(lane, 41, 4096);
+  }
+  end_all();
+  EXPECT_EQ(at(21, Kind::global_load).lanes, 8u);
+  EXPECT_EQ(at(31, Kind::global_load).lanes, 24u);
+  EXPECT_EQ(at(41, Kind::global_load).requests, 1u) << "together again";
+  EXPECT_EQ(at(41, Kind::global_load).lanes, 32u);
+  EXPECT_EQ(at(10, Kind::code).parted, 1u);
+}
+
+TEST_F(Warp, LanesThatLeaveALoopWaitForTheOthersBehindIt) {
+  blocks[20].meets_at = 30;  // lane l goes through 20 l + 1 times; then 30
+  for (int lane = 0; lane < 32; ++lane) {
+    code(lane, 10);
+    for (int turn = 0; turn <= lane; ++turn) {
+      code(lane, 20);
+      load(lane, 21, 4096 + 4 * uint64_t(lane));
+    }
+    code(lane, 30);
+    load(lane, 31, 4096);
+  }
+  end_all();
+  EXPECT_EQ(at(21, Kind::global_load).requests, 32u) << "as often as the lane that stays longest";
+  EXPECT_EQ(at(21, Kind::global_load).lanes, 32u * 33 / 2);
+  EXPECT_EQ(at(31, Kind::global_load).requests, 1u);
+}
+
+TEST_F(Warp, ALaneWithFullNotesDoesNotPartFromTheOthers) {
+  int turns = 0;
+  const int all = 10000;
+  while (turns < all) {
+    room = true;
+    for (; turns < all && room; ++turns) {
+      for (int lane = 0; lane < 32; ++lane) {
+        code(lane, 20);
+        load(lane, 21, 4096 + 4 * uint64_t(lane));
+      }
+    }
+    trace.replay();
+    for (int lane = 0; lane < 32; ++lane) EXPECT_TRUE(trace.has_room(lane));
+  }
+  end_all();
+  EXPECT_EQ(at(21, Kind::global_load).requests, uint64_t(all));
+  EXPECT_EQ(at(21, Kind::global_load).lanes, uint64_t(all) * 32);
+}
+
+}  // namespace
+}  // namespace simt::counting
