@@ -27,7 +27,65 @@ std::string lines_for_the_build(const std::string& text) {
   return lines;
 }
 
+/// Where the quoted text that begins at `i` ends; `i` itself where none begins there.
+size_t end_of_quotes(const std::string& code, size_t i) {
+  const char quote = code[i];
+  if (quote != '"' && (quote != '\'' || digits_before(code, i))) return i;
+  size_t end = i + 1;
+  while (end < code.size() && code[end] != quote && code[end] != '\n') end += code[end] == '\\' ? 2 : 1;
+  return std::min(end + 1, code.size());
+}
+
+/// Where the comment that begins at `i` ends, before its line's end; `i` itself where none begins there.
+size_t end_of_comment(const std::string& code, size_t i) {
+  if (code.compare(i, 2, "//") == 0) return std::min(code.find('\n', i), code.size());
+  if (code.compare(i, 2, "/*") != 0) return i;
+  const size_t end = code.find("*/", i + 2);
+  return end == std::string::npos ? code.size() : end + 2;
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+/// The word that ends before `end`, white space aside.
+std::string word_before(const std::string& code, size_t end) {
+  while (end > 0 && std::isspace(static_cast<unsigned char>(code[end - 1]))) --end;
+  size_t begin = end;
+  while (begin > 0 && is_word(code[begin - 1])) --begin;
+  return code.substr(begin, end - begin);
+}
+
 }  // namespace
+
+size_t end_of_brackets(const std::string& code, size_t open) {
+  int depth = 0;
+  char quote = 0;
+  for (size_t i = open; i < code.size(); ++i) {
+    const char c = code[i];
+    if (quote) {
+      if (c == '\\')
+        ++i;
+      else if (c == quote)
+        quote = 0;
+    } else if (c == '"') {
+      quote = c;
+    } else if (std::string("([{").find(c) != std::string::npos) {
+      ++depth;
+    } else if (std::string(")]}").find(c) != std::string::npos && --depth == 0) {
+      return i + 1;
+    }
+  }
+  return code.size();
+}
+
+std::string take_statement(std::string& code, const std::string& begin) {
+  size_t from = code.starts_with(begin) ? 0 : code.find("\n" + begin);
+  if (from == std::string::npos) return "";
+  if (code[from] == '\n') ++from;
+  const size_t to = end_of_brackets(code, from + begin.size() - 1);
+  const std::string statement = code.substr(from, to - from);
+  code.erase(from, to - from);
+  return statement;
+}
 
 std::string without_comments(const std::string& text) {
   static const std::regex brackets(
@@ -35,17 +93,11 @@ std::string without_comments(const std::string& text) {
   const std::string code = std::regex_replace(text, brackets, "$1");
   std::string kept;
   for (size_t i = 0; i < code.size();) {
-    if (code.compare(i, 2, "//") == 0) {
-      i = std::min(code.find('\n', i), code.size());
-    } else if (code.compare(i, 2, "/*") == 0) {
-      const size_t end = code.find("*/", i + 2);
-      i = end == std::string::npos ? code.size() : end + 2;
-    } else if (const char quote = code[i]; quote == '"' || (quote == '\'' && !digits_before(code, i))) {
-      size_t end = i + 1;
-      while (end < code.size() && code[end] != quote && code[end] != '\n') end += code[end] == '\\' ? 2 : 1;
-      end = std::min(end + 1, code.size());
-      kept += code.substr(i, end - i);
-      i = end;
+    if (const size_t comment = end_of_comment(code, i); comment > i) {
+      i = comment;
+    } else if (const size_t quotes = end_of_quotes(code, i); quotes > i) {
+      kept += code.substr(i, quotes - i);
+      i = quotes;
     } else {
       kept += code[i++];
     }
@@ -77,6 +129,66 @@ std::string code_lines(const fs::path& file, const std::string& code, const fs::
     if (below && fs::exists(part)) parts.push_back(part);
   }
   return lines;
+}
+
+std::string code_alone(const std::string& text) {
+  std::string code = text;
+  for (size_t i = 0; i < text.size();) {
+    const size_t end = std::max(end_of_comment(text, i), end_of_quotes(text, i));
+    std::replace_if(
+        code.begin() + std::ptrdiff_t(i), code.begin() + std::ptrdiff_t(end), [](char c) { return c != '\n'; }, ' ');
+    i = std::max(end, i + 1);
+  }
+  return code;
+}
+
+size_t closing(const std::string& code, size_t open) {
+  int depth = 0;
+  for (size_t i = open; i < code.size(); ++i) {
+    depth += code[i] == '(' || code[i] == '{' || code[i] == '[';
+    depth -= code[i] == ')' || code[i] == '}' || code[i] == ']';
+    if (depth == 0) return i;
+  }
+  return std::string::npos;
+}
+
+std::vector<std::string> list_between(const std::string& code, size_t open, size_t close) {
+  std::vector<std::string> found;
+  int depth = 0;
+  for (size_t i = open + 1, from = i; i <= close; ++i) {
+    if (depth == 0 && (code[i] == ',' || i == close)) {
+      const size_t first = code.find_first_not_of(" \n", from), last = code.find_last_not_of(" \n", i - 1);
+      if (first < i) found.push_back(code.substr(first, last + 1 - first));
+      from = i + 1;
+    }
+    depth += std::string_view("(<[{").find(code[i]) != std::string_view::npos;
+    depth -= std::string_view(")>]}").find(code[i]) != std::string_view::npos;
+  }
+  return found;
+}
+
+std::vector<KernelText> kernels_of(const std::string& text) {
+  const std::string code = code_alone(text);
+  std::vector<KernelText> kernels;
+  const std::string mark = "__global__";
+  for (size_t at = code.find(mark); at != std::string::npos; at = code.find(mark, at + 1)) {
+    size_t open = code.find('(', at);
+    while (open != std::string::npos && word_before(code, open) == "__launch_bounds__") {
+      const size_t close = closing(code, open);
+      open = close == std::string::npos ? close : code.find('(', close);
+    }
+    const size_t close = open == std::string::npos ? open : closing(code, open);
+    if (close == std::string::npos) continue;
+    const size_t brace = code.find_first_not_of(" \n", close + 1);
+    if (brace == std::string::npos || code[brace] != '{') continue;  // declared, not defined
+    const size_t end = closing(code, brace);
+    if (end == std::string::npos) continue;
+    KernelText kernel{word_before(code, open), {}, list_between(code, open, close), brace + 1, end};
+    for (const std::string& parameter : kernel.declared)
+      kernel.parameters.push_back(word_before(parameter, parameter.size()));
+    kernels.push_back(kernel);
+  }
+  return kernels;
 }
 
 std::string without_python_comments(const std::string& code) {
@@ -113,7 +225,8 @@ void add_part(const fs::path& part, const fs::path& folder, Parts& parts) {
 
 std::string source_hash(const fs::path& file, const fs::path& root) {
   const std::string text = read_whole(file);
-  const std::string code = file.extension() == ".py" ? without_python_comments(text) : without_comments(text);
+  std::string code = file.extension() == ".py" ? without_python_comments(text) : without_comments(text);
+  take_statement(code, "LADDER_LESSON(");
   std::vector<fs::path> included;
   std::string whole = lines_for_the_build(text) + code_lines(file, code, root, included);
   Parts parts;

@@ -18,6 +18,34 @@ std::string without_python_comments(const std::string& code);
 std::string code_lines(const std::filesystem::path& file, const std::string& code, const std::filesystem::path& folder,
                        std::vector<std::filesystem::path>& parts);
 
+/// The index after the bracket that closes the one at `open`; text in quotes is skipped.
+size_t end_of_brackets(const std::string& code, size_t open);
+
+/// Removes from `code` (without comments) what begins a line with `begin`, as "LADDER_LESSON(" or "CARD = {", up to the
+/// bracket that closes it. Returns what was removed; empty where it is not there.
+std::string take_statement(std::string& code, const std::string& begin);
+
+/// A kernel that a file defines: a function marked `__global__`.
+struct KernelText {
+  std::string name;
+  std::vector<std::string> parameters;  ///< their names
+  std::vector<std::string> declared;    ///< the parameters as they are declared: "const T* __restrict__ x"
+  size_t begin = 0, end = 0;            ///< of its body in the text, between the braces
+};
+
+/// The text with spaces in place of comments and of what stands in quotes; lines and places stay.
+std::string code_alone(const std::string& text);
+
+/// The place of the bracket that closes the one at `open`, in text without comments; npos where there is none.
+size_t closing(const std::string& code, size_t open);
+
+/// The parts of the text between two brackets that commas separate outside of further brackets, without white space
+/// around them; angle brackets count as such.
+std::vector<std::string> list_between(const std::string& code, size_t open, size_t close);
+
+/// The kernels in the order of the text. Comments and text in quotes are no code.
+std::vector<KernelText> kernels_of(const std::string& text);
+
 using Parts = std::map<std::filesystem::path, std::string>;  ///< each part's lines of code
 
 /// Adds a part, the parts below `folder` that it includes, and the file that implements it: X.cu beside X.cuh, X.cpp
@@ -27,7 +55,8 @@ void add_part(const std::filesystem::path& part, const std::filesystem::path& fo
 /// A fingerprint, as 16 hexadecimal digits, of what is compiled of a variant's file and of all files of the checkout at
 /// `root` that it includes, directly or through others, or that implement those: their lines of code, and the lines
 /// `// link:` and `// for cuda:`, which the build reads. Comments, blank lines, and where a file lies do not count; nor
-/// does the harness, which is the same for all variants. The card counts, as the code that it is.
+/// does the harness, which is the same for all variants. The card counts, as the code that it is; the lesson
+/// (contract/lesson.hpp) does not, which is read by people alone.
 std::string source_hash(const std::filesystem::path& file, const std::filesystem::path& root);
 
 }  // namespace ladder

@@ -153,7 +153,7 @@ class Table {
     if (with_prepare_) text += "; prepare: once per process, before end_to_end and not in it";
     if (with_roof_percent_) text += "; roof: share of what this device can do at most with such arithmetic";
     if (with_right_ && !options_.brief) text += std::string("\n") + of_no_gpu;
-    return text + "\n*: launch-bound, nothing at all takes a tenth of it or more\n";
+    return text + "\n*: mostly launch: two events with nothing between them take a tenth of this time or more\n";
   }
 
   /// The time of `variant` where `line` has its own.

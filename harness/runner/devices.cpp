@@ -4,8 +4,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <future>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/folders.hpp"
 #include "base/machine.hpp"
 #include "base/text.hpp"
@@ -80,6 +84,27 @@ std::vector<DeviceKind> device_kinds(const std::string& name, bool gpu) {
   }
   if (name == "cpu") return {DeviceKind::cpu};
   return {device_kind(name), DeviceKind::cpu};  // CPU variants run beside either
+}
+
+void run_tool(const std::string& command, const std::string& what, const fs::path& log) {
+  fmt::print(stderr, "{} ... ", what);
+  std::fflush(stderr);
+  const double begin = now_seconds();
+  std::future<int> running =
+      std::async(std::launch::async, [&] { return std::system((command + " >" + quoted(log) + " 2>&1").c_str()); });
+  // Ninja counts its steps at the beginning of each line, "[12/61] ...": shown where somebody looks.
+  for (std::string shown; running.wait_for(std::chrono::seconds(1)) != std::future_status::ready;) {
+    if (!isatty(STDERR_FILENO) || !fs::exists(log)) continue;
+    const std::string text = read_whole(log), line = text.substr(text.rfind("\n[") + 1);
+    const std::string steps = line.starts_with('[') ? line.substr(0, line.find(']') + 1) : "";
+    if (steps.empty() || steps == shown) continue;
+    fmt::print(stderr, "{}{}", std::string(shown.size(), '\b'), steps);
+    std::fflush(stderr);
+    shown = steps;
+  }
+  const int status = running.get();
+  fmt::print(stderr, "{:.0f} s\n", now_seconds() - begin);
+  if (status != 0) throw Error(fmt::format("`{}` failed:\n{}", command, read_whole(log)));
 }
 
 }  // namespace ladder

@@ -15,6 +15,9 @@ std::filesystem::path worker(DeviceKind kind);
 /// What a command of the shell prints; nothing where it fails.
 std::string output_of(const std::string& command);
 
+/// Runs a command of the shell, and says how long it took; throws Error with what it wrote to `log` where it fails.
+void run_tool(const std::string& command, const std::string& what, const std::filesystem::path& log);
+
 /// The devices of this machine: {"kind", "ordinal", "name", ...}; cpu and simt always, cuda where a GPU works.
 nlohmann::json find_devices();
 

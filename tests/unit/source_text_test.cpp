@@ -44,6 +44,16 @@ TEST_F(SourceHash, IsNotOfCommentsBlankLinesAndTheHarness) {
   EXPECT_EQ(hash(), before_);
 }
 
+TEST_F(SourceHash, IsNotOfTheLesson) {
+  const std::string code = "// link: cublas\n#include \"../common/x/a.cuh\"\nint v;\n";
+  write("variants/1/v.cu",
+        "#include \"../../harness/h.hpp\"\n" + code +
+            "\nLADDER_LESSON(.predict = {{\"loads\", \"2 * (N + 1)\"}},\n              .ask = \"Why ')'?\")\n");
+  EXPECT_EQ(hash(), before_);
+  write("variants/1/v.cu", code + "LADDER_VARIANT(.id = \"v\")\n");
+  EXPECT_NE(hash(), before_) << "the card counts";
+}
+
 TEST_F(SourceHash, IsNotOfPlaces) {
   fs::rename(root_ / "variants/1", root_ / "variants/2");
   fs::rename(root_ / "variants/common/x", root_ / "variants/common/y");
@@ -79,6 +89,29 @@ TEST_F(SourceHash, OfPythonIsOfItsCode) {
   EXPECT_EQ(hash("variants/p.py"), was);
   write("variants/p.py", "k = 4\n");
   EXPECT_NE(hash("variants/p.py"), was);
+}
+
+TEST(Kernels, AreFoundWithTheirParametersAndBodies) {
+  const std::string text =
+      "// __global__ void none(int a) { }\n"
+      "__global__ void declared(int a);\n"
+      "template <class T, int n = (1 > 0 ? 2 : 3)>\n"
+      "__global__ void __launch_bounds__(256, blocks<T>(1))\n"
+      "    first(const T* __restrict__ x, Pair<int, T> pair, T (&row)[4], int k) {\n"
+      "  if (k) { text = \"}\"; }  // }\n"
+      "}\n"
+      "__device__ int helper(int a) { return a; }\n"
+      "__global__ void second() {}\n";
+  const std::vector<KernelText> found = kernels_of(text);
+  ASSERT_EQ(found.size(), 2);
+  EXPECT_EQ(found[0].name, "first");
+  EXPECT_EQ(found[0].parameters.size(), 4);
+  EXPECT_EQ(found[0].parameters[0], "x");
+  EXPECT_EQ(found[0].parameters[1], "pair");
+  EXPECT_EQ(found[0].parameters[3], "k");
+  EXPECT_EQ(text.substr(found[0].begin, found[0].end - found[0].begin), "\n  if (k) { text = \"}\"; }  // }\n");
+  EXPECT_EQ(found[1].name, "second");
+  EXPECT_EQ(found[1].begin, found[1].end);
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "records": {"base", "formats", "workloads", "protocol", PROBLEM},
     "sandbox": {"base"},
     "runner": {"base", "formats", "workloads", "protocol", "records", "sandbox", PROBLEM},
-    "commands": {"base", "formats", "workloads", "protocol", "records", "runner", "sandbox", PROBLEM},
+    "lessons": {"base", "formats", "workloads", "protocol", "records", "runner", PROBLEM},
+    "commands": {"base", "formats", "workloads", "protocol", "records", "runner", "sandbox", "lessons", PROBLEM},
     "simt": set(),
 }
 

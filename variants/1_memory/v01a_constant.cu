@@ -1,6 +1,7 @@
 // v01a: centroids in constant memory. All threads of a warp read the same centroid entry at the same time, and the
 // constant cache broadcasts one word to all 32 lanes; v01 sends each such read through the load/store unit and L1,
 // where it competes with the points. Constant memory holds 64 KB: more centroids than that are refused.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/phases.cuh"
 
 namespace {
@@ -54,3 +55,15 @@ LADDER_VARIANT(.id = "v01a_constant", .base = "v01_global", .idea = "centroids i
                .expect = "centroid loads leave L1: assign faster where K x D fits 64 KB", .shows = "assign",
                .counter = "load_requests", .source = "001, 002 r1.1", .refuse = refuse, .f32 = phases<float>,
                .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"load_requests", "ceil(N / 32) * K * D"},
+                          {"sectors_per_load", "min(32, D * B)"},
+                          {"dram_bytes", "from_dram(N * D * B, K)"},
+                          {"multiply_adds", "N * K * D"},
+                          {"additions", "multiply_adds"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, reserved)"}},
+              .ask = "Half of the loads are gone. Why do sectors per load rise at the same time?",
+              .answer =
+                  "The loads that went are those of centroids, and these were the cheap ones: one sector each. "
+                  "What is left are the points' loads of D x B bytes between neighbours, 16 sectors for two "
+                  "doubles. Fewer requests, a worse mean.")

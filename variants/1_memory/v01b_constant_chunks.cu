@@ -1,6 +1,7 @@
 // v01b: centroids pass through constant memory chunk by chunk, so that its 64 KB do not limit K: v01a refuses centroids
 // that do not fit at once. A launch per chunk keeps each point's lowest distance so far, and its label, in global
 // memory; both are read and written once per chunk. One centroid must still fit.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/phases.cuh"
 
 namespace {
@@ -83,3 +84,19 @@ LADDER_VARIANT(
         .shows = "assign", .counter = "constant_hit_percent",
         .source = "001's open limit (80 KB of centroids at D = 2000 did not compile)", .refuse = refuse,
         .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"chunk", "min(K, floor(65536 / (D * B)))"},
+                          {"launches", "ceil(K / chunk)"},
+                          {"load_requests", "ceil(N / 32) * (chunk * D + 2)"},
+                          {"sectors_per_load", "min(32, D * B)"},
+                          {"dram_bytes", "from_dram(N * D * B, chunk)"},
+                          {"multiply_adds", "N * D * chunk"},
+                          {"additions", "multiply_adds"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, reserved)"}},
+              .ask =
+                  "How many launches does an assignment take at K = 5000 and D = 408 in floats, and what does a "
+                  "launch read and write beside the points?",
+              .answer =
+                  "64 KB hold 65536 / (408 x 4) = 40 centroids, so 5000 / 40 = 125 launches. Each reads and "
+                  "writes a distance and a label per point: two more loads for 40 x 408, which is why chunks "
+                  "cost next to nothing.")

@@ -3,6 +3,7 @@
 // centroid, D words away from its neighbour's. The copy is coalesced, each coordinate is fetched once, and the K x D
 // reads that follow stay inside the multiprocessor. 256 points must fit shared memory, so D is small. Axis: the split
 // of a multiprocessor's 256 KB between L1 and shared memory (16:48 or 48:16 KB on Fermi).
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/phases.cuh"
 
 namespace {
@@ -71,3 +72,19 @@ LADDER_VARIANT(.id = "v01c_shared_points", .base = "v01a_constant",
                .shows = "assign", .counter = "load_requests", .source = "002 r1.2",
                .axes = {{"carveout", {-1, 0, 25, 50, 75, 100}, -1}}, .refuse = refuse, .f32 = phases<float>,
                .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"load_requests", "N * D / 32"},
+                          {"sectors_per_load", "B"},
+                          {"dram_bytes", "N * D * B"},
+                          {"multiply_adds", "N * K * D"},
+                          {"additions", "multiply_adds"},
+                          {"shared_bytes", "reserved + 256 * D * B"},
+                          {"bank_conflicts_load", "2 * N * K * D / 32", "points2d*"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, shared_bytes)"}},
+              .ask =
+                  "Loads from global memory fall by a factor of K = 100. Why does the assignment gain so "
+                  "little?",
+              .answer =
+                  "At D = 2 the points of a block are 4 KB, which L1 held anyway: v01a's loads were hits. The K "
+                  "x D reads per thread are still there, now from shared memory, with two extra turns each, as "
+                  "neighbouring lanes lie two doubles apart.")

@@ -4,6 +4,7 @@
 // a register once, and both inner pointers advance by a constant. Neighbouring lanes read neighbouring words: no bank
 // conflict. A thread copies the coordinates that it will read, so that no barrier is needed. (The source also moved N
 // and K to constant memory to save registers; on today's GPUs all kernel arguments lie there.)
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/feature_major.cuh"
 
 namespace {
@@ -83,3 +84,18 @@ LADDER_VARIANT(.id = "v01d_local_indices", .base = "v01c_shared_points",
                .shows = "assign", .counter = "bank_conflicts_load", .source = "002 r1.3",
                .axes = {{"carveout", {-1, 0, 25, 50, 75, 100}, -1}}, .refuse = refuse, .f32 = phases<float>,
                .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"load_requests", "N * D / 32"},
+                          {"sectors_per_load", "B"},
+                          {"dram_bytes", "N * D * B"},
+                          {"multiply_adds", "N * K * D"},
+                          {"additions", "multiply_adds"},
+                          {"shared_bytes", "reserved + 256 * D * B"},
+                          {"bank_conflicts_load", "0"}},
+              .ask =
+                  "Two doubles per point, 32 lanes, 32 banks of 4 bytes. Which lanes met in a bank before, and "
+                  "why do none now?",
+              .answer =
+                  "Point by point, lane i reads the words 4 i and 4 i + 1: lanes 8 apart meet in one bank. "
+                  "Feature by feature it reads 2 i and 2 i + 1: 16 lanes take all 32 banks once, which is all "
+                  "that a turn of 128 bytes can be.")

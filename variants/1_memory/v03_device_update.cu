@@ -2,6 +2,7 @@
 // and all centroids up, and left the device idle while one host thread added up N x D numbers. The price: every thread
 // adds its point with D atomics to the sums of its cluster in global memory, and where K is small, thousands of threads
 // queue for the same few addresses.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/phases.cuh"
 
 namespace {
@@ -63,3 +64,18 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare_sums<T>,
 LADDER_VARIANT(.id = "v03_device_update", .base = "v02_pinned", .idea = "new centroids on the device, global atomics",
                .expect = "no copies during an iteration; update bound by atomics on K x D addresses",
                .shows = "iteration", .source = "001 naive, 002's feedback", .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"load_requests", "2 * N * K * D / 32"},
+                          {"sectors_per_load", "(min(32, D * B) + 1) / 2"},
+                          {"dram_bytes", "from_dram(N * D * B, K)", "kmcuda"},
+                          {"multiply_adds", "N * K * D"},
+                          {"additions", "multiply_adds"},
+                          {"update.global_atomics", "ceil(N / 32) * (D + 1)"},
+                          {"update.load_requests", "ceil(N / 32) * (D + 1)"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, reserved)"}},
+              .ask =
+                  "K = 5000 or K = 10: the number of atomics per point is the same. Why is the second so much "
+                  "slower per atomic?",
+              .answer =
+                  "D + 1 atomics per point either way, but on K x (D + 1) addresses. With K = 10 ten clusters "
+                  "share all of them, and atomics on one address take turns in L2.")

@@ -1,6 +1,7 @@
 // v04: sums per block in shared memory, then one double atomic per block, cluster and feature (block_private.cuh). In
 // v03 every point costs D atomics in global memory, all on the same K x D addresses; an atomic in shared memory stays
 // inside the multiprocessor. Where K x D is larger than shared memory, a block takes a slice of the features.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/update/block_private.cuh"
 
 namespace {
@@ -46,3 +47,16 @@ LADDER_VARIANT(.id = "v04_shared_update", .base = "v03_device_update", .idea = "
                .expect = "global atomics fall by points per block / K; a gain where K is small, none where it is large",
                .shows = "update", .counter = "global_atomics", .source = "001 ii", .refuse = refuse_update_shared,
                .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"global_atomics", "ceil(N / 256) * (ceil(K * D / 32) + ceil(K / 32))", "blobs30_00"},
+                          {"load_requests", "ceil(N / 32) * (D + 1)", "blobs30_00"},
+                          {"shared_bytes", "reserved + K * (8 * D + 4)", "blobs30_00"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, shared_bytes)", "blobs30_00"},
+                          {"global_atomics", "ceil(N / (4 * K)) * (ceil(D / 5) * ceil(5 * K / 32) + ceil(K / 32))",
+                           "kmcuda"}},
+              .ask = "At K = 10 atomics in global memory fall by a factor of 24. What takes their place?",
+              .answer =
+                  "Atomics in shared memory: D + 1 per point, as before, but inside the multiprocessor. A block "
+                  "of 256 points then adds its K x (D + 1) sums once: 33 requests instead of 8 x 101. Shared "
+                  "memory has no addition of doubles, though: each is a loop of compare-and-swap, which is the "
+                  "next flaw.")

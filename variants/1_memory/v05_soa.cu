@@ -1,6 +1,7 @@
 // v05: points stored feature by feature (structure of arrays), so that the 32 threads of a warp load 32 neighbouring
 // words: coalesced. v04 keeps them point by point: neighbouring threads read D words apart, and one load of a warp
 // touches up to 32 sectors of 32 bytes where 4 would do. The transposition, once per upload, is paid in end_to_end.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/update/block_private.cuh"
 
@@ -48,3 +49,15 @@ LADDER_VARIANT(.id = "v05_soa", .base = "v04_shared_update", .idea = "points sto
                .expect = "sectors per request 32 -> 4; assign bound by arithmetic, not by L1", .shows = "assign",
                .counter = "sectors_per_load", .source = "001 iii, 002 r1.3", .refuse = refuse_update_shared,
                .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"load_requests", "2 * N * K * D / 32"},
+                          {"sectors_per_load", "(B + 1) / 2"},
+                          {"dram_bytes", "from_dram(N * D * B, K)"},
+                          {"multiply_adds", "N * K * D"},
+                          {"additions", "multiply_adds"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, reserved)"}},
+              .ask = "Why 2.5 sectors per load and not 16.5, although there are as many loads as before?",
+              .answer =
+                  "32 lanes now read 32 neighbouring floats: 128 bytes, 4 sectors. The centroid's word is still "
+                  "one sector, and the mean of 4 and 1 is 2.5. The number of loads is that of the "
+                  "multiply-adds; the layout cannot change it.")

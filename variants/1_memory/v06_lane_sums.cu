@@ -2,6 +2,7 @@
 // 32 columns are added once at the end (lane_private.cuh). In v05 all threads of a block add to the same K x D sums:
 // where K is small the lanes of a warp meet in the same words, and as shared memory has no addition of doubles, each
 // becomes a loop of compare-and-swap. Where K is too large for 32 columns, v05's sums per block stay.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/update/lane_private.cuh"
 
@@ -58,3 +59,17 @@ LADDER_VARIANT(.id = "v06_lane_sums", .base = "v05_soa", .idea = "sums of its ow
                .shows = "update", .counter = "shared_atomics",
                .source = "the privatisation of histograms (Gomez-Luna and others, 2013)",
                .refuse = refuse_update_shared, .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"shared_atomics", "0", "blobs30_00"},
+                          {"load_requests", "ceil(N / 32) * (4 * ceil((D + 1) / 16) + D)", "blobs30_00"},
+                          {"dram_bytes", "N * D * B + 4 * N * ceil((D + 1) / 16)", "blobs30_00"},
+                          {"global_atomics", "ceil(N / 8192) * (ceil(D / 4) * ceil(4 * K / 32) + 1)", "blobs30_00"},
+                          {"shared_bytes", "reserved + 4 * 4 * K * 32 * 8", "blobs30_00"},
+                          {"occupancy_theoretical_percent", "occupancy(128, registers, shared_bytes)", "blobs30_00"}},
+              .ask =
+                  "Occupancy falls from 100 to about 31 %, and the update gets several times faster. How can "
+                  "that be?",
+              .answer =
+                  "Sums of its own for each lane take 32 times the shared memory: 40 KB a block, five blocks of "
+                  "four warps. But no warp waits for a compare-and-swap any more. What is left is to read the "
+                  "points once, and 20 warps keep enough loads in flight for that.")

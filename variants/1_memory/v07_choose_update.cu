@@ -2,6 +2,7 @@
 // memory (some 19,000), and for a few thousand points its blocks are too few to fill the device. In both cases v03's
 // atomics in global memory come back, for points stored feature by feature (update/choose_update.cuh). Later rungs keep
 // this choice.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/update/choose_update.cuh"
 
@@ -53,3 +54,11 @@ LADDER_VARIANT(.id = "v07_choose_update", .base = "v06_lane_sums",
                    "blocks of 3,600 points each), the update gets several times faster; and any K is accepted",
                .shows = "update", .counter = "occupancy_achieved_percent", .source = "this project",
                .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"global_atomics", "N * (D + 1) / 32", "wine_k900"},
+                          {"load_requests", "N * (2 * D + 1) / 32", "wine_k900"}},
+              .ask = "With 6,497 points and K = 900 the slower kind of atomics wins. Why?",
+              .answer =
+                  "Sums per block pay from many times K points per block on: 4 K = 3,600, so two blocks of rows "
+                  "for 132 multiprocessors. Atomics in global memory have N x D threads at once, and with K x D "
+                  "= 9,900 addresses few of them meet.")

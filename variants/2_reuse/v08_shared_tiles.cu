@@ -2,6 +2,7 @@
 // centroids from global memory; where K x D words are more than L1 holds, each block fetches them from L2 again for
 // every warp. Here a block fetches each tile once, and its threads read it from shared memory: all lanes of a warp read
 // the same word, which shared memory broadcasts.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/choose_update.cuh"
 
@@ -68,3 +69,18 @@ LADDER_VARIANT(.id = "v08_shared_tiles", .base = "v07_choose_update",
                .shows = "assign", .counter = "load_requests", .source = "000, 002 r1.2",
                .axes = {{"tile", {4, 8, 16}, 16}, {"carveout", {-1, 0, 25, 50, 75, 100}, -1}}, .f32 = phases<float>,
                .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"multiply_adds", "ceil(N / 256) * 256 * ceil(K / tile) * tile * D"},
+                          {"additions", "multiply_adds"},
+                          {"load_requests", "multiply_adds / 32 * (1 + 1 / 256)"},
+                          {"sectors_per_load", "B"},
+                          {"dram_bytes", "from_dram(N * D * B, K)"},
+                          {"shared_bytes", "reserved + min(D, floor(16384 / ((tile + 4) * B))) * (tile + 4) * B"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, shared_bytes)"}},
+              .ask =
+                  "The centroids' loads all but vanish. Why is the time still that of reading the points 5,000 "
+                  "times?",
+              .answer =
+                  "Per multiply-add one load is left, that of the thread's own coordinate: the loop over "
+                  "centroids is the outer one, so each coordinate is read K times, and 490 MB of points fit no "
+                  "cache. Device memory is the limit now.")

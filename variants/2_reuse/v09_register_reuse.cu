@@ -1,6 +1,7 @@
 // v09: a thread loads each coordinate of its point once per tile, into a register: the loop over features moves outside
 // the loop over the tile's centroids, and the distances to all of them grow together. v08 loads the coordinate again
 // for each centroid, from L1 at best. (L1 and shared memory are split by the driver from here on: no `carveout` axis.)
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/choose_update.cuh"
 
@@ -65,3 +66,18 @@ LADDER_VARIANT(.id = "v09_register_reuse", .base = "v08_shared_tiles",
                    "those from shared memory stay 1: faster where K x D is large, and a larger tile is better",
                .shows = "assign", .counter = "load_requests", .source = "002 r1.3", .axes = {{"tile", {4, 8, 16}, 16}},
                .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"multiply_adds", "ceil(N / 256) * 256 * ceil(K / tile) * tile * D"},
+                          {"additions", "multiply_adds"},
+                          {"load_requests", "multiply_adds / 32 * (1 / tile + 1 / 256)"},
+                          {"sectors_per_load", "B"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / tile))"},
+                          {"shared_bytes", "reserved + min(D, floor(16384 / ((tile + 4) * B))) * (tile + 4) * B"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, shared_bytes)"}},
+              .ask =
+                  "Which of the two terms of 1/16 + 1/256 loads per multiply-add would a larger block make "
+                  "smaller, and which a larger tile?",
+              .answer =
+                  "1/16 is the coordinate, loaded once per tile of 16 centroids: a larger tile. 1/256 is the "
+                  "tile, which 256 threads load together and use 256 times: a larger block. The first is 16 "
+                  "times the second, so the tile is what to enlarge.")

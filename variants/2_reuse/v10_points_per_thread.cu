@@ -2,6 +2,7 @@
 // registers. In v09 each number read from shared memory serves one multiply-add; here it serves `points` of them, and a
 // coordinate serves the larger tile. The price is registers: on sm_90, 64 a thread for 1 point, 107 for 2, 187 for 4,
 // and at 187 a multiprocessor holds one block of 256 threads instead of two.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/choose_update.cuh"
 
@@ -80,3 +81,20 @@ LADDER_VARIANT(.id = "v10_points_per_thread", .base = "v09_register_reuse",
                    "large",
                .shows = "assign", .counter = "load_requests", .source = "002 r1.3", .axes = {{"points", {1, 2, 4}, 2}},
                .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tile", "128 / B"},
+                          {"rows", "ceil(N / (256 * points)) * (256 * points)"},
+                          {"multiply_adds", "rows * ceil(K / tile) * tile * D"},
+                          {"additions", "multiply_adds"},
+                          {"load_requests", "multiply_adds / 32 * (1 / tile + 1 / (256 * points))"},
+                          {"sectors_per_load", "B"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / tile))"},
+                          {"shared_bytes", "reserved + min(D, floor(16384 / ((tile + 4) * B))) * (tile + 4) * B"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, shared_bytes)"}},
+              .ask =
+                  "Loads halve again, but with 4 points per thread the time rises. Which number of the table "
+                  "says why?",
+              .answer =
+                  "Occupancy: four points' distances to 32 centroids are 128 registers, 187 in all, and 65,536 "
+                  "/ 187 are 350 threads: one block of 256, 8 warps of 64. Too few to cover the latency of the "
+                  "loads that are left. Two points fit two blocks.")

@@ -2,6 +2,7 @@
 // branch and an address computation come with every few multiply-adds; too much, and the code no longer fits the
 // instruction cache, or the loads moved forward no longer fit the registers. 1 forbids unrolling, so the axis shows the
 // whole curve.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/choose_update.cuh"
 
@@ -83,3 +84,18 @@ LADDER_VARIANT(.id = "v11_unroll", .base = "v10_points_per_thread",
                .shows = "assign", .counter = "instructions_per_cycle", .source = "000",
                .axes = {{"points", {1, 2, 4}, 2}, {"unroll", {1, 2, 4, 8, 16}, 8, {4}}}, .f32 = phases<float>,
                .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tile", "128 / B"},
+                          {"rows", "ceil(N / (256 * points)) * (256 * points)"},
+                          {"multiply_adds", "rows * ceil(K / tile) * tile * D"},
+                          {"additions", "multiply_adds"},
+                          {"load_requests", "multiply_adds / 32 * (1 / tile + 1 / (256 * points))"},
+                          {"sectors_per_load", "B"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / tile))"},
+                          {"shared_bytes", "reserved + min(D, floor(16384 / ((tile + 4) * B))) * (tile + 4) * B"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, shared_bytes)"}},
+              .ask = "No count of loads or multiply-adds changes. What does unrolling buy, then?",
+              .answer =
+                  "Several features' loads are issued before the first is used, so that their latencies "
+                  "overlap: a warp waits once instead of 8 times. With 8 warps per multiprocessor nobody else "
+                  "would have filled that time.")

@@ -1,6 +1,7 @@
 // v13: |x - c|^2 = |x|^2 + |c|^2 - 2 x.c. |x|^2 is the same for all centroids, so the nearest one has the lowest
 // |c|^2 - 2 x.c; with |c|^2 computed once per iteration, one fused multiply-add per feature remains, where v12 also
 // subtracts. The price is cancellation: the error is relative to (|x| + |c|)^2, no longer to the distance.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/choose_update.cuh"
@@ -84,3 +85,19 @@ LADDER_VARIANT(.id = "v13_norms", .base = "v12_restrict", .idea = "norms once, o
                .shows = "assign", .counter = "fadd", .source = "000, 001",
                .arithmetic = {.form = Arithmetic::Form::expanded}, .axes = {{"points", {1, 2, 4}, 2}},
                .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tile", "128 / B"},
+                          {"rows", "ceil(N / (256 * points)) * (256 * points)"},
+                          {"multiply_adds", "rows * ceil(K / tile) * tile * D"},
+                          {"norm_loads", "rows * K / 32"},
+                          {"load_requests", "multiply_adds / 32 * (1 / tile + 1 / (256 * points)) + norm_loads"},
+                          {"sectors_per_load", "(B * (load_requests - norm_loads) + norm_loads) / load_requests"},
+                          {"additions", "2 * rows * K"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / tile))"},
+                          {"shared_bytes", "reserved + min(D, floor(16384 / ((tile + 4) * B))) * (tile + 4) * B"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, shared_bytes)"}},
+              .ask = "Half of the arithmetic goes. Why is the gain far below two?",
+              .answer =
+                  "Subtraction and multiply-add become one multiply-add: D instead of 2 D instructions per "
+                  "distance. But the warps waited for loads more than for arithmetic, and of loads there are as "
+                  "many as before, plus one norm per distance.")

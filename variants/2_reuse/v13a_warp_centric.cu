@@ -3,6 +3,7 @@
 // needs points stored feature by feature for coalesced loads; here rows are coalesced too, D may be anything, and
 // neighbouring points may branch differently at no cost. The price: 5 shuffles and additions per distance, and a
 // centroid's coordinate serves one point only.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/update/choose_update.cuh"
@@ -57,7 +58,22 @@ constexpr Phases<T, Workspace<T>> phases{.prepare = prepare<T>,
 LADDER_VARIANT(.id = "v13a_warp_centric", .base = "v13_norms", .idea = "a warp per point, lanes over features",
                .expect =
                    "two loads per multiply-add and 10 instructions to add up each distance: several times slower "
-                   "than v13 on large K x D, useless below D = 32; it stands where threads of a warp would part. "
-                   "A larger step by what goes: v13's tiles, and its several points per thread",
+                   "than v13 on large K x D, useless below D = 32; it pays where the threads of a warp would diverge. "
+                   "A larger step: v13's tiles go, and its several points per thread",
                .shows = "assign", .counter = "load_requests", .source = "Cordeiro and Zola, ICPADS 2024 (cited by 001)",
                .arithmetic = {.form = Arithmetic::Form::expanded}, .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"load_requests", "N * K * (2 * ceil(D / 32) + 1)"},
+                          {"sectors_per_load", "(2 * ceil(D * B / 32) + 1) / (2 * ceil(D / 32) + 1)"},
+                          {"dram_bytes", "N * D * B"},
+                          {"multiply_adds", "N * K * D"},
+                          {"additions", "N * K * 7 * 32"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, reserved)"}},
+              .ask =
+                  "Device memory delivers the points once instead of 157 times, occupancy is 100 %, and it is "
+                  "slower. Why?",
+              .answer =
+                  "A warp keeps its point in L1 while it goes through all centroids, so the points are read "
+                  "once. But each lane loads a coordinate of the point and one of a centroid for each "
+                  "multiply-add: two loads instead of 1/32 + 1/512, and then come the five steps of the "
+                  "reduction. L1 is the limit.")

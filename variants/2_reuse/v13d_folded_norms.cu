@@ -1,6 +1,7 @@
 // v13d: the norm is where the sum begins. In v13 each product of a point and a centroid is turned into a distance, one
 // multiply-add and one load of a norm per distance. Here the sum of products begins at -|c|^2 / 2, so that it ends at
 // x.c - |c|^2 / 2, and the nearest centroid is the one with the largest sum.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/choose_update.cuh"
@@ -86,3 +87,20 @@ LADDER_VARIANT(.id = "v13d_folded_norms", .base = "v13_norms", .idea = "sums of 
                .shows = "assign", .counter = "instructions_per_cycle", .source = "this project",
                .arithmetic = {.form = Arithmetic::Form::expanded}, .axes = {{"points", {1, 2, 4}, 2}},
                .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tile", "128 / B"},
+                          {"rows", "ceil(N / (256 * points)) * (256 * points)"},
+                          {"multiply_adds", "rows * ceil(K / tile) * tile * D"},
+                          {"norm_loads", "rows * K / (32 * points)"},
+                          {"load_requests", "multiply_adds / 32 * (1 / tile + 1 / (256 * points)) + norm_loads",
+                           "kmcuda"},
+                          {"sectors_per_load", "(B * (load_requests - norm_loads) + norm_loads) / load_requests",
+                           "kmcuda"},
+                          {"additions", "0"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / tile))"},
+                          {"shared_bytes", "reserved + min(D, floor(16384 / ((tile + 4) * B))) * (tile + 4) * B"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, shared_bytes)"}},
+              .ask = "One of D + 1 multiply-adds goes. From which D on is that less than one per cent?",
+              .answer =
+                  "1 / (D + 1) < 0.01 from D = 100 on. At D = 2 it is a third of the multiply-adds; at D = 408, "
+                  "a quarter of a per cent: the rung is for small D.")

@@ -4,6 +4,7 @@
 // kernel is compiled for the largest block that it may be launched with. So each of four limits has its own kernel, and
 // no launch has fewer registers per thread than its block size allows: up to 256 threads can hold the distances of 4
 // points each, up to 512 of 2, beyond that of 1.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/choose_update.cuh"
@@ -101,3 +102,21 @@ LADDER_VARIANT(.id = "v14_block_size", .base = "v13_norms", .idea = "the block s
                .arithmetic = {.form = Arithmetic::Form::expanded},
                .axes = {{"points", {1, 2, 4}, 2}, {"block", range(32, 1024, 32), 384, {256, 512}}},
                .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tile", "128 / B"},
+                          {"rows", "ceil(N / (block * points)) * (block * points)"},
+                          {"multiply_adds", "rows * ceil(K / tile) * tile * D"},
+                          {"norm_loads", "rows * K / 32"},
+                          {"load_requests", "multiply_adds / 32 * (1 / tile + 1 / (block * points)) + norm_loads"},
+                          {"sectors_per_load", "(B * (load_requests - norm_loads) + norm_loads) / load_requests"},
+                          {"additions", "2 * rows * K"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / tile))"},
+                          {"shared_bytes", "reserved + min(D, floor(16384 / ((tile + 4) * B))) * (tile + 4) * B"},
+                          {"occupancy_theoretical_percent", "occupancy(block, registers, shared_bytes)"}},
+              .ask =
+                  "At 212 registers per thread, how many warps does a multiprocessor hold in blocks of 128 and "
+                  "of 256 threads?",
+              .answer =
+                  "Eight in both cases: registers go to warps in units of 256, so a warp takes 6,912 of the "
+                  "65,536, nine warps would fit, and they are given out four at a time. Two blocks of 4 warps "
+                  "or one of 8. With two, one works while the other waits at a barrier.")

@@ -2,6 +2,7 @@
 // to unit length, once; then 1 - cos = 1 - x.c / |c|, and the nearest centroid has the largest x.c / |c|. v14's kernel
 // stays, with -x.c / |c| in place of |c|^2 - 2 x.c. The new centroid is the sum of its points' directions, scaled to
 // unit length; one without points keeps its place, and so does one whose points' directions cancel.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
@@ -163,3 +164,19 @@ LADDER_VARIANT(.id = "v14a_angular", .base = "v14_block_size", .idea = "spherica
                .arithmetic = {.form = Arithmetic::Form::expanded},
                .axes = {{"points", {1, 2, 4}, 2}, {"block", range(32, 1024, 32), 384}}, .metrics = {Metric::cosine},
                .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tile", "128 / B"},
+                          {"rows", "ceil(N / (block * points)) * (block * points)"},
+                          {"multiply_adds", "rows * ceil(K / tile) * tile * D"},
+                          {"norm_loads", "rows * K / 32"},
+                          {"load_requests", "multiply_adds / 32 * (1 / tile + 1 / (block * points)) + norm_loads"},
+                          {"sectors_per_load", "(B * (load_requests - norm_loads) + norm_loads) / load_requests"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / tile))"},
+                          {"shared_bytes", "reserved + min(D, floor(16384 / ((tile + 4) * B))) * (tile + 4) * B"},
+                          {"occupancy_theoretical_percent", "occupancy(block, registers, shared_bytes)"}},
+              .ask =
+                  "Another metric, and all counts are v14's. What does the assignment do in the place of |c|^2 "
+                  "- 2 x.c?",
+              .answer =
+                  "-x.c / |c|: one factor per centroid instead of one norm, a multiplication instead of a "
+                  "multiply-add per distance. The D multiply-adds before are the same.")

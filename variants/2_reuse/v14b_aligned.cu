@@ -1,6 +1,7 @@
 // v14b: D is padded with zeros to a multiple of 32, so that every tile has the same 32 features: no remainder, and a
 // loop of known length. v14's last tile has another width, whose bounds it computes. Zeros change no product; they cost
 // memory (see peak_device_bytes) and time, at D = 2 sixteenfold.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
 #include "../common/update/choose_update.cuh"
@@ -115,3 +116,21 @@ LADDER_VARIANT(.id = "v14b_aligned", .base = "v14_block_size", .idea = "D padded
                .arithmetic = {.form = Arithmetic::Form::expanded},
                .axes = {{"points", {1, 2, 4}, 2}, {"block", range(32, 1024, 32), 384}}, .f32 = phases<float>,
                .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tile", "128 / B"},
+                          {"rows", "ceil(N / (block * points)) * (block * points)"},
+                          {"padded", "ceil(D / 32) * 32"},
+                          {"multiply_adds", "rows * ceil(K / tile) * tile * padded"},
+                          {"norm_loads", "rows * K / 32"},
+                          {"load_requests",
+                           "multiply_adds / 32 * (1 / tile + D / padded / (block * points)) + norm_loads"},
+                          {"sectors_per_load", "(B * (load_requests - norm_loads) + norm_loads) / load_requests",
+                           "kmcuda"},
+                          {"additions", "2 * rows * K"},
+                          {"dram_bytes", "from_dram(N * padded * B, ceil(K / tile))"},
+                          {"shared_bytes", "reserved + 32 * (tile + 4) * B"},
+                          {"occupancy_theoretical_percent", "occupancy(block, registers, shared_bytes)"}},
+              .ask = "What share of the multiply-adds is of zeros at D = 408, and at D = 2?",
+              .answer =
+                  "408 is padded to 416: 8 of 416, 1.9 %. 2 is padded to 32: 30 of 32, so the rung does 16 "
+                  "times the work.")

@@ -7,6 +7,7 @@
 // means; the halves overwrite the uploaded rows, which are not read again after the transposition.
 #include <cuda_fp16.h>
 
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/lloyd/smem_tile.cuh"
@@ -159,3 +160,21 @@ LADDER_VARIANT(.id = "v14c_half", .base = "v14_block_size", .idea = "distances f
                .arithmetic = {.form = Arithmetic::Form::expanded, .input_roundoff = 0x1p-11},
                .axes = {{"points", {1, 2, 4}, 2}, {"block", range(32, 1024, 32), 384}}, .f32 = phases<float>,
                .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tile", "128 / B"},
+                          {"rows", "ceil(N / (block * points)) * (block * points)"},
+                          {"pairs", "ceil(D / 2)"},
+                          {"multiply_adds", "rows * ceil(K / tile) * tile * 2 * pairs"},
+                          {"norm_loads", "rows * K / 32"},
+                          {"load_requests",
+                           "multiply_adds / 32 * (1 / (2 * tile) + 1 / (block * points)) + norm_loads"},
+                          {"sectors_per_load", "(4 * (load_requests - norm_loads) + norm_loads) / load_requests"},
+                          {"dram_bytes", "from_dram(N * 4 * pairs, ceil(K / tile))", "kmcuda,blobs30_00"},
+                          {"shared_bytes",
+                           "reserved + min(2 * pairs, floor(16384 / ((tile + 4) * B) / 2) * 2) * (tile + 4) * B"},
+                          {"occupancy_theoretical_percent", "occupancy(block, registers, shared_bytes)"}},
+              .ask = "Bytes of the points halve, multiply-adds stay. For which K does the rung gain?",
+              .answer =
+                  "Where reading is the limit. K multiply-adds are done per coordinate of 2 bytes: at K = 10 "
+                  "the bytes decide, at K = 5000 the arithmetic. The arithmetic stays in float, as a sum of "
+                  "halves would keep 11 bits less log2 D.")

@@ -2,6 +2,7 @@
 // written. In v14 a thread waits for its coordinates from global memory, and reads them once for every 32 centroids.
 // Here a block computes a 128 x 128 block tile of products, and each thread a register tile of 8 x 8: 16 numbers from
 // shared memory serve 64 multiply-adds, and a coordinate is read once for every 128 centroids.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp_argmin.cuh"
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/lloyd/norms.cuh"
@@ -106,3 +107,18 @@ LADDER_VARIANT(.id = "v15_block_tile", .base = "v14_block_size",
                .shows = "assign", .counter = "dram_bytes",
                .source = "V. Volkov and J. Demmel, Benchmarking GPUs to tune dense linear algebra, SC08",
                .arithmetic = {.form = Arithmetic::Form::expanded}, .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tiles", "ceil(N / 128) * ceil(K / 128)"},
+                          {"multiply_adds", "tiles * 128 * 128 * D"},
+                          {"load_requests", "tiles * ceil(D / 8) * 64"},
+                          {"sectors_per_load", "(B + 4 * B) / 2"},
+                          {"shared_bytes", "reserved + 8 * (128 + 132) * B"},
+                          {"bank_conflicts_load", "tiles * 8 * ceil(D / 8) * 8 * 4"},
+                          {"occupancy_theoretical_percent", "occupancy(256, 128, shared_bytes)"}},
+              .ask =
+                  "Per multiply-add a tile of 128 x 128 loads 1/128 + 1/128 numbers from global memory, "
+                  "whatever a thread holds. Why 8 x 8 products per thread, and not 4 x 4 in four times as many "
+                  "threads?",
+              .answer =
+                  "For shared memory. Here 16 numbers serve 64 products, 1/4 each; with 4 x 4, 8 numbers would "
+                  "serve 16, 1/2 each, and shared memory would be the limit.")

@@ -1,6 +1,7 @@
 // v16: bank conflicts. In v15 a thread's 8 centroids lie side by side, so the 16-byte reads of neighbouring threads
 // begin 32 bytes apart: 8 threads span 64 banks, two turns where one would do. Here a thread's centroids are 4 and,
 // half a tile further, 4: neighbours read neighbouring 16 bytes, from different banks.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp_argmin.cuh"
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/lloyd/norms.cuh"
@@ -105,3 +106,17 @@ LADDER_VARIANT(.id = "v16_bank_layout", .base = "v15_block_tile",
                .shows = "assign", .counter = "bank_conflicts_load",
                .source = "NVIDIA, CUDA C++ Programming Guide, Shared Memory",
                .arithmetic = {.form = Arithmetic::Form::expanded}, .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tiles", "ceil(N / 128) * ceil(K / 128)"},
+                          {"multiply_adds", "tiles * 128 * 128 * D"},
+                          {"load_requests", "tiles * ceil(D / 8) * 64"},
+                          {"sectors_per_load", "(B + 4 * B) / 2"},
+                          {"shared_bytes", "reserved + 8 * (128 + 132) * B"},
+                          {"bank_conflicts_load", "0"},
+                          {"occupancy_theoretical_percent", "occupancy(256, 128, shared_bytes)"}},
+              .ask =
+                  "Eight centroids side by side are 32 bytes. Why do the 16-byte reads of eight neighbours take "
+                  "two turns, and of two groups of four one?",
+              .answer =
+                  "A turn delivers 128 bytes, one word from each of 32 banks. Reads that begin 32 bytes apart "
+                  "span 256 bytes: two lanes per bank. Reads that begin 16 bytes apart span 128: one turn.")

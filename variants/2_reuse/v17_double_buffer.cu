@@ -2,6 +2,7 @@
 // multiply it, some 500 cycles for 512 multiply-adds each, which only the other block of the multiprocessor can fill.
 // Here, while 8 features are multiplied, the next 8 are loaded to registers, and stored to the other buffer afterwards;
 // one barrier per step remains.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp_argmin.cuh"
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/lloyd/norms.cuh"
@@ -118,3 +119,16 @@ LADDER_VARIANT(.id = "v17_double_buffer", .base = "v16_bank_layout",
                .shows = "assign", .counter = "instructions_per_cycle",
                .source = "V. Volkov and J. Demmel, Benchmarking GPUs to tune dense linear algebra, SC08",
                .arithmetic = {.form = Arithmetic::Form::expanded}, .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tiles", "ceil(N / 128) * ceil(K / 128)"},
+                          {"multiply_adds", "tiles * 128 * 128 * D"},
+                          {"load_requests", "tiles * ceil(D / 8) * 64"},
+                          {"sectors_per_load", "(B + 4 * B) / 2"},
+                          {"shared_bytes", "reserved + 2 * 8 * (128 + 132) * B"},
+                          {"occupancy_theoretical_percent", "occupancy(256, 128, shared_bytes)"}},
+              .ask =
+                  "A block reads its points once for each of 40 tiles of centroids, and device memory delivers "
+                  "them far fewer times. Where do the others come from?",
+              .answer =
+                  "From L2: 264 blocks are at work at once, two per multiprocessor, and their 128 rows of 1,632 "
+                  "bytes each are 55 MB, about what L2 holds. A part of each rereading hits.")

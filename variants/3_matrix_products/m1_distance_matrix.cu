@@ -2,6 +2,7 @@
 // iteration: clear the sums, fill the matrix, argmin of each point's distances and add the point up, divide. A root of
 // the ladder, of another family than v01: N x K threads instead of N, and no loop over centroids in the distance
 // kernel. The price is K x N numbers written and read once per iteration, and memory for them.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/distance_matrix.cuh"
 
 namespace {
@@ -55,3 +56,14 @@ LADDER_VARIANT(.id = "m1_distance_matrix", .base = "", .idea = "a K x N matrix o
                    "memory, so the caches are the limit, and v01 beats it where N alone fills the GPU",
                .shows = "iteration", .source = "003, kernels of section V.A", .refuse = refuse, .f32 = phases<float>,
                .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"load_requests", "2 * N * K * D / 32"},
+                          {"sectors_per_load", "(16 + 2) / 2"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / 16)) + N * K * B"},
+                          {"multiply_adds", "N * K * D"},
+                          {"additions", "multiply_adds"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, reserved)"}},
+              .ask = "Why 9 sectors per load? A block is 16 points by 16 centroids.",
+              .answer =
+                  "A warp is two rows of the block: 16 points and 2 centroids. Rows lie D words apart, so a "
+                  "load of points touches 16 sectors, one of centroids 2, and the mean is 9.")

@@ -1,6 +1,7 @@
 // m2: a block first copies the coordinates of its 16 points and its 16 centroids to shared memory, and its 256 threads
 // read them there. In m1, 16 threads of a block fetch each coordinate from global memory. A block needs 32 x D numbers
 // of shared memory; a problem where that is more than it can have is refused.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/distance_matrix.cuh"
 
 namespace {
@@ -70,3 +71,18 @@ LADDER_VARIANT(.id = "m2_distance_matrix_shared", .base = "m1_distance_matrix",
                    "52 KB a block leave few blocks per multiprocessor",
                .shows = "iteration", .counter = "load_requests", .source = "003, algorithm 3", .refuse = refuse,
                .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"load_requests", "ceil(N / 16) * ceil(K / 16) * 32 * D / 32"},
+                          {"sectors_per_load", "B"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / 16)) + N * K * B"},
+                          {"multiply_adds", "N * K * D"},
+                          {"additions", "multiply_adds"},
+                          {"shared_bytes", "reserved + 32 * D * B"},
+                          {"occupancy_theoretical_percent", "occupancy(256, registers, shared_bytes)"}},
+              .ask =
+                  "Loads fall from 2 to 1/8 per multiply-add, but device memory moves as many bytes as before. "
+                  "Why?",
+              .answer =
+                  "The matrix decides: each row of blocks needs all points again, K / 16 = 313 times 490 MB, "
+                  "and L1 never held them. Shared memory saves the loads of a block's 256 threads from each "
+                  "other, not those of other blocks.")

@@ -5,6 +5,7 @@
 // link: cublas
 #include <cublas_v2.h>
 
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp_argmin.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/update/choose_update.cuh"
@@ -107,3 +108,14 @@ LADDER_VARIANT(
         .shows = "assign", .counter = "instructions_per_cycle", .source = "what cuVS, FAISS and KMeansRex do",
         .arithmetic = {.form = Arithmetic::Form::expanded}, .devices = {DeviceKind::cuda}, .f32 = phases<float>,
         .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"chunk", "min(N, floor(268435456 / (K * B)))"},
+                          {"launches", "ceil(N / chunk)"},
+                          {"multiply_adds", "chunk * K * D", "kmcuda"}},
+              .ask =
+                  "The library's product runs near the peak. What does the rung pay beside it, in bytes per "
+                  "product?",
+              .answer =
+                  "Each product is written once and read once: 8 bytes in float, 12 GB at N x K = 1.5 x 10^9. "
+                  "At 4.8 TB/s that is 2.5 ms, beside some 25 ms of arithmetic at D = 408. At D = 8 it would be "
+                  "the whole time.")

@@ -5,6 +5,7 @@
 // link: cublas
 #include <cublas_v2.h>
 
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp_argmin.cuh"
 #include "../common/lloyd/norms.cuh"
 #include "../common/update/choose_update.cuh"
@@ -104,3 +105,13 @@ LADDER_VARIANT(.id = "v13c_tf32", .base = "v13b_cublas", .idea = "products on th
                               .input_roundoff = 0x1p-10,
                               .operands = "tf32"},
                .devices = {DeviceKind::cuda}, .f32 = phases<float>)
+
+LADDER_LESSON(.predict = {{"chunk", "min(N, floor(268435456 / (K * B)))"},
+                          {"launches", "ceil(N / chunk)"},
+                          {"multiply_adds", "0"},
+                          {"tensor_flop", "2 * chunk * K * D"}},
+              .ask = "A relative error of 2^-11 per operand: is a label that changes by it a fault of the rung?",
+              .answer =
+                  "No: TF32 keeps 10 bits of mantissa, so two centroids whose distances differ by less than "
+                  "that may change places. The rung's card says so, and it is judged by it; what it shows is "
+                  "how many do.")

@@ -4,6 +4,7 @@
 // loads and stores without a test. A thread has 16 x 8 products, a register micro-tile, for which it reads 24 numbers
 // per feature: 1.3 times fewer bytes of shared memory per product. The first step of the next centroids comes with the
 // last of these.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp_argmin.cuh"
 #include "../common/gemm/sgemm_tile.cuh"
 #include "../common/update/choose_update.cuh"
@@ -134,3 +135,16 @@ LADDER_VARIANT(
         .source = "NVIDIA's CUTLASS, Efficient GEMM; S. Gray, maxas SGEMM, 2014",
         .arithmetic = {.form = Arithmetic::Form::expanded},
         .axes = {{"points", {8, 16}, 16}, {"block", {128, 256}, 128}}, .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"wide", "points * block / 16"},
+                          {"tiles", "ceil(N / wide) * ceil(K / 128)"},
+                          {"multiply_adds", "tiles * wide * 128 * ceil(D / 8) * 8"},
+                          {"load_requests", "tiles * (ceil(D / 8) * (wide + 128) / 16 + block / 4)"},
+                          {"sectors_per_load", "16"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / 128))"},
+                          {"shared_bytes", "reserved + 2 * 8 * (wide + 128) * B + wide * (B + 4)"},
+                          {"occupancy_theoretical_percent", "occupancy(block, registers, shared_bytes)"}},
+              .ask = "Sectors per load rise from 10 to 16. Is that a loss?",
+              .answer =
+                  "No: a lane now loads 16 bytes, so a warp's load is 512 bytes, 16 sectors, all of them used. "
+                  "There are a quarter as many loads. Sectors per load count bytes, not waste.")

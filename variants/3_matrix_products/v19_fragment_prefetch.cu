@@ -3,6 +3,7 @@
 // issued 128 instructions before its use. A step's barrier moves in front of its last feature, whose successor lies in
 // the other buffer. The products of a feature are taken in serpentine order: consecutive ones share an operand, which
 // the operand cache holds, so that fewer of them wait for a register bank.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp_argmin.cuh"
 #include "../common/gemm/sgemm_tile.cuh"
 #include "../common/update/choose_update.cuh"
@@ -142,3 +143,19 @@ LADDER_VARIANT(.id = "v19_fragment_prefetch", .base = "v18_register_tile",
                .arithmetic = {.form = Arithmetic::Form::expanded},
                .axes = {{"points", {8, 16}, 16}, {"block", {128, 256}, 128}}, .f32 = phases<float>,
                .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"wide", "points * block / 16"},
+                          {"tiles", "ceil(N / wide) * ceil(K / 128)"},
+                          {"multiply_adds", "tiles * wide * 128 * ceil(D / 8) * 8"},
+                          {"load_requests", "tiles * (ceil(D / 8) * (wide + 128) / 16 + block / 4)"},
+                          {"sectors_per_load", "16"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / 128))"},
+                          {"shared_bytes", "reserved + 2 * 8 * (wide + 128) * B + wide * (B + 4)"},
+                          {"occupancy_theoretical_percent", "occupancy(block, registers, shared_bytes)"}},
+              .ask =
+                  "Occupancy is 12.5 %, and the multiprocessors are busy for most of the time. What covers the "
+                  "latency?",
+              .answer =
+                  "The thread itself: 128 multiply-adds of a feature are independent, and the next feature's "
+                  "fragments are read meanwhile. Instructions in flight come from one warp's own stream where "
+                  "others need 64 warps.")

@@ -3,6 +3,7 @@
 // one is multiplied while the other is filled.
 #include <cuda_pipeline.h>
 
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp_argmin.cuh"
 #include "../common/gemm/sgemm_tile.cuh"
 #include "../common/update/choose_update.cuh"
@@ -149,3 +150,17 @@ LADDER_VARIANT(.id = "v20_async_copy", .base = "v19_fragment_prefetch",
                .arithmetic = {.form = Arithmetic::Form::expanded},
                .axes = {{"points", {8, 16}, 16}, {"block", {128, 256}, 128}}, .f32 = phases<float>,
                .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"wide", "points * block / 16"},
+                          {"tiles", "ceil(N / wide) * ceil(K / 128)"},
+                          {"multiply_adds", "tiles * wide * 128 * ceil(D / 8) * 8"},
+                          {"load_requests", "tiles * (ceil(D / 8) * (wide + 128) / 16 + block / 4)"},
+                          {"sectors_per_load", "16"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / 128))"},
+                          {"shared_bytes", "reserved + 2 * 8 * (wide + 128) * B + wide * (B + 4)"},
+                          {"occupancy_theoretical_percent", "occupancy(block, registers, shared_bytes)"}},
+              .ask = "The copies no longer pass through registers. Why is that worth no more than some per cent?",
+              .answer =
+                  "A thread copies 16 numbers of a step, four at a time, and does 1,024 multiply-adds with the "
+                  "step: loading and storing them was 1 instruction in 60. What cp.async could hide, v19 had "
+                  "hidden already.")

@@ -1,8 +1,9 @@
-// v21: a third stage. With two, the copy of a step is awaited one step after it was issued; where that is shorter than
-// global memory takes, all warps of the block wait. With three, two copies are in flight, and a step has the time of
-// two.
+// v21: a third stage. With v20's two, the copy of a step is awaited one step after it was issued; where that is shorter
+// than global memory takes, all warps of the block wait. With three, two copies are in flight, and a step has the time
+// of two.
 #include <cuda_pipeline.h>
 
+#include "../../harness/contract/lesson.hpp"
 #include "../common/device/warp_argmin.cuh"
 #include "../common/gemm/sgemm_tile.cuh"
 #include "../common/update/choose_update.cuh"
@@ -149,3 +150,16 @@ LADDER_VARIANT(.id = "v21_three_stages", .base = "v20_async_copy",
                .arithmetic = {.form = Arithmetic::Form::expanded},
                .axes = {{"points", {8, 16}, 16}, {"block", {128, 256}, 128}}, .f32 = phases<float>,
                .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"wide", "points * block / 16"},
+                          {"tiles", "ceil(N / wide) * ceil(K / 128)"},
+                          {"multiply_adds", "tiles * wide * 128 * ceil(D / 8) * 8"},
+                          {"load_requests", "tiles * (ceil(D / 8) * (wide + 128) / 16 + block / 4)"},
+                          {"sectors_per_load", "16"},
+                          {"dram_bytes", "from_dram(N * D * B, ceil(K / 128))"},
+                          {"shared_bytes", "reserved + 3 * 8 * (wide + 128) * B + wide * (B + 4)"},
+                          {"occupancy_theoretical_percent", "occupancy(block, registers, shared_bytes)"}},
+              .ask = "A third stage takes 8 KB more shared memory. Why does occupancy not change?",
+              .answer =
+                  "Registers set the limit: some 250 per thread let a multiprocessor hold 8 warps, two blocks "
+                  "of 128 threads. Two blocks with three stages take 53 KB of the 228 that there are.")

@@ -7,6 +7,7 @@
 // them; the two small products therefore have an accumulator of their operands. Halves end at 65504 and lose bits below
 // 2^-14: each point and each centroid is scaled by its own power of two, which is exact, and undone in the distance.
 // (Below 2^-57, where a float's squares are about to underflow, too, rows keep fewer bits: gemm/fp16_rows.cuh.)
+#include "../../harness/contract/lesson.hpp"
 #include "../common/gemm/mainloop_sm80.cuh"
 #include "../common/lloyd/feature_major.cuh"
 #include "../common/lloyd/norms.cuh"
@@ -141,3 +142,17 @@ LADDER_VARIANT(.id = "v22_tensor_split", .base = "v21_three_stages",
                               .input_roundoff = 0x1p-21,
                               .operands = "fp16"},
                .refuse = refuse, .f32 = phases)
+
+LADDER_LESSON(
+        .predict = {{"tensor_flop", "3 * 2 * N * K * D"},
+                    {"shared_bytes", "reserved + 3 * 2 * (128 + 128) * 64"},
+                    {"load_requests",
+                     "ceil(N / 128) * ceil(K / 128) * ceil(D / 32) * 64 + ceil(N / 128) * ceil(K / 128) * 8 * 32"},
+                    {"occupancy_theoretical_percent", "occupancy(256, registers, shared_bytes)"}},
+        .ask =
+            "Each block reads its points for each of 40 tiles of centroids, and device memory delivers "
+            "them little more than once. Why not 40 times, as in v21?",
+        .answer =
+            "Of 132 blocks at work, one per multiprocessor, 128 rows of 416 features in two halves are 28 "
+            "MB: L2 holds all of them until the block is done. v21 had twice as many blocks, 55 MB, which "
+            "is more than L2.")

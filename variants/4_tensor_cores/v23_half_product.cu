@@ -4,6 +4,7 @@
 // Nothing but the tensor core itself now adds error beside the rounding to halves, and how exactly it adds is not
 // documented. The rung states an assumption (gemm/mma_sm80.cuh) and tests it on the device before it runs
 // (gemm/accumulator_probe.cuh). Doubles are taken, too: they are rounded once, in the frame.
+#include "../../harness/contract/lesson.hpp"
 #include "../common/gemm/accumulator_probe.cuh"
 #include "../common/gemm/mainloop_sm80.cuh"
 #include "../common/lloyd/feature_major.cuh"
@@ -148,3 +149,13 @@ LADDER_VARIANT(.id = "v23_half_product", .base = "v22_tensor_split",
                               .operands = "fp16",
                               .centred = true},
                .refuse = refuse, .f32 = phases<float>, .f64 = phases<double>)
+
+LADDER_LESSON(.predict = {{"tensor_flop", "2 * N * K * D"},
+                          {"shared_bytes", "reserved + 4 * (128 + 256) * 64"},
+                          {"load_requests", "ceil(N / 128) * ceil(K / 256) * (ceil(D / 32) * 48 + 8 * 64)"},
+                          {"occupancy_theoretical_percent", "occupancy(256, 255, shared_bytes)"}},
+              .ask = "A third of the products. Why can the time not fall to a third?",
+              .answer =
+                  "The tensor cores were busy for about half of v22's time. The rest feeds them, and of bytes "
+                  "there are half as many, not a third: one half per value instead of two, in tiles that are "
+                  "twice as wide.")

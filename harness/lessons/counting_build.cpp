@@ -1,0 +1,120 @@
+#include "lessons/counting_build.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <fstream>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/folders.hpp"
+#include "base/source_text.hpp"
+#include "base/text.hpp"
+#include "runner/devices.hpp"
+
+namespace ladder {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+/// What the build wrote down for this (harness/simt/CMakeLists.txt).
+struct Compiler {
+  std::string program, flags;
+  fs::path include, library, written;
+};
+
+Compiler compiler() {
+  const fs::path file = program_folder() / "counting.json";
+  if (!fs::exists(file))
+    throw Error(
+        fmt::format("{} is not there: configure the build again (cmake --build builds it, too)", file.string()));
+  const json told = json::parse(read_whole(file));
+  if (told.at("checked") == "ON")
+    throw Error("this build has sanitizers, whose calls stand where those of counting would: use another one");
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("fma"))
+    throw Error(
+        "this processor has no multiply-add (FMA), which a GPU's arithmetic is counted by: use another machine");
+#else
+  throw Error("counting reads the machine code of x86-64, and this is another processor: use another machine");
+#endif
+  return {told.at("compiler"), told.at("flags"), told.at("include").get<std::string>(),
+          told.at("library").get<std::string>(), file};
+}
+
+struct Unit {
+  fs::path source, object;
+};
+
+bool is_newer(const fs::path& made, const std::vector<fs::path>& from) {
+  return fs::exists(made) && std::all_of(from.begin(), from.end(), [&](const fs::path& file) {
+           return fs::last_write_time(file) <= fs::last_write_time(made);
+         });
+}
+
+}  // namespace
+
+fs::path build_counted(const std::string& id, const fs::path& source, const fs::path& scratch) {
+  const Compiler with = compiler();
+  const fs::path folder = program_folder() / "counted", module = folder / (id + ".so");
+  fs::create_directories(folder);
+  Parts parts;
+  add_part(source, source_folder(), parts);
+  std::vector<fs::path> from = {with.written, with.library};
+  std::vector<Unit> units;
+  for (const auto& [part, lines] : parts) {
+    from.push_back(part);
+    if (part.extension() == ".cu") units.push_back({part, folder / (id + "." + part.stem().string() + ".o")});
+  }
+  const FileLock alone = FileLock::wait(module);
+  if (is_newer(module, from)) return module;
+  std::vector<std::string> commands;
+  for (const Unit& unit : units) {
+    commands.push_back(fmt::format("{} {} -isystem {} -x c++ -c -o {} {}", with.program, with.flags,
+                                   quoted(with.include), quoted(unit.object), quoted(unit.source)));
+  }
+  // One shell that runs them side by side and ends as the first that fails.
+  std::string all = "set -e; ";
+  for (size_t i = 0; i < commands.size(); ++i) all += fmt::format("{} & p{}=$!; ", commands[i], i);
+  for (size_t i = 0; i < commands.size(); ++i) all += fmt::format("wait $p{}; ", i);
+  const fs::path made = temporary_beside(module);
+  std::string objects;
+  for (const Unit& unit : units) objects += quoted(unit.object) + " ";
+  all += fmt::format("{} -shared -o {} {} {} -Wl,-rpath,{}", with.program, quoted(made), objects, quoted(with.library),
+                     quoted(with.library.parent_path()));
+  run_tool("sh -c " + ladder::quoted(all), fmt::format("building {} to be counted (seconds)", id),
+           scratch / "counted.log");
+  fs::rename(made, module);
+  return module;
+}
+
+std::map<uint64_t, SourceLine> lines_of(const fs::path& module, const std::vector<uint64_t>& addresses,
+                                        const fs::path& scratch) {
+  const fs::path asked = scratch / "addresses";
+  {
+    std::ofstream out(asked);
+    for (const uint64_t address : addresses) out << fmt::format("{:x}\n", address);
+  }
+  // Per address: a line with 0x and the address, then FILE:LINE of each inlined function, from the inside out.
+  std::istringstream told(output_of(fmt::format("addr2line -a -i -e {} <{}", quoted(module), quoted(asked))));
+  std::map<uint64_t, SourceLine> found;
+  uint64_t address = 0;
+  for (std::string line; std::getline(told, line);) {
+    if (line.rfind("0x", 0) == 0 && line.find(':') == std::string::npos) {
+      address = std::stoull(line, nullptr, 16);
+      continue;
+    }
+    SourceLine& known = found[address];
+    const size_t colon = line.find(':');
+    if (known.line > 0 || colon == std::string::npos) continue;
+    const fs::path file = fs::path(line.substr(0, colon)).lexically_normal().lexically_proximate(source_folder());
+    if (file.native().rfind("..", 0) == 0 || file.native().rfind("harness/simt/", 0) == 0) continue;
+    known = {file.string(), std::atoi(line.c_str() + colon + 1)};
+  }
+  return found;
+}
+
+}  // namespace ladder
