@@ -85,6 +85,9 @@ def _name_of_function(head: list[Token], groups: list[int]) -> str:
     return ""
 
 
+CARD, LESSON, LESSON_HEADER = "LADDER_VARIANT", "LADDER_LESSON", 'contract/lesson.hpp"'
+
+
 def parts_of(text: str) -> list[Part]:
     """The declarations of a file in order; a namespace's braces are parts of their own."""
     text = text.replace("\r\n", "\n")
@@ -96,8 +99,10 @@ def parts_of(text: str) -> list[Part]:
         end = piece[-1].at + len(piece[-1].text)
         line = text.count("\n", 0, piece[0].at) + 1
         words = tuple(t.text for t in piece)
-        found.append(Part(name or " ".join(words)[:80], text[piece[0].at : end], line, words, function))
         begin = last + 1
+        if name == LESSON or (words[0].startswith("#include") and words[0].rstrip().endswith(LESSON_HEADER)):
+            return  # for readers alone, and no part of what was copied
+        found.append(Part(name or " ".join(words)[:80], text[piece[0].at : end], line, words, function))
 
     i, groups = 0, []
     while i < len(all_tokens):
@@ -124,8 +129,8 @@ def parts_of(text: str) -> list[Part]:
                 close = _closing(all_tokens, i, text)
                 texts = [h.text for h in head]
                 after = all_tokens[close + 1].text if close + 1 < len(all_tokens) else ""
-                if t.text == "(" and head[0].text == "LADDER_VARIANT":
-                    end_at(close, "LADDER_VARIANT")
+                if t.text == "(" and head[0].text in (CARD, LESSON):
+                    end_at(close, head[0].text)
                 elif t.text == "{" and groups and "=" not in texts and after != ";":
                     end_at(close, _name_of_function(head, groups), True)
                 i = close

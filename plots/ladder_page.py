@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from plots import rungs_page
 from plots.figures import counters, overview, roofline, waterfall
 from plots.figures.tree import usual_workload
 from plots.lib import cards, outputs, schema, short, sources
@@ -29,11 +31,13 @@ from plots.lib.record import (
     RecordError,
     Rung,
     number,
+    read_json,
 )
 from plots.lib.sources import ARROW
 from plots.lib.speedup import Gain, between, device_of, measured_so, together
 
 SAID = {"holds": "holds", "weaker": "is weaker here", "gone": "is gone", "not measured": "is not measured"}
+WHYS = ROOT / "docs" / "ladder" / "why.json"  # a sentence or more for each rung whose forecast failed
 PICTURES = "ladder"  # the folder of the page's pictures, beside it
 
 
@@ -111,16 +115,19 @@ def counter_text(profile: counters.Profile | None, card: Card) -> str:
             f"{cards.path_of(card.id)}: .counter is {card.counter}, which {profile.shown} has not: name one of "
             f"{', '.join(profile.meanings)}."
         )
-    mine = profile.kernel(card.id, card.shows)
-    other = profile.kernel(card.base, card.shows, (mine[1],)) if mine else None
-    if not mine or not other:
-        return ""
     name, unit = card.counter, profile.units[card.counter]
-    theirs, ours = (kernel["metrics"].get(name) for kernel in (other[0], mine[0]))
-    if theirs is None or ours is None:
+    found: list[tuple[float, str, float, float]] = []  # factor between the two, workload, values
+    for workload in profile.workloads(card.id, card.shows):
+        kernels = [profile.kernel(variant, card.shows, (workload,)) for variant in (card.base, card.id)]
+        values = [kernel[0]["metrics"].get(name) for kernel in kernels if kernel]
+        if len(values) == 2 and None not in values:
+            low, high = sorted(values)
+            found.append((high / max(low, 1e-9) if high else 1, workload, *values))
+    if not found:
         return ""
+    _, workload, theirs, ours = max(found, key=lambda f: f[0])  # the lesson is where it changes most
     values = f" {ARROW} ".join(counted(value, unit) for value in (theirs, ours))
-    return f"`{name}` on `{mine[1]}`: {values} ({profile.meanings[name]})."
+    return f"`{name}` on `{workload}`: {values} ({profile.meanings[name]})."
 
 
 def tuned_texts(record: Record, rung: Rung, scope: str) -> list[str]:
@@ -149,6 +156,16 @@ def cold_texts(record: Record, rung: Rung) -> list[str]:
     return found
 
 
+@cache
+def whys() -> dict[str, str]:
+    """Why a forecast failed, by rung. Throws RecordError where the file names what is no rung."""
+    document: dict[str, str] = read_json(WHYS)
+    for rung in document:
+        if rung not in cards.load():
+            raise RecordError(f"{WHYS.relative_to(ROOT)}: there is no rung {rung}: name one of variants/.")
+    return document
+
+
 def rung_lines(record: Record, card: Card, claims: Sequence[tuple[str, Verdict]], counter: str) -> list[str]:
     lines = [f"### `{card.id}`", ""]
     base = f" Its base is `{card.base}`." if card.base else " A root."
@@ -158,6 +175,8 @@ def rung_lines(record: Record, card: Card, claims: Sequence[tuple[str, Verdict]]
     if card.id in cards.load():
         shown = cards.path_of(card.id).relative_to(ROOT).as_posix()
         lines.append(f"- **File**: [`{shown}`](../{shown})")
+        if explained := rungs_page.page_of(card.id):
+            lines.append(f"- **Explained**: [diff, predicted beside counted, a question]({explained})")
     if card.expect:
         lines.append(f"- **Expected, before it was measured**: {card.expect}.")
     for seed, v in claims:
@@ -173,6 +192,8 @@ def rung_lines(record: Record, card: Card, claims: Sequence[tuple[str, Verdict]]
         shown = card.shows or "iteration"
         measured, hurts = measured_text(record, rung, shown)
         lines.append(f"- **Measured** ({'GPU' if rung.device == 'cuda' else 'CPU'}): {measured}")
+        if why := whys().get(card.id):
+            lines.append(f"- **Why it is not as expected**: {why}")
         if counter:
             lines.append(f"- **The counter that shows it**: {counter}")
         lines += [f"- **Cold start**: {text}" for text in cold_texts(record, rung)]
@@ -189,6 +210,7 @@ def markdown(
 ) -> str:
     profile = counters.beside(record)
     files = " ".join(source.shown for source in record.sources)
+    told = "[what each tells](profiling.md#what-each-metric-tells)"
     judgements = [(source.seed, judged(record, claim)) for source in found for claim in source.claims]
     lines = [
         "# The ladder, rung by rung",
@@ -196,7 +218,7 @@ def markdown(
         f"<!-- Generated: python -m plots.ladder_page {files} --update docs/ladder.md. Do not edit by hand. -->",
         "",
         f"Measured on {record.footer()}; record: `{files}`"
-        + (f", counters: `{profile.shown}`." if profile else "; it has no counters beside it yet."),
+        + (f", counters: `{profile.shown}` ({told})." if profile else "; it has no counters beside it yet."),
         "",
         "The gain of a rung is the median time of its base over its own; above 1 is faster"
         + (f"; {said}" if (said := measured_so(every_gain(record, known))) else "")

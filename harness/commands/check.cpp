@@ -3,15 +3,20 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <regex>
+#include <set>
+#include <sstream>
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "base/foreign.hpp"
 #include "base/text.hpp"
 #include "commands/commands.hpp"
-#include "commands/special_points.hpp"
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
 #include "runner/session.hpp"
+#include "workloads/source_notes.hpp"
+#include "workloads/special_points.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -100,6 +105,27 @@ std::string first_finding(const std::string& log) {
   return finding;
 }
 
+/// What the compiler warns of in the variant's file, which the sanitized build does not show: a variable without a
+/// first value, for one. Empty where the build does not know the file.
+std::set<std::string> warnings_of(const std::string& id, const fs::path& source, const fs::path& scratch) {
+  const fs::path commands = source_folder() / "build-asan" / "compile_commands.json", log = scratch / "warnings.log";
+  std::set<std::string> found;
+  if (!fs::exists(commands)) return found;
+  for (const json& entry : read_json(commands)) {
+    const fs::path wrapper = entry.at("file").get<std::string>();
+    if (wrapper.stem() != id) continue;
+    const std::string command = std::regex_replace(entry.at("command").get<std::string>(), std::regex(" -o \\S+"),
+                                                   " -S -o /dev/null -Wmaybe-uninitialized -fno-sanitize=all -O2");
+    const std::string in = "cd " + quoted(entry.at("directory").get<std::string>()) + " && ";
+    if (std::system((in + command + " >" + quoted(log) + " 2>&1").c_str()) != 0) continue;
+    std::istringstream said(read_whole(log));
+    for (std::string line; std::getline(said, line);) {
+      if (line.find("warning: ") != std::string::npos && line.rfind(source.string(), 0) == 0) found.insert(line);
+    }
+  }
+  return found;
+}
+
 /// The verdict on one workload in words; empty: right.
 struct Finding {
   enum { right, refused, wrong } what;
@@ -172,6 +198,7 @@ int check(const CheckWords& words) {
   Progress progress(workloads.size() * programs.size());
   const double begin = now_seconds();
   int right = 0, wrong = 0;
+  bool placed = false;  // has a finding a line of the file?
   for (Workload& w : workloads) {
     try {
       for (const std::string& done : make_ready(w, scratch.path)) fmt::print(stderr, "{}\n", done);
@@ -193,6 +220,7 @@ int check(const CheckWords& words) {
       progress.count();
       right += finding.what == Finding::right;
       wrong += finding.what == Finding::wrong;
+      placed = placed || finding.words.find(source.filename().string() + ":") != std::string::npos;
       const char* verdict = finding.what == Finding::right     ? "right"
                             : finding.what == Finding::refused ? "refused: "
                                                                : "WRONG: ";
@@ -201,6 +229,12 @@ int check(const CheckWords& words) {
       fmt::print("{}\n", special ? fmt::format(" (these points: {})", w.title) : "");
       std::fflush(stdout);
     }
+  }
+  if (wrong > 0 && !placed && !gpu) {
+    for (const std::string& line : warnings_of(words.id, source, scratch.path)) fmt::print("the compiler: {}\n", line);
+  }
+  if (source.extension() == ".cu") {
+    for (const std::string& note : source_notes(source)) fmt::print("note: {}\n", note);
   }
   fmt::print(stderr, "tried on {} workloads in {:.0f} s: {} right, {} wrong\n", workloads.size(), now_seconds() - begin,
              right, wrong);

@@ -1,5 +1,7 @@
 #include "commands/commands.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -43,25 +45,6 @@ std::vector<fs::path> module_folders(const std::vector<std::string>& more) {
   return folders;
 }
 
-std::vector<fs::path> with_chapters(const fs::path& folder) {
-  std::vector<fs::path> folders = {folder};
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
-    if (entry.is_directory() && entry.path().filename() != "common") folders.push_back(entry.path());
-  }
-  std::sort(folders.begin() + 1, folders.end());
-  return folders;
-}
-
-fs::path source_of(const std::string& id, const fs::path& folder) {
-  for (const fs::path& chapter : with_chapters(folder)) {
-    for (const char* ending : {".cu", ".cpp", ".py"}) {
-      if (const fs::path file = chapter / (id + ending); fs::exists(file)) return file;
-    }
-  }
-  return {};
-}
-
 std::vector<std::string> targets_of(const fs::path& source) {
   const std::string id = source.stem().string(), ending = source.extension().string();
   if (ending == ".cpp") return {"cpu_" + id};
@@ -94,15 +77,6 @@ void need_bases(std::vector<Variant>& variants) {
       v.modules.clear();
     }
   }
-}
-
-void run_tool(const std::string& command, const std::string& what, const fs::path& log) {
-  fmt::print(stderr, "{} ... ", what);
-  std::fflush(stderr);
-  const double begin = now_seconds();
-  const int status = std::system((command + " >" + quoted(log) + " 2>&1").c_str());
-  fmt::print(stderr, "{:.0f} s\n", now_seconds() - begin);
-  if (status != 0) throw Error(fmt::format("`{}` failed:\n{}", command, read_whole(log)));
 }
 
 std::vector<Variant> with_kernels(std::vector<Variant> variants) {

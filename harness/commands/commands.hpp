@@ -27,12 +27,14 @@ Command choose_command(CLI::App& app);
 Command compare_command(CLI::App& app);
 Command count_command(CLI::App& app, const std::vector<std::string>& argv);
 Command diff_command(CLI::App& app);
+Command explain_command(CLI::App& app);
 /// `argv` goes into the record.
 Command join_command(CLI::App& app, const std::vector<std::string>& argv);
 Command grade_command(CLI::App& app);
 Command list_command(CLI::App& app);
 Command new_command(CLI::App& app);
 Command doctor_command(CLI::App& app);
+Command predict_command(CLI::App& app);
 /// `argv` goes into the record.
 Command profile_command(CLI::App& app, const std::vector<std::string>& argv);
 /// `argv` goes into the record.
@@ -43,9 +45,6 @@ Command show_command(CLI::App& app);
 Command timeline_command(CLI::App& app, const std::vector<std::string>& argv);
 /// `argv` goes into the record.
 Command tune_command(CLI::App& app, const std::vector<std::string>& argv);
-
-/// Runs a command of the shell, and says how long it took; throws Error with what it wrote to `log` where it fails.
-void run_tool(const std::string& command, const std::string& what, const std::filesystem::path& log);
 
 /// Throws Error where an option's value is empty, as that of an unset variable is, looks like another option, or is no
 /// finite number where one is due.
@@ -87,10 +86,6 @@ std::vector<Variant> with_kernels(std::vector<Variant> variants);
 std::vector<Variant> choose_variants(const std::vector<Variant>& all, const std::string& patterns);
 std::vector<Workload> choose_workloads(const std::vector<Workload>& all, const std::string& patterns);
 
-/// A folder of variants and its chapters (all its folders but common/), in order of their names.
-std::vector<std::filesystem::path> with_chapters(const std::filesystem::path& folder);
-/// The file of a variant (.cu, .cpp or .py) in a folder of variants or in one of its chapters; empty if there is none.
-std::filesystem::path source_of(const std::string& id, const std::filesystem::path& folder);
 /// The CMake targets that build the modules of a variant's file in this build.
 std::vector<std::string> targets_of(const std::filesystem::path& source);
 

@@ -110,6 +110,8 @@ int compare(const CompareWords& words) {
   std::vector<std::string> warnings;
   Comparisons all;
   if (records.size() == 2) {
+    if (records[0] == records[1])
+      fmt::print(stderr, "warning: both files hold one record: each ratio is 1 by itself\n");
     warnings = machine_differences(records[0].at("context"), records[1].at("context"));
     all = compare_records(records[0], records[1], filter_for(records, words, words.variants), margin);
   } else {
@@ -160,7 +162,7 @@ Command compare_command(CLI::App& app) {
                       "Two records, or --over: globs of the variants to compare. One record: BASE,CANDIDATE");
   compare->add_option("--workloads,--workload", words->workloads,
                       "Globs over names and families, with commas between them");
-  compare->add_option("--scope", words->scopes, "One, or several with commas between them");
+  compare->add_option("--scope,--scopes", words->scopes, "One, or several with commas between them");
   compare->add_option("--over", words->over, "One record: each variant over its base, or over the root of its ladder")
       ->check(CLI::IsMember({"base", "root"}));
   compare->add_option("--margin", words->margin_percent, "Percent: a difference below it is called SAME")

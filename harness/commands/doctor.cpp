@@ -161,7 +161,7 @@ Diagnosis find_python(const std::string& python) {
             mend};
   const char* question =
       "import importlib.util as u, platform\n"
-      "names = 'numpy scipy sklearn PIL matplotlib jsonschema_rs pytest ruff'.split()\n"
+      "names = 'numpy scipy sklearn PIL matplotlib bokeh jsonschema_rs pytest ruff'.split()\n"
       "print(platform.python_version())\n"
       "print(*[n for n in names if not u.find_spec(n)])\n"
       "print(*[n for n in 'torch faiss cuvs'.split() if u.find_spec(n)])";
@@ -171,14 +171,12 @@ Diagnosis find_python(const std::string& python) {
   std::getline(answer, version), std::getline(answer, lacks), std::getline(answer, peers);
   const std::string found = python + " " + version + (peers.empty() ? "" : ", with " + peers);
   if (lacks.empty()) return {"Python", "ok", found, "", ""};
-  static const std::map<std::string, std::string> needs = {{"numpy", "real data sets"},
-                                                           {"scipy", "its peer"},
-                                                           {"sklearn", "its peers"},
-                                                           {"PIL", "photographs"},
-                                                           {"matplotlib", "pictures"},
-                                                           {"pytest", "tests"},
-                                                           {"jsonschema_rs", "checks of records"},
-                                                           {"ruff", "checks of style"}};
+  static const std::map<std::string, std::string> needs = {
+      {"numpy", "real data sets"}, {"scipy", "its peer"},
+      {"sklearn", "its peers"},    {"PIL", "photographs"},
+      {"matplotlib", "pictures"},  {"bokeh", "explorer"},
+      {"pytest", "tests"},         {"jsonschema_rs", "checks of records"},
+      {"ruff", "checks of style"}};
   std::string costs;
   std::istringstream words(lacks);
   for (std::string word; words >> word;)

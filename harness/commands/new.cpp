@@ -1,8 +1,14 @@
 // ladder new: starts a variant as a copy of its base's file, in the base's chapter.
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <regex>
+#include <sstream>
 
+#include "base/source_text.hpp"
 #include "commands/commands.hpp"
 
 namespace ladder {
@@ -10,8 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::vector<std::string> lines_of(const fs::path& file) {
-  std::ifstream in(file);
+std::vector<std::string> lines_of(std::istream& in) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
@@ -52,6 +57,19 @@ void set_card(std::vector<std::string>& lines, const std::string& base, const st
   }
 }
 
+/// Removes the lesson: what its base predicts is not what a copy will do. Blank lines before it go, too.
+void drop_lesson(std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  if (take_statement(text, "LADDER_LESSON(").empty()) return;
+  lines.clear();
+  std::istringstream rest(text);
+  for (std::string line; std::getline(rest, line);) {
+    if (line.find("contract/lesson.hpp") == std::string::npos) lines.push_back(line);
+  }
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+}
+
 /// Renames the variant in the first comment, which begins with the id up to its first _: "// v05: ...".
 void set_heading(std::string& first, const std::string& base, const std::string& id) {
   const auto stem = [](const std::string& name) { return name.substr(0, name.find('_')); };
@@ -61,12 +79,52 @@ void set_heading(std::string& first, const std::string& base, const std::string&
   }
 }
 
-void say_where(const std::vector<std::string>& lines, const fs::path& file) {
+/// Takes the bodies of the kernels out, or that of the one that is named: each says what is to be written there.
+std::string stub_of(std::string text, const std::string& base, const std::string& only) {
+  std::vector<KernelText> kernels = kernels_of(text);
+  if (kernels.empty())
+    throw Error(fmt::format("--stub: the file of {} has no kernel of its own: take a base that has one", base));
+  std::erase_if(kernels, [&](const KernelText& kernel) { return !only.empty() && kernel.name != only; });
+  if (kernels.empty()) throw Error(fmt::format("--kernel: the file of {} has no kernel '{}'", base, only));
+  std::reverse(kernels.begin(), kernels.end());  // the places of earlier ones stay
+  for (const KernelText& kernel : kernels) {
+    std::string body =
+        "\n  // Yours to write: the body of this kernel. The comment at the top of the file says what it does.\n"
+        "  // Given: its parameters, its launch and everything else in this file.\n";
+    std::string unused;
+    for (const std::string& name : kernel.parameters) {
+      if (!name.empty()) unused += (unused.empty() ? "  (void)" : ", (void)") + name;
+    }
+    if (!unused.empty()) body += unused + ";  // delete this line\n";
+    text.replace(kernel.begin, kernel.end - kernel.begin, body);
+  }
+  return text;
+}
+
+/// The first comment of a copy: what to state there. What the build reads of the base's comment stays.
+void empty_heading(std::vector<std::string>& lines, const std::string& base, const std::string& id) {
+  std::vector<std::string> heading = {fmt::format("// {}: what differs from {}, in one sentence.", id, base),
+                                      fmt::format("// In {}: what is slow or wrong there.", base)};
+  const auto last = std::find_if(lines.begin(), lines.end(), [](const std::string& s) { return !s.starts_with("//"); });
+  const std::regex read(R"re(// (link|link on cuda|for cuda): .*)re");
+  std::copy_if(lines.begin(), last, std::back_inserter(heading),
+               [&](const std::string& line) { return std::regex_match(line, read); });
+  lines.erase(lines.begin(), last);
+  lines.insert(lines.begin(), heading.begin(), heading.end());
+}
+
+void say_where(const std::vector<std::string>& lines, const fs::path& file, bool stub) {
   struct Place {
     const char* mark;
     const char* what;
   };
   const std::string name = fs::relative(file, fs::current_path()).string();
+  if (stub) {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (lines[i].rfind("  // Yours to write", 0) == 0) fmt::print("{}:{}: the body of a kernel\n", name, i + 1);
+    }
+    return;
+  }
   fmt::print("{}:1: state what differs, and the flaw of the base\n", name);
   const std::vector<Place> places = {
       {"#include \"../common/", "shared with other variants: copy the code that you change"},
@@ -87,7 +145,14 @@ void say_where(const std::vector<std::string>& lines, const fs::path& file) {
   }
 }
 
-int make(const std::string& id, const std::string& base) {
+struct NewWords {
+  std::string id, base, kernel;
+  bool stub = false;
+};
+
+int make(const NewWords& words) {
+  const auto& [id, base, kernel, stub] = words;
+  if (!kernel.empty() && !stub) throw Error("--kernel names the kernel that --stub empties: add --stub");
   must_be_an_id(id);
   must_be_an_id(base);
   const fs::path folder = source_folder() / "variants";
@@ -102,18 +167,27 @@ int make(const std::string& id, const std::string& base) {
     if (const fs::path there = source_of(id, tests.path()); !there.empty())
       throw Error(fmt::format("the tests have a variant '{}', {}: choose another id", id, there.string()));
   }
-  std::vector<std::string> lines = lines_of(from);
+  std::ifstream source(from);
+  std::vector<std::string> lines = lines_of(source);
   if (lines.empty()) throw Error(fmt::format("{} is empty, or cannot be read", from.string()));
+  drop_lesson(lines);
   set_card(lines, base, id);
-  set_heading(lines[0], base, id);
+  if (stub || from.extension() == ".py")
+    set_heading(lines[0], base, id);
+  else
+    empty_heading(lines, base, id);
+  if (stub) {
+    std::istringstream text(stub_of(fmt::format("{}\n", fmt::join(lines, "\n")), base, kernel));
+    lines = lines_of(text);
+  }
   const fs::path to = from.parent_path() / (id + from.extension().string());
   std::ofstream out(to);
   for (const std::string& line : lines) out << line << "\n";
   out.close();
   if (!out) throw Error(fmt::format("{} cannot be written: check the free space and the permissions", to.string()));
 
-  fmt::print("{} is a copy of {}. To edit:\n", id, base);
-  say_where(lines, to);
+  fmt::print("{} is a copy of {}{}. To edit:\n", id, base, stub ? " without its kernel" : "");
+  say_where(lines, to, stub);
   const std::string build = fs::relative(program_folder(), fs::current_path()).string();
   fmt::print("\nThen:\n");
   std::string targets;
@@ -123,6 +197,9 @@ int make(const std::string& id, const std::string& base) {
   else
     fmt::print("  cmake --build {} --target{}\n", build, targets);
   if (from.extension() != ".py") fmt::print("  {}/ladder check {}\n", build, id);
+  if (stub)
+    fmt::print("  {}/ladder run --variants {} --workloads NAME     # invalid, until the kernel is written\n", build,
+               id);
   fmt::print("  {}/ladder run --compare {},{} --workloads NAME\n", build, base, id);
   return 0;
 }
@@ -130,10 +207,7 @@ int make(const std::string& id, const std::string& base) {
 }  // namespace
 
 Command new_command(CLI::App& app) {
-  struct Options {
-    std::string id, base;
-  };
-  const auto o = std::make_shared<Options>();
+  const auto o = std::make_shared<NewWords>();
   auto* command =
       app.add_subcommand("new", "Start a variant: copy the file of its base, and set the id and base in its card");
   command->add_option("id", o->id, "Id of the new variant: a letter, then letters, digits and _")->required();
@@ -141,7 +215,9 @@ Command new_command(CLI::App& app) {
       ->add_option("--base", o->base,
                    "The variant that it differs from by one idea; the new file goes into the same chapter")
       ->required();
-  return {command, [o] { return make(o->id, o->base); }};
+  command->add_flag("--stub", o->stub, "Leave the bodies of its kernels out: an exercise that compiles");
+  command->add_option("--kernel", o->kernel, "With --stub: the one kernel that is left out, where there are several");
+  return {command, [o] { return make(*o); }};
 }
 
 }  // namespace ladder

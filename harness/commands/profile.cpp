@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
@@ -10,6 +11,7 @@
 #include "formats/place.hpp"
 #include "records/metrics.hpp"
 #include "records/profile.hpp"
+#include "records/renamed.hpp"
 #include "runner/child.hpp"
 #include "runner/devices.hpp"
 #include "runner/profile.hpp"
@@ -54,7 +56,11 @@ std::vector<json> profiles_in(const fs::path& file, const std::string& patterns,
   const std::vector<std::string> globs = split(patterns);
   std::vector<json> chosen;
   const json whole = read_profile(file);
-  for (const json& p : whole.at("profiles")) {
+  for (json p : whole.at("profiles")) {
+    const auto& today = renamed_variants().renamed;
+    for (const char* field : {"variant", "base"}) {
+      if (const auto found = today.find(p.at(field).get<std::string>()); found != today.end()) p[field] = found->second;
+    }
     const std::string variant = p.at("variant"), name = p.at("workload");
     const bool wanted = globs.empty() || std::any_of(globs.begin(), globs.end(),
                                                      [&](const std::string& glob) { return matches(glob, variant); });
@@ -154,6 +160,8 @@ void need_profile_place(const fs::path& out) {
 
 int profile(ProfileWords words) {
   if (words.show->count() > 0) {
+    if (!words.shown.empty() && !fs::exists(words.shown) && !words.shown.ends_with(".json"))
+      words.variants.push_back(std::exchange(words.shown, ""));  // a rung stands behind --show
     if (!words.shown.empty() && !fs::exists(words.shown)) throw Error(fmt::format("{} is not there", words.shown));
     const bool any = show(words.shown.empty() ? committed_profiles() : std::vector<fs::path>{words.shown}, words);
     if (!any) fmt::print(stderr, "ladder: there is no profile of what is asked for: `ladder profile` makes them\n");

@@ -82,7 +82,8 @@ Command timeline_command(CLI::App& app, const std::vector<std::string>& argv) {
   auto* command = app.add_subcommand("timeline", "Record what runs when on a GPU: kernels, copies, the host's waits");
   command->add_option("variants", words->variants, "Globs of variants")->required();
   command->add_option("--workload,--workloads", words->workload, "Globs of workloads")->capture_default_str();
-  command->add_option("--scope", words->scope, "The scope of which a sample is recorded")->capture_default_str();
+  command->add_option("--scope,--scopes", words->scope, "The scope of which a sample is recorded")
+      ->capture_default_str();
   command->add_option("--samples", words->samples, "Samples, in a process each; the one of median length is kept")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

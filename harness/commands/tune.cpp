@@ -101,7 +101,7 @@ Command tune_command(CLI::App& app, const std::vector<std::string>& argv) {
   tune->add_option("variants", words->variants, "Ids or globs")->required();
   auto* workload = tune->add_option("--workload,--workloads", words->workloads,
                                     "Globs over names and families, with commas between them");
-  tune->add_option("--scope", words->scope,
+  tune->add_option("--scope,--scopes", words->scope,
                    fmt::format("The scope to optimise, of {} (default: the one in which the variant's change shows)",
                                listed(scope_names())));
   tune->add_option("--axis", words->axes,

@@ -9,8 +9,10 @@ namespace simt {
 namespace {
 
 std::mutex mutex;
-std::string sentence;       // behind mutex
-std::string error_message;  // behind mutex: what cudaGetErrorString says of `lost`
+std::string sentence;        // behind mutex
+std::string error_message;   // behind mutex: what cudaGetErrorString says of `lost`
+std::string unwritten_read;  // behind mutex
+std::atomic<bool> read_unwritten = false;
 std::atomic<cudaError_t> lost = cudaSuccess;
 thread_local cudaError_t last = cudaSuccess;
 struct Refusal {
@@ -137,8 +139,17 @@ cudaError_t refuse(cudaError_t error, const std::string& sentence) {
   return error;
 }
 
+void note_unwritten_read(const std::string& what) {
+  std::lock_guard lock(mutex);
+  if (!read_unwritten.exchange(true)) unwritten_read = what;
+}
+
+bool has_unwritten_read() { return read_unwritten; }
+
 void forget_faults() {
   std::lock_guard lock(mutex);
+  unwritten_read.clear();
+  read_unwritten = false;
   lost = cudaSuccess;
   last = cudaSuccess;
   sentence.clear();
@@ -147,6 +158,8 @@ void forget_faults() {
 }  // namespace simt
 
 extern "C" {
+
+const char* simt_unwritten_read() { return simt::unwritten_read.c_str(); }
 
 cudaError_t cudaPeekAtLastError() {
   const cudaError_t lost = simt::lost_context();

@@ -15,6 +15,10 @@ cudaError_t lost_context();
 cudaError_t remember(cudaError_t error);
 /// The same for a launch that is refused: until this thread's next error, cudaGetErrorString() says the sentence too.
 cudaError_t refuse(cudaError_t error, const std::string& sentence);
+/// Keeps the first of these sentences for simt_unwritten_read().
+void note_unwritten_read(const std::string& sentence);
+/// Whether there is one.
+bool has_unwritten_read();
 /// Forgets everything.
 void forget_faults();
 

@@ -72,6 +72,32 @@ cudaError_t refuse_copy(const void* to, size_t to_bytes, const void* from, size_
   return fine ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+const char* name_of(cudaMemcpyKind kind) {
+  switch (kind) {
+    case cudaMemcpyHostToHost:
+      return "cudaMemcpyHostToHost";
+    case cudaMemcpyHostToDevice:
+      return "cudaMemcpyHostToDevice";
+    case cudaMemcpyDeviceToHost:
+      return "cudaMemcpyDeviceToHost";
+    case cudaMemcpyDeviceToDevice:
+      return "cudaMemcpyDeviceToDevice";
+    default:
+      return "cudaMemcpyDefault";
+  }
+}
+
+/// What is wrong with a copy that refuse_copy() refuses.
+std::string describe_refusal(const void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  const auto where = [&](const void* address) {
+    if (!address) return "a null pointer";
+    if (!memory::is_device(address)) return "host memory";
+    return memory::is_allocated(address, bytes) ? "device memory" : "device memory that has fewer bytes";
+  };
+  return std::string("the kind is ") + name_of(kind) + ", the destination is " + where(to) + ", the source " +
+         where(from) + ", of " + std::to_string(bytes) + " bytes";
+}
+
 /// What an asynchronous copy, or another one, is to do: rows of `width` bytes.
 struct Copy {
   void* to;
@@ -110,6 +136,7 @@ cudaError_t copy(const Copy& c, cudaStream_t stream) {
   if (const cudaError_t error = streams::refuse(stream); error != cudaSuccess) return remember(error);
   const bool empty = c.width == 0 || c.height == 0;
   const cudaError_t error = refuse_copy(c.to, empty ? 0 : c.to_bytes(), c.from, empty ? 0 : c.from_bytes(), c.kind);
+  if (error == cudaErrorInvalidValue) return simt::refuse(error, describe_refusal(c.to, c.from, c.to_bytes(), c.kind));
   if (error != cudaSuccess) return remember(error);
   if (empty) return cudaSuccess;
   if (!streams::is_late(stream)) {

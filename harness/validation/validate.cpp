@@ -206,10 +206,12 @@ std::string never_chosen(const LabelReport& report, const int32_t* label, int n,
   const int32_t low = report.lowest_missed, high = report.highest_missed;
   if (report.labels_wrong < 2 || high - low >= k / 2) return "";
   if (std::any_of(label, label + n, [&](int32_t j) { return j >= low && j <= high; })) return "";
-  const std::string which =
-      low == high ? "is " + std::to_string(low) : "lie in " + std::to_string(low) + ".." + std::to_string(high);
-  return "; the right labels of all wrong rows " + which + (low == high ? ", which" : ", of which") +
-         " no row has any: were these centroids looked at?";
+  if (low == high) {
+    return "; the right label of all wrong rows is " + std::to_string(low) +
+           ", which no row has: was this centroid looked at?";
+  }
+  return "; the right labels of all wrong rows lie in " + std::to_string(low) + ".." + std::to_string(high) +
+         ", of which no row has any: were these centroids looked at?";
 }
 
 }  // namespace

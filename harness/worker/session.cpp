@@ -118,6 +118,9 @@ class Session {
   }
   void report_result(const SolveValidator<T>& validator, const Driver<T>& driver, SessionResult& result) {
     validator.fill(result);
+#ifndef LADDER_WORKER_CUDA
+    if (!result.fault.empty() && *simt_unwritten_read()) result.fault += std::string("; ") + simt_unwritten_read();
+#endif
     result.axes = axes_.value;
     result.prepare_ms = driver.prepare_seconds() * 1e3;
     // On a GPU the first session of a process includes what the driver allocates once per process: sessions that share

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "base/files.hpp"
@@ -64,6 +65,25 @@ void hash_modules(std::vector<Variant>& variants) {
   for (Variant& v : variants) {
     for (const auto& [kind, module] : v.modules) v.module_hash[kind] = hash_file(module);
   }
+}
+
+std::vector<fs::path> with_chapters(const fs::path& folder) {
+  std::vector<fs::path> folders = {folder};
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
+    if (entry.is_directory() && entry.path().filename() != "common") folders.push_back(entry.path());
+  }
+  std::sort(folders.begin() + 1, folders.end());
+  return folders;
+}
+
+fs::path source_of(const std::string& id, const fs::path& folder) {
+  for (const fs::path& chapter : with_chapters(folder)) {
+    for (const char* ending : {".cu", ".cpp", ".py"}) {
+      if (const fs::path file = chapter / (id + ending); fs::exists(file)) return file;
+    }
+  }
+  return {};
 }
 
 }  // namespace ladder

@@ -1,4 +1,5 @@
-// Which variants there are: the modules that were built, by the cards beside them. Nothing is loaded here.
+// Which variants there are: the modules that were built, by the cards beside them, and the files that they are built
+// from. Nothing is loaded here.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -24,6 +25,11 @@ struct Variant {
 /// The variants below `folders`, ordered by id. Each folder holds simt/, cuda/, cpu/ with ID.so (or a peer's ID.py) and
 /// ID.json, and expected.txt with a line KIND/ID per module that ought to be there.
 std::vector<Variant> find_variants(const std::vector<std::filesystem::path>& folders);
+
+/// A folder of variants and its chapters (all its folders but common/), in order of their names.
+std::vector<std::filesystem::path> with_chapters(const std::filesystem::path& folder);
+/// The file of a variant (.cu, .cpp or .py) in a folder of variants or in one of its chapters; empty if there is none.
+std::filesystem::path source_of(const std::string& id, const std::filesystem::path& folder);
 
 /// Reads all modules, for their hashes.
 void hash_modules(std::vector<Variant>& variants);

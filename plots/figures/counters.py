@@ -48,9 +48,25 @@ class Profile:
         entry = self.entry(variant, scope, workloads)
         return (max(entry["kernels"], key=time_of), entry["workload"]) if entry else None
 
+    def workloads(self, variant: str, scope: str) -> list[str]:
+        """On which the variant's kernels were counted in that scope, the largest first."""
+        found = [e for e in self.entries if e["variant"] == variant and e["kernels"] and e["scope"] == scope]
+        return list(dict.fromkeys(e["workload"] for e in sorted(found, key=lambda e: -e["n"] * e["d"] * e["k"])))
+
 
 def time_of(kernel: dict[str, Any]) -> float:
     return (kernel["metrics"].get("time_ms") or 0) * kernel["launches"]
+
+
+def of_file(path: Path) -> Profile:
+    document = read_json(path)
+    known = document.get("metrics", [])
+    return Profile(
+        path,
+        [e | {"variant": renamed().today(e["variant"])} for e in document.get("profiles", [])],
+        {metric["name"]: metric["meaning"] for metric in known},
+        {metric["name"]: metric["unit"] for metric in known},
+    )
 
 
 def beside(record: Record) -> Profile | None:
@@ -58,14 +74,7 @@ def beside(record: Record) -> Profile | None:
     for source in record.sources:
         path = source.path.resolve().parent / NAME
         if path.is_file():
-            document = read_json(path)
-            known = document.get("metrics", [])
-            return Profile(
-                path,
-                [e | {"variant": renamed().today(e["variant"])} for e in document.get("profiles", [])],
-                {metric["name"]: metric["meaning"] for metric in known},
-                {metric["name"]: metric["unit"] for metric in known},
-            )
+            return of_file(path)
     return None
 
 

@@ -247,8 +247,9 @@ def checkout(ladder: Ladder, tmp_path: Path) -> Checkout:
 
 def test_new_copies_and_sets_heading_id_and_base(checkout: Checkout) -> None:
     checkout("new", "r3_mine", "--base", "r2_step")
-    expected = STEP.replace('"r2_step"', '"r3_mine"').replace('"r1_root"', '"r2_step"').replace("// r2:", "// r3:")
-    assert checkout.text("r3_mine.cu") == expected
+    heading = "// r3_mine: what differs from r2_step, in one sentence.\n// In r2_step: what is slow or wrong there."
+    expected = STEP.replace('"r2_step"', '"r3_mine"').replace('"r1_root"', '"r2_step"')
+    assert checkout.text("r3_mine.cu") == expected.replace("// r2: a step.", heading)
 
 
 def test_new_over_a_root(checkout: Checkout) -> None:
@@ -268,7 +269,56 @@ def test_new_says_which_lines_to_edit_and_what_to_run(checkout: Checkout) -> Non
     for command in ("--target simt_r3_mine", "ladder check r3_mine", "ladder run --compare r2_step,r3_mine"):
         assert command in said
     said = checkout("new", "r4_mine", "--base", "r1_root")
-    assert re.search(r"r4_mine\.cu:2: shared with other variants: copy", said), "its kernel lies in a part"
+    assert re.search(r"r4_mine\.cu:3: shared with other variants: copy", said), "its kernel lies in a part"
+
+
+def test_new_leaves_the_bodies_of_kernels_out(checkout: Checkout) -> None:
+    second = "__global__ void sum_kernel(float* sum, int) {\n  *sum = 0;\n}\n"
+    (checkout.chapter / "r2_step.cu").write_text(STEP.replace("}  // namespace\n", f"{second}}}  // namespace\n"))
+    said = checkout("new", "r3_mine", "--base", "r2_step", "--stub")
+    text = checkout.text("r3_mine.cu")
+    assert text.startswith("// r3: a step.\n"), "what the kernel does is the exercise"
+    assert "work(" not in text and "*sum" not in text and '.id = "r3_mine", .base = "r2_step"' in text
+    stub = "// Yours to write: the body of this kernel. The comment at the top of the file says what it does.\n"
+    given = "  // Given: its parameters, its launch and everything else in this file.\n"
+    body = "__global__ void assign_kernel(const float* x) {\n  %s%s  (void)x;  // delete this line\n}\n"
+    assert body % (stub, given) in text
+    assert "ladder run --variants r3_mine" in said and "invalid, until the kernel is written" in said
+    checkout("new", "r4_mine", "--base", "r2_step", "--stub", "--kernel", "sum_kernel")
+    text = checkout.text("r4_mine.cu")
+    assert "work(x, 2)" in text and "*sum = 0" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["r1_root", "--stub"], "the file of r1_root has no kernel of its own"),
+        (["r2_step", "--stub", "--kernel", "nobody"], "the file of r2_step has no kernel 'nobody'"),
+        (["r2_step", "--kernel", "assign_kernel"], "add --stub"),
+    ],
+)
+def test_new_refuses_a_stub(checkout: Checkout, words: list[str], says: str) -> None:
+    assert says in checkout("new", "r3_mine", "--base", *words, status=2)
+    assert not (checkout.chapter / "r3_mine.cu").exists()
+
+
+def test_a_stub_is_invalid_until_its_kernel_is_back(built: Clone) -> None:
+    built("build/ladder new mine_stub --base v01_global --stub")
+    stub = built.tree / "variants" / "1_memory" / "mine_stub.cu"
+    given = stub.read_text()
+    assert given.count("// Yours to write") == 1
+
+    def statuses() -> set[str]:
+        built("cmake --build build --target simt_mine_stub")
+        words = "--device simt --variants mine_stub --workloads kmcuda_tiny --scopes iteration --out stub.json"
+        built(f"build/ladder run {words} {' '.join(QUICK)} || true")
+        return {row["status"] for row in json.loads((built.tree / "stub.json").read_text())["rows"]}
+
+    assert statuses() == {"invalid"}, "neither a crash nor a row that counts"
+    whole = (built.tree / "variants" / "1_memory" / "v01_global.cu").read_text()
+    (body,) = re.findall(r"^__global__ .*?\{\n(.*?)^\}", whole, re.MULTILINE | re.DOTALL)
+    stub.write_text(re.sub(r"(^__global__ .*?\{\n).*?^\}", lambda m: f"{m[1]}{body}}}", given, flags=re.M | re.S))
+    assert statuses() == {"ok"}
 
 
 @pytest.mark.parametrize(
@@ -286,6 +336,24 @@ def test_new_refuses(checkout: Checkout, id: str, base: str, says: str) -> None:
     before = sorted(checkout.variants.rglob("*"))
     assert says in checkout("new", id, "--base", base, status=2)
     assert sorted(checkout.variants.rglob("*")) == before
+
+
+def test_a_copy_has_no_lesson(checkout: Checkout) -> None:
+    file = checkout.chapter / "r2_step.cu"
+    plain = file.read_text()
+    taught = plain.replace("// r2: a step.\n", '// r2: a step.\n#include "../../harness/contract/lesson.hpp"\n')
+    file.write_text(taught + '\nLADDER_LESSON(.predict = {{"loads", "2 * (N + 1)"}},\n              .ask = "Why?")\n')
+    checkout("new", "r3_copy", "--base", "r2_step")
+    copy = (checkout.chapter / "r3_copy.cu").read_text()
+    heading = "// r3_copy: what differs from r2_step, in one sentence.\n// In r2_step: what is slow or wrong there.\n"
+    expected = (
+        plain.replace("// r2: a step.\n", heading)
+        .replace('"r1_root"', '"r2_step"')
+        .replace('.id = "r2_step"', '.id = "r3_copy"')
+    )
+    assert copy == expected
+    assert checkout("diff", "r2_step").splitlines()[-1].startswith("r2_step over r1_root: "), "it is no part of a step"
+    assert "LADDER_LESSON" not in checkout("diff", "r2_step")
 
 
 def test_diff_counts_what_a_reader_sees_changed(checkout: Checkout) -> None:

@@ -183,7 +183,7 @@ def test_without_ranges_each_scope_is_profiled_alone(bench: Bench) -> None:
 
 def test_show_prints_the_lesson_metrics(bench: Bench) -> None:
     bench.make("x1", "--workload", "grapes")
-    for words in (["--show"], ["--show", str(bench.file)], ["x*", "--show"]):
+    for words in (["--show"], ["--show", str(bench.file)], ["x*", "--show"], ["--show", "x1"]):
         shown = bench(*words)
         assert shown.returncode == 0, shown.stderr
         for text in ("x1 on grapes (1000 x 3, K = 5, f32)", "assign: assign_kernel<float, 16>   grid 1172, block 256",

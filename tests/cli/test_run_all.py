@@ -54,10 +54,12 @@ def checkout(tmp_path: Path) -> Path:
         (tools / name).symlink_to(shutil.which(name))
     (tmp_path / "build").mkdir()
     (tmp_path / "plots").mkdir()
-    for name in ("check", "draw", "seeds_page"):
+    for name in ("check", "draw", "seeds_page", "slides"):
         script = f"import sys\nopen('{name}.done', 'w').write(' '.join(sys.argv[1:]))\n"
         (tmp_path / "plots" / f"{name}.py").write_text(script)
     put(tools / "cmake", CMAKE)
+    (tmp_path / "plots" / "explorer").mkdir()
+    (tmp_path / "plots" / "explorer" / "page.py").write_text("import sys\nopen(sys.argv[3], 'w').close()\n")
     put_ladder(tmp_path)
     return tmp_path
 

@@ -116,7 +116,7 @@ def grades(room: Path) -> dict[str, dict[str, str]]:
         ("label.cu", "wrong", "row 5 has label"),
         ("tie.cu", "wrong", "has the same coordinates and a lower index"),
         ("many.cu", "wrong", "hidden_many: "),
-        ("compile.cu", "does not compile", "submission.cu:34:"),
+        ("compile.cu", "does not compile", "submission.cu:35:"),
         ("hang.cu", "wrong", "5 s"),
         ("crash.cu", "wrong", ""),
         ("fork.cu", "altered", "it calls fork"),
@@ -225,7 +225,7 @@ def test_a_sanitizer_s_line_is_told(tmp_path: Path) -> None:
         found = {row["submission"]: row for row in csv.DictReader(file)}
     assert found["past.cu"]["clean"] == "0"
     page = next((tmp_path / "out" / "pages").glob("past_cu_*.html")).read_text()
-    assert "submission.cu:34" in page
+    assert "submission.cu:35" in page
 
 
 @pytest.mark.parametrize(

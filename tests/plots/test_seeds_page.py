@@ -258,6 +258,21 @@ def claim(ratio: float | None, faster: bool = True) -> sources.Claim:
     return sources.Claim("a text", "r", "b", "assign", ("*",), "page 1", "so much", ratio, faster)
 
 
+def test_why_a_forecast_failed_is_said_of_rungs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "ladder.md").read_text()
+    assert ladder_page.whys()
+    for rung, why in ladder_page.whys().items():
+        (said,) = re.findall(rf"^### `{rung}`\n(.*?)(?=^###|\Z)", page, re.MULTILINE | re.DOTALL)
+        assert f"**Why it is not as expected**: {why}" in said
+    wrong = ROOT / "docs" / "ladder" / "none.json"
+    monkeypatch.setattr(ladder_page, "WHYS", wrong)
+    monkeypatch.setattr(ladder_page, "read_json", lambda _: {"v99_nobody": "because"})
+    ladder_page.whys.cache_clear()
+    with pytest.raises(RecordError, match="there is no rung v99_nobody"):
+        ladder_page.whys()
+    ladder_page.whys.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("ratio", "faster", "ours", "expected"),
     [
@@ -433,6 +448,15 @@ def test_the_counter_that_a_card_names_is_stated(drawn: Drawn) -> None:
     )
     assert {ladder_page.counter_text(profile, replace(card, counter="")) for card in shown} == {""}
     assert ladder_page.counter_text(None, shown[0]) == ""
+    # Of several workloads the one on which it changes most, not the largest.
+    entries = [
+        {"variant": v, "scope": "assign", "workload": w, "n": n, "d": 1, "k": 1,
+         "kernels": [{"launches": 1, "metrics": {"registers": value}}]}
+        for w, n, values in (("large", 9, (50, 50)), ("small", 1, (80, 20)))
+        for v, value in zip((shown[0].base, shown[0].id), values, strict=True)
+    ]  # fmt: skip
+    text = ladder_page.counter_text(replace(profile, entries=entries), shown[0])
+    assert text.startswith("`registers` on `small`: 80.0"), text
     with pytest.raises(RecordError, match=r"\.counter is warmth, which .* has not: name one of "):
         ladder_page.counter_text(profile, replace(shown[0], counter="warmth"))
 

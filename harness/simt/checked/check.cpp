@@ -18,6 +18,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "fault.hpp"
 #include "memory.hpp"
 
 namespace simt {
@@ -174,6 +175,11 @@ inline void Worker::watch(const void* address, size_t bytes, Touch touch, const 
     if (word + 4 > end) mask &= 15u >> (word + 4 - end);
     now.detail = (now.detail & ~races::Access::bytes_mask) | mask * races::Access::byte_bit;
     const auto* const at = reinterpret_cast<const volatile uint32_t*>(word);
+    // What fills shared memory when a block begins, where this block has written nothing.
+    if (is_shared && touch != Touch::write && *at == memory::nonsense && !has_unwritten_read() &&
+        races::load(cell->write).run() != now.run())
+      note_unwritten_read("the block reads " + describe_memory(address) + " before it writes there, at " +
+                          source_line(place));
     if (touch != Touch::read) {
       const races::Access before = order_.write(*cell, now, is_shared);
       if (before.moment != 0) fail_by_race(before, now, address, bytes);

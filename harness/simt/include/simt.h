@@ -7,6 +7,10 @@ extern "C" {
 /// cudaGetErrorString() gives the same sentence for the error that the launch left behind.
 const char* simt_last_fault();
 
+/// In a checked build: where a kernel first read shared memory that no thread of its block had written, since the last
+/// cudaDeviceReset(). It is no fault by itself, since the value may go unused. An empty string where there was none.
+const char* simt_unwritten_read();
+
 /// From the next launch on, threads of a block run in another order between barriers, and blocks in another order,
 /// drawn anew in each launch; the same each time for the same seed. 0: in their own order. Gives the seed before. Also
 /// SIMT_SHUFFLE=SEED; at the start 1 in a checked build, else 0.

@@ -1,4 +1,4 @@
-#include "commands/special_points.hpp"
+#include "workloads/special_points.hpp"
 
 #include <algorithm>
 
