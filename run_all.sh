@@ -149,6 +149,10 @@ END
   if [[ " ${steps[*]} " == *" test "* ]]; then
     command -v ccache >/dev/null || echo ccache
     { command -v mpirun || command -v mpiexec; } >/dev/null || echo openmpi-bin  # starts the ranks of some tests
+    # Opens the explorer in tests. Ubuntu has it as a snap alone, which does not run in a container.
+    if grep -qx 'ID=debian' /etc/os-release 2>/dev/null; then
+      command -v chromium >/dev/null || echo chromium
+    fi
   fi
 }
 
@@ -178,8 +182,8 @@ setup_packages() {
       apt-get install -y --no-install-recommends "${missing[@]}" || true
     mapfile -t missing < <(missing_packages)
     # Python without venv is enough where it has the packages itself: setup_python sees to that. ccache only saves time,
-    # and tests of ranks under MPI's launcher are skipped where there is none.
-    mapfile -t missing < <(printf '%s\n' "${missing[@]}" | grep -vE '^(python3|python3-venv|ccache|openmpi-bin)?$' || true)
+    # and tests of ranks under MPI's launcher, and of the explorer in a browser, are skipped where there is none.
+    mapfile -t missing < <(printf '%s\n' "${missing[@]}" | grep -vE '^(python3|python3-venv|ccache|openmpi-bin|chromium)?$' || true)
     if ((${#missing[@]})); then
       stop "still missing: ${missing[*]}. With network: apt-get install ${missing[*]}; then start again."
     fi
@@ -262,7 +266,7 @@ setup_python() {
     return
   fi
   local module missing=()
-  for module in numpy scipy sklearn PIL matplotlib jsonschema_rs pytest ruff; do
+  for module in numpy scipy sklearn PIL matplotlib bokeh jsonschema_rs pytest ruff; do
     have_module "$module" || missing+=("$module")
   done
   say "uses $python as it is; it lacks: ${missing[*]:-nothing}"
@@ -442,6 +446,16 @@ draw() {
     if has_gpu; then of=(results/latest/record.json); fi
     logged results/latest/log/seeds.log "$python" -m plots.seeds_page "${of[@]}" --out results/latest/seeds ||
       problem "the figures of the sources could not be drawn (see results/latest/log/seeds.log)"
+    if have_module bokeh; then
+      logged results/latest/log/report.log "$python" -m plots.explorer.page results/latest/record.json \
+        --out results/latest/report.html || problem "the explorer failed (see results/latest/log/report.log)"
+    else
+      leave_out "the explorer, results/latest/report.html ($python lacks bokeh); docs/explorer.html is the committed one"
+    fi
+    if [[ -f docs/course/week1.md ]]; then
+      logged results/latest/log/slides.log "$python" -m plots.slides --out results/latest/slides ||
+        problem "the slides could not be made (see results/latest/log/slides.log)"
+    fi
     logged results/latest/log/draw.log "$python" -m plots.draw results/latest/record.json --committed \
       --out results/latest || problem "the drawing failed (see results/latest/log/draw.log)"
   else
@@ -449,10 +463,14 @@ draw() {
   fi
   step "Result"
   build/ladder show --brief results/latest/record.json || problem "the record could not be shown"
+  if [[ -f results/latest/report.html ]]; then
+    printf '\nLook at results/latest/report.html: two rungs side by side, their code, times and counters.\n'
+  fi
   if [[ -f results/latest/index.html ]]; then
     printf '\nLook at results/latest/index.html: what a GPU shows, and what this machine found.\n'
   fi
-  printf '\nresults/latest/ also holds record.json with every sample, dump/ with the labels, and each picture (.png, .svg).\n'
+  printf '\nresults/latest/ also holds record.json with every sample, dump/ with the labels, each picture (.png, .svg), and\n'
+  printf 'slides/ with a deck (.pdf, .png) for each week of the course.\n'
 }
 
 # ----------------------------------------------------------------------------------------------------------------- test

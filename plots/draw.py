@@ -65,6 +65,7 @@ MAIN_FIGURES = (
     "roofline",
     "roof",
 )  # what a rung gained, and how far it is from the best
+REPORT = "report.html"  # of python -m plots.explorer.page, beside the index
 SOURCES = "seeds"  # the folder of python -m plots.seeds_page's pages beside the index
 
 
@@ -160,6 +161,8 @@ def write_index(sections: list[Section], path: Path) -> None:
         "<h1>K-means Ladder</h1>",
         *contents(sections),
     ]
+    if (path.parent / REPORT).is_file():
+        lines.append(f'<p><a href="{REPORT}">The explorer: two rungs side by side</a></p>')
     if (path.parent / SOURCES / "index.html").is_file():
         lines.append(f'<p><a href="{SOURCES}/index.html">The figures of the sources, redrawn beside their own</a></p>')
     for section in sections:

@@ -26,14 +26,14 @@ PYTHON = ".venv/bin/python"
 
 @dataclass(frozen=True)
 class Made:
-    path: str  # of the page or picture, from the root of the project
+    path: str  # of the page (or file of claims) or picture, from the root of the project
     command: str  # as a reader runs it there
     words: tuple[str, ...]  # of the command: the module, its records by name, its options
     copied: str = ""  # of a picture: the command that puts it in its place
 
     @property
     def is_page(self) -> bool:
-        return self.path.endswith(".md")
+        return self.path.endswith((".md", ".json", ".html"))
 
     @property
     def remedy(self) -> str:

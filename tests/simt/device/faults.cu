@@ -61,6 +61,31 @@ class SimtFaults : public testing::Test {
   unsigned long long shuffle_ = 0;
 };
 
+// ------------------------------------------------------------------------------------------------------ unwritten
+// reads
+
+constexpr int unwritten_line = __LINE__ + 3;
+__global__ void unwritten_kernel(int* x, int written) {
+  __shared__ int counts[32];
+  if (int(threadIdx.x) < written) counts[threadIdx.x] = 1;
+  x[threadIdx.x] = counts[threadIdx.x];
+}
+
+TEST_F(SimtFaults, TheFirstReadOfSharedMemoryThatNobodyWroteIsNamed) {
+  OnDevice<int> x(32);
+  for (const int written : {32, 31}) {
+    ladder::launch(unwritten_kernel, 1, 32, 0, nullptr, static_cast<int*>(x), written);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "the value may go unused: it is no fault";
+    const std::string said = simt_unwritten_read();
+    EXPECT_EQ(said.empty(), written == 32 || !simt_is_checked()) << said;
+    if (said.empty()) continue;
+    EXPECT_NE(said.find("the __shared__ variable 'counts'"), std::string::npos) << said;
+    EXPECT_NE(said.find("faults.cu:" + std::to_string(unwritten_line + 1)), std::string::npos) << said;
+  }
+  cudaDeviceReset();
+  EXPECT_STREQ(simt_unwritten_read(), "");
+}
+
 // ---------------------------------------------------------------------------------------- barriers and warp operations
 
 __global__ void some_wait_kernel(int waiting) {
