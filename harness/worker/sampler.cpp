@@ -56,8 +56,7 @@ bool SamplePlan::more(int taken, double seconds) const {
   return taken < at_least || seconds < min_seconds;
 }
 
-Samples take_samples(const std::string& name, const SamplePlan& plan, const std::function<double()>& sample,
-                     const double& aside) {
+Samples take_samples(const std::string& name, const SamplePlan& plan, const std::function<double()>& sample) {
   const bool asked = std::any_of(flags_of_the_user.begin(), flags_of_the_user.end(),
                                  [](const std::string& flag) { return flag.rfind("--benchmark_repetitions", 0) == 0; });
   std::exception_ptr error;
@@ -70,7 +69,7 @@ Samples take_samples(const std::string& name, const SamplePlan& plan, const std:
       state.SetIterationTime(1e-9);
       if (error || late || enough) continue;
       late = taken > 0 && now_seconds() + plan.wall_seconds > plan.deadline;
-      enough = !asked && !plan.more(taken, now_seconds() - begin - aside);
+      enough = !asked && !plan.more(taken, now_seconds() - begin);
       if (late || enough) continue;
       try {
         state.SetIterationTime(sample());

@@ -35,7 +35,7 @@ struct Solved {
 
 template <class T>
 Solved solve(Rung<T>& rung, const Stop& stop) {
-  DirectDriver<T>& run = *rung;
+  Driver<T>& run = *rung;
   run.choose_stop(stop);
   run.restart(0);
   run.solve();
