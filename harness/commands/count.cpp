@@ -211,16 +211,10 @@ std::string number_text(const json& value) {
 
 void print_kernel(const std::string& scope, const json& kernel, bool lines) {
   const json& m = kernel.at("metrics");
-  const auto size = [](const json& extents) {
-    std::string text;
-    for (const json& extent : extents) {
-      if (text.empty() || extent != 1) text += (text.empty() ? "" : " x ") + extent.dump();
-    }
-    return text;
-  };
   const int launches = kernel.at("launches");
-  fmt::print("  {}: {}   grid {}, block {}{}\n", scope, kernel.at("name").get<std::string>(), size(kernel.at("grid")),
-             size(kernel.at("block")), launches > 1 ? fmt::format("   {} launches, means", launches) : "");
+  fmt::print("  {}: {}   grid {}, block {}{}\n", scope, kernel.at("name").get<std::string>(),
+             size_text(kernel.at("grid")), size_text(kernel.at("block")),
+             launches > 1 ? fmt::format("   {} launches, means", launches) : "");
   const auto row = [&](const char* group, std::initializer_list<std::pair<const char*, const char*>> words) {
     std::string text;
     bool any = false;

@@ -316,8 +316,6 @@ std::string device_folder(const std::string& gpu) {
 
 // ------------------------------------------------------------------------------------------------------------- people
 
-namespace {
-
 std::string size_text(const json& dimensions) {
   std::string text;
   for (const json& extent : dimensions) {
@@ -325,6 +323,8 @@ std::string size_text(const json& dimensions) {
   }
   return text;
 }
+
+namespace {
 
 std::string value_text(double value, const std::string& unit) {
   if (unit == "%") return fmt::format("{:.3g} %", value);

@@ -52,6 +52,9 @@ nlohmann::json read_profile(const std::filesystem::path& file);
 /// time; readers find the old file or the new one.
 void merge_into_profile(const std::filesystem::path& file, const std::vector<nlohmann::json>& profiles);
 
+/// A grid or a block for people: [8, 2, 1] is "8 x 2".
+std::string size_text(const nlohmann::json& dimensions);
+
 /// Profiles for people: a block for each kernel.
 std::string profile_text(const std::vector<nlohmann::json>& profiles);
 

@@ -1,5 +1,6 @@
 // What a thread did, in the order in which it did it: the trace that counting.hpp makes warp instructions of.
 #pragma once
+#include <bit>
 #include <cstdint>
 
 namespace simt::counting {
@@ -60,6 +61,12 @@ class Place {
 /// Of Place::bits().
 inline Kind kind_of(uint64_t bits) { return Kind(bits >> 4 & 15); }
 inline uint64_t address_of(uint64_t bits) { return bits >> 8 & 0xffffffffffff; }
+
+/// Calls body(lane) for each bit of a mask of lanes, the lowest first.
+template <class Body>
+void for_each_lane(uint32_t mask, Body body) {
+  for (; mask; mask &= mask - 1) body(std::countr_zero(mask));
+}
 
 struct Event {
   Place place;

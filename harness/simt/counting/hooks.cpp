@@ -78,6 +78,14 @@ __attribute__((always_inline)) inline Worker* counted() {
   Worker* const worker = Worker::current();
   return worker && worker->is_counted() ? worker : nullptr;
 }
+
+/// Of structures: as many accesses of the widest size as they take.
+void note_range(const void* address, size_t bytes, Worker::Way way, const void* place) {
+  Worker* const w = counted();
+  for (size_t done = 0; w && done < bytes; done += 16)
+    w->note_access(static_cast<const char*>(address) + done, bytes - done >= 16 ? 4 : std::bit_width(bytes - done) - 1,
+                   way, place);
+}
 }  // namespace
 
 extern "C" {
@@ -114,18 +122,11 @@ NOTE(__tsan_volatile_write4, 2, Worker::Way::store)
 NOTE(__tsan_volatile_write8, 3, Worker::Way::store)
 #undef NOTE
 
-// Of structures: as many accesses of the widest size as they take.
 void __tsan_read_range(const void* address, size_t bytes) {
-  Worker* const w = counted();
-  for (size_t done = 0; w && done < bytes; done += 16)
-    w->note_access(static_cast<const char*>(address) + done, bytes - done >= 16 ? 4 : std::bit_width(bytes - done) - 1,
-                   Worker::Way::load, __builtin_return_address(0));
+  note_range(address, bytes, Worker::Way::load, __builtin_return_address(0));
 }
 void __tsan_write_range(const void* address, size_t bytes) {
-  Worker* const w = counted();
-  for (size_t done = 0; w && done < bytes; done += 16)
-    w->note_access(static_cast<const char*>(address) + done, bytes - done >= 16 ? 4 : std::bit_width(bytes - done) - 1,
-                   Worker::Way::store, __builtin_return_address(0));
+  note_range(address, bytes, Worker::Way::store, __builtin_return_address(0));
 }
 
 void simt_count_atomic(const void* address, size_t bytes) {

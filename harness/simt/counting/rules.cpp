@@ -28,11 +28,6 @@ class Numbers {
   int count_ = 0;
 };
 
-template <class Body>
-void for_each_lane(uint32_t mask, Body body) {
-  for (; mask; mask &= mask - 1) body(std::countr_zero(mask));
-}
-
 unsigned sectors_of_full_lanes(int lanes, int size_log2) {
   return ((unsigned(lanes) << size_log2) + (1u << sector_log2) - 1) >> sector_log2;
 }

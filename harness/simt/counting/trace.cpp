@@ -8,14 +8,6 @@
 #include "counting/rules.hpp"
 
 namespace simt::counting {
-namespace {
-
-template <class Body>
-void for_each_lane(uint32_t mask, Body body) {
-  for (; mask; mask &= mask - 1) body(std::countr_zero(mask));
-}
-
-}  // namespace
 
 void Trace::start_block(int threads, KernelCounts& counts) {
   counts_ = &counts;
