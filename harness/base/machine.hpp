@@ -25,6 +25,25 @@ inline double memory_of(pid_t process) {
   return in >> size >> resident ? resident * double(sysconf(_SC_PAGESIZE)) : 0;
 }
 
+/// The processes that a process has started, by any of its threads, and that still run.
+inline std::vector<pid_t> children_of(pid_t process) {
+  std::vector<pid_t> found;
+  std::error_code gone;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task", gone)) {
+    std::ifstream in(thread.path() / "children");
+    for (pid_t child = 0; in >> child;) found.push_back(child);
+  }
+  return found;
+}
+
+/// Bytes of memory of a process and all below it.
+inline double memory_below(pid_t process, int depth = 0) {
+  double bytes = memory_of(process);
+  for (const pid_t child : depth < 1000 ? children_of(process) : std::vector<pid_t>())
+    bytes += memory_below(child, depth + 1);
+  return bytes;
+}
+
 /// The numbers of a list as the kernel writes it: 0-3,8 is 0 1 2 3 8. Empty where it is no such list.
 inline std::vector<int> numbers_of_list(const std::string& list) {
   std::vector<int> found;

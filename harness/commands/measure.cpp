@@ -77,6 +77,12 @@ void add_measure_options(CLI::App& command, MeasureWords& words) {
                   "mpi where it is here")
       ->check(CLI::IsMember({"auto", "mpi", "own"}))
       ->capture_default_str();
+  command
+      .add_option("--judge", o.judge,
+                  "Where results are judged and timed: inside the process that runs the variant, apart from it, or "
+                  "auto: apart, but on a GPU")
+      ->check(CLI::IsMember({"auto", "inside", "apart"}))
+      ->capture_default_str();
   command.add_flag("--show-output", o.show_output, "Show the whole output of sessions, not only its end");
   command.add_flag("!--no-keep", o.keep_generated, "Delete generated points from the cache after use");
   command.add_flag("--measure-ceilings", o.renew_ceilings, "Measure the peak rates of the devices again");

@@ -87,7 +87,7 @@ template <class T>
 struct Problem : Shape {
   const T* points = nullptr;     ///< n x d, row-major; also if there are CSR rows, for validation
   Csr<T> csr;                    ///< the same points, if sparse()
-  const T* centroids = nullptr;  ///< k x d, the initial centroids, in a different order in each timed sample
+  const T* centroids = nullptr;  ///< k x d, the initial centroids; in each timed sample others, or in another order
   uint64_t seed = 1;             ///< for `initialise`
 };
 

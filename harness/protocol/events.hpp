@@ -81,11 +81,12 @@ struct SessionResult {
   std::vector<double> inertia;                           ///< per iteration
   std::vector<double> iteration_ms;                      ///< per iteration of one solve, each timed by itself
   std::map<std::string, std::vector<int64_t>> counters;  ///< what the variant counted, per iteration
+  std::map<std::string, double> cpu_ms;  ///< of host code: what its threads used in a sample of these scopes
   std::optional<int64_t> peak_device_bytes;
   double prepare_ms = 0;
   bool dumped = false;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionResult, fault, validation, axes, iterations, reassigned, inertia,
-                                   iteration_ms, counters, peak_device_bytes, prepare_ms, dumped)
+                                   iteration_ms, counters, cpu_ms, peak_device_bytes, prepare_ms, dumped)
 
 }  // namespace ladder

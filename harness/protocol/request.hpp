@@ -23,6 +23,7 @@ struct Request {
   uint64_t seed = 1;  ///< of what `initialise` draws
   std::vector<std::string> scopes;
   std::map<std::string, int> axes;
+  std::string judge = "inside";    ///< in the process that runs the variant, or `apart` from it
   double time_limit = 300;         ///< seconds; the parent kills the session after it
   double warm_up_seconds = 1;      ///< at a scope's own load before its first sample, on a GPU
   double sustained_seconds = 0;    ///< of load right before each batch of samples, for kernels that a power limit slows
@@ -39,7 +40,7 @@ struct Request {
   std::vector<std::string> benchmark_flags;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Request, variant, workload, module, device, ordinals, ranks, points, centroids, csr,
-                                   type, stop, metric, kernel, seed, scopes, axes, time_limit, warm_up_seconds,
+                                   type, stop, metric, kernel, seed, scopes, axes, judge, time_limit, warm_up_seconds,
                                    sustained_seconds, min_seconds, max_seconds, validation_budget, all_labels, cold,
                                    check_only, profile, dump, validated, begun, benchmark_flags)
 

@@ -25,6 +25,7 @@ struct Limits {
   Ceilings ceilings;
   double kept_bytes = 0;  ///< what its caches, registers and shared memory hold together: what need not be read again
   int gpus = 1;
+  Ceilings host = {};  ///< of simt: those of the CPU that it runs on; elsewhere nothing
 };
 
 /// A row's place under the roof. The names are the record's.

@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "base/statistics.hpp"
+#include "protocol/parts.hpp"
 
 namespace ladder {
 using nlohmann::json;
@@ -93,8 +94,11 @@ void put(json& row, const Timed& timed) {
 
 void put(json& row, const SessionResult& result) {
   json said = result;
-  for (const char* not_in_rows : {"fault", "dumped"}) said.erase(not_in_rows);
+  for (const char* not_in_rows : {"fault", "dumped", "cpu_ms"}) said.erase(not_in_rows);
   row.update(said);
+  row.erase("cpu_ms");
+  const auto used = result.cpu_ms.find(row.value("scope", ""));
+  if (used != result.cpu_ms.end()) row["cpu_ms"] = used->second;
 }
 
 void without_times(json& row, const std::string& status, const std::string& reason) {
@@ -103,54 +107,40 @@ void without_times(json& row, const std::string& status, const std::string& reas
   none.status = status;
   none.reason = reason;
   put(row, none);
+  row.erase("cpu_ms");
 }
 
 namespace {
 
-constexpr double times_iterations = 3, per_iteration_ms = 0.1;
-constexpr double times_parts = 2, more_ms = 1;
-
-/// The row of a scope, where it has a time of a GPU; else nullptr.
-const json* timed(const std::vector<json>& rows, const std::string& scope) {
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const json& row) {
-    return row.at("device") == "cuda" && row.at("scope") == scope && row.at("status") == "ok" &&
-           row.at("median_ms").is_number();
-  });
-  return found == rows.end() ? nullptr : &*found;
-}
-
-double ms(const json* row) { return row->at("median_ms"); }
-
-void mark(std::vector<json>& rows, std::initializer_list<const char*> scopes, const std::string& reason) {
-  for (json& row : rows) {
-    const auto is = [&](const char* scope) { return row.at("scope") == scope; };
-    if (row.at("status") != "ok" || std::none_of(scopes.begin(), scopes.end(), is)) continue;
-    row["status"] = "unstable";
-    row["reason"] = reason;
-  }
+/// What a row of a scope took of its device: time of a GPU, on a CPU what its threads used.
+std::optional<double> took(const json& row) {
+  if (row.at("status") != "ok" || !row.at("median_ms").is_number()) return std::nullopt;
+  if (row.at("device") == "cuda") return row.at("median_ms").get<double>();
+  return row.contains("cpu_ms") ? std::optional(row.at("cpu_ms").get<double>()) : std::nullopt;
 }
 
 }  // namespace
 
 void mark_contradictions(std::vector<json>& rows) {
-  const json *iteration = timed(rows, "iteration"), *solve = timed(rows, "solve");
-  const json *upload = timed(rows, "upload"), *download = timed(rows, "download");
-  const json* whole = timed(rows, "end_to_end");
-  if (whole && upload && solve && download &&
-      ms(whole) > times_parts * (ms(upload) + ms(solve) + ms(download)) + more_ms) {
-    mark(rows, {"upload", "solve", "download"},
-         fmt::format(
-             "a whole run takes {:.4g} ms, its upload {:.4g}, solve {:.4g} and download {:.4g}: some of its work "
-             "is in none of these",
-             ms(whole), ms(upload), ms(solve), ms(download)));
+  std::map<std::string, double> ms;
+  int iterations = 0;
+  bool on_host = false;
+  for (const json& row : rows) {
+    on_host = on_host || row.at("device") != "cuda";
+    const std::string reason = row.at("reason");
+    const auto found = on_host && (reason == no_upload || reason == one_piece) ? std::optional(0.0) : took(row);
+    if (!found || (reason == one_piece && row.at("scope") != "download")) continue;
+    ms[row.at("scope")] = *found;
+    const auto counts = row.at("solve_iterations").get<std::vector<int>>();
+    if (row.at("scope") == "solve" && !counts.empty()) iterations = *std::min_element(counts.begin(), counts.end());
   }
-  if (!iteration || !solve) return;
-  const auto counts = solve->at("solve_iterations").get<std::vector<int>>();
-  const int count = counts.empty() ? 0 : *std::min_element(counts.begin(), counts.end());
-  if (count > 0 && ms(solve) > count * (times_iterations * ms(iteration) + per_iteration_ms)) {
-    mark(rows, {"assign", "update", "iteration"},
-         fmt::format("a solve of {} iterations takes {:.4g} ms, one iteration {:.4g}: some of its work is not timed",
-                     count, ms(solve), ms(iteration)));
+  for (const Contradiction& one : contradictions_of(ms, iterations, on_host)) {
+    for (json& row : rows) {
+      const bool meant = std::find(one.scopes.begin(), one.scopes.end(), row.at("scope")) != one.scopes.end();
+      if (row.at("status") != "ok" || !meant) continue;
+      row["status"] = "unstable";
+      row["reason"] = one.reason + (row.at("device") == "cuda" ? "" : " (CPU time)");
+    }
   }
 }
 

@@ -53,16 +53,10 @@ void without_times(nlohmann::json& row, const std::string& status, const std::st
 inline constexpr const char* of_no_gpu =
     "simt: a GPU's source on the CPU; that it is right counts, its time says nothing of a GPU";
 
-/// A solve consists of iterations, and a whole run of an upload, a solve and a download. Where the whole takes several
-/// times as long as its parts, the parts were not timed with all their work: it was done before the clock started, by
-/// another thread, or at a later call. The rows of those parts become `unstable`, with the reason. `rows` are of one
-/// session, timed or not.
-///
-/// The margins lie above all that honest variants show in the committed records: iterations in a solve take up to 2.4
-/// times a first iteration timed by itself (a launch and a look at the stop rule between two), a whole run 1.6 times
-/// its parts (restart, and other speeds of ordinary memory). That holds on a GPU, which runs nothing else. On a CPU
-/// whose cores other programs use, times of honest variants contradict each other by 30 times these margins: there, and
-/// on simt, no row is marked.
+/// Rows of one session, timed or not, whose times cannot be true beside the others' (protocol/parts.hpp) become
+/// `unstable`, with the reason. On a GPU, which runs nothing else, the medians count. On a CPU whose cores other
+/// programs use, times of honest variants contradict each other by 30 times the margins: there, and on simt, cpu_ms
+/// counts, and rows without it are not marked.
 void mark_contradictions(std::vector<nlohmann::json>& rows);
 
 }  // namespace ladder

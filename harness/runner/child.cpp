@@ -97,7 +97,7 @@ std::string beyond(const Bounds& bounds, pid_t worker, const fs::path& log) {
   std::error_code gone;
   if (const auto written = fs::file_size(log, gone); !gone && written > bounds.log)
     return fmt::format("it wrote more than {} MiB of output", bounds.log >> 20);
-  const double whole = double(main_memory_bytes()), held = memory_of(worker);
+  const double whole = double(main_memory_bytes()), held = memory_below(worker);
   if (held > bounds.memory * whole)
     return fmt::format("it took {:.3g} GiB of this machine's {:.3g} GiB of memory", held / (1 << 30),
                        whole / (1 << 30));
@@ -177,6 +177,7 @@ void Waiting::start(const fs::path& program, const fs::path& request, bool alone
   if (!alone) make_pipe(requests);
   fs::remove(log_of(request));  // of a session before: its output is not this one's
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  prctl(PR_SET_DUMPABLE, 0);  // what a variant starts may not look into this process, nor open its pipes
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw Error(fmt::format("no process can be started: {}", std::strerror(errno)));
@@ -184,6 +185,7 @@ void Waiting::start(const fs::path& program, const fs::path& request, bool alone
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
+    prctl(PR_SET_DUMPABLE, 1);  // else its own files in /proc are root's
     // Where memory ends, this process goes before the run does.
     if (const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
         score >= 0 && write(score, "800", 3)) {

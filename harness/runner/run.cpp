@@ -187,6 +187,8 @@ std::map<DeviceKind, Limits> limits_of(const RunOptions& o, const std::vector<De
     // 256 KiB of registers and as much shared memory and first-level cache in each multiprocessor.
     l.kept_bytes = double(l.ceilings.l2_bytes.value_or(0)) + (gpu ? device.value("multiprocessors", 0) * 524288.0 : 0);
     context["ceilings"][to_string(kind)] = l.ceilings;
+    // No roof of a GPU, but what runs there is no faster than the CPU under it.
+    if (kind == DeviceKind::simt) l.host = ceilings_of(DeviceKind::cpu, o.ordinal, device, o.renew_ceilings);
     json& floor = context["floor_us"];
     if (floor.is_null() && l.ceilings.empty_event_us) {
       floor = {{"empty_event_us", l.ceilings.empty_event_us}, {"empty_launch_us", l.ceilings.empty_launch_us}};

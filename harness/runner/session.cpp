@@ -122,6 +122,7 @@ Request request_of(const Session& session, const Workload& w, const RunOptions& 
   request.seed = w.seed;
   request.scopes = session.scopes;
   request.axes = session.setting.axes;
+  request.judge = judge_of(session, o);
   request.time_limit = o.time_limit > 0 ? o.time_limit : time_limit_of(w, session, o);
   request.warm_up_seconds = o.warm_up_seconds;
   request.sustained_seconds = o.sustained_seconds;
@@ -246,7 +247,12 @@ void put_roofline(json& row, const Session& session, const Workload& w, const Li
   const auto median = row["median_ms"].get<std::optional<double>>();
   const Roofline roofline = roofline_of(row["scope"], w, session.variant->card, iterations, median, limits);
   if (median) {
-    if (const std::string why = too_fast(roofline, *median, limits, session.setting.device); !why.empty()) {
+    const bool simt = session.setting.device == DeviceKind::simt;
+    const Limits sure{simt ? limits.host : limits.ceilings,
+                      simt ? double(limits.host.l2_bytes.value_or(0)) : limits.kept_bytes, simt ? 1 : limits.gpus};
+    const Roofline least =
+        simt ? roofline_of(row["scope"], w, session.variant->card, iterations, median, sure) : roofline;
+    if (const std::string why = too_fast(least, *median, sure, session.setting.device); !why.empty()) {
       without_times(row, "invalid", why);
       row.update(json(roofline_of(row["scope"], w, session.variant->card, iterations, std::nullopt, limits)));
       return;
@@ -265,6 +271,13 @@ std::vector<std::string> scopes_of(const Variant& v, const RunOptions& o) {
     if (scope.standard || scope.name == shows) scopes.emplace_back(scope.name);
   }
   return scopes;
+}
+
+std::string judge_of(const Session& session, const RunOptions& o) {
+  const Setting& setting = session.setting;
+  if (o.profile || setting.gpus * setting.ranks > 1) return "inside";
+  if (o.judge != "auto") return o.judge;
+  return setting.device == DeviceKind::cuda ? "inside" : "apart";
 }
 
 double time_limit_of(const Workload& w, const Session& session, const RunOptions& o) {
@@ -355,6 +368,7 @@ std::vector<json> run_session(const Session& session, const Workload& w, const R
     if (heard.result) put(row, *heard.result);
     const bool validated = heard.result && heard.result->validation.steps_checked > 0;
     row["axes"] = session.setting.axes;
+    row["judge"] = request.judge;
     const std::string scope = row["scope"];
     const auto timed = heard.timed.find(scope);
     if (timed != heard.timed.end()) put(row, timed->second);

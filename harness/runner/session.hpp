@@ -28,10 +28,11 @@ struct RunOptions {
   bool all_labels = false;    ///< check every label that a solve hands out
   bool every_device = false;  ///< a variant runs on all that it is for, else on the first of them
   bool cold = false;
-  bool check_only = false;  ///< validate, time nothing
-  bool profile = false;     ///< one sample per scope, while a profiler looks
-  bool sandbox = false;     ///< sessions run in one (sandbox/sandbox.hpp)
-  bool share = false;       ///< timed sessions of a device take turns in one process, as those of a check do
+  bool check_only = false;     ///< validate, time nothing
+  bool profile = false;        ///< one sample per scope, while a profiler looks
+  bool sandbox = false;        ///< sessions run in one (sandbox/sandbox.hpp)
+  std::string judge = "auto";  ///< inside or apart from the process that runs the variant, or auto: as judge_of says
+  bool share = false;          ///< timed sessions of a device take turns in one process, as those of a check do
   bool resume = false;
   bool force = false;                         ///< `out` may replace what is no record
   bool insist = false;                        ///< a workload that cannot run is an Error, instead of being left out
@@ -60,6 +61,10 @@ struct Session {
 /// The scopes to be timed of a variant: those that were asked for, else the standard ones, and the one in which its
 /// change shows.
 std::vector<std::string> scopes_of(const Variant& variant, const RunOptions& options);
+
+/// Where a session's judge is: `apart`, in a process that never loads the variant, or `inside` the one that runs it. Of
+/// a run with several GPUs or ranks, and under a profiler, it is always inside; of a GPU, where it is not asked for.
+std::string judge_of(const Session& session, const RunOptions& options);
 
 /// Default time limit of a session in seconds, from the problem's size and the rates of slow variants; 20 to 300.
 double time_limit_of(const Workload& workload, const Session& session, const RunOptions& options);

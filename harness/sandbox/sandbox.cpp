@@ -315,14 +315,6 @@ void hand_on(int signal) {
   if (handed_to > 0) kill(handed_to, signal);
 }
 
-/// Bytes of memory of a process and all below it.
-double memory_below(pid_t process, int depth = 0) {
-  double bytes = memory_of(process);
-  std::ifstream below(fmt::format("/proc/{}/task/{}/children", process, process));
-  for (pid_t child = 0; depth < 1000 && below >> child;) bytes += memory_below(child, depth + 1);
-  return bytes;
-}
-
 /// The first process of the sandbox: makes it, starts the command in it, and stays to see all end. Reports to `status`
 /// how the command ended.
 [[noreturn]] void be_first(const Sandbox& sandbox, const std::vector<std::string>& words, SandboxWay way, int status,

@@ -17,7 +17,7 @@
 #include "base/parallel.hpp"
 #include "protocol/events.hpp"
 #include "protocol/request.hpp"
-#include "worker/drive.hpp"
+#include "worker/apart/direct.hpp"
 #include "worker/validate_solve.hpp"
 
 namespace ladder {
@@ -97,16 +97,16 @@ class PageableProblem {
 template <class T>
 Timed cold_run(const Request& request, const Problem<T>& problem, const Device& device, const Card& card,
                const Axes& axes, ColdParts& parts) {
-  Driver<T> driver(problem, device, card, axes, nullptr, false);
+  DirectDriver<T> driver(problem, device, card, axes, nullptr, false);
   parts.add("prepare", driver.prepare_seconds());
   driver.forget();
   driver.poison_result();
   int iterations = 0;
   parts.time("run", [&] {
-    driver.call(driver.phases().upload);
-    driver.call(driver.phases().restart);
+    driver.call(Act::upload);
+    driver.call(Act::restart);
     iterations = driver.solve();
-    driver.call(driver.phases().download);
+    driver.call(Act::download);
     driver.synchronize();
   });
   Timed row = parts.row();

@@ -19,6 +19,7 @@
 #include "base/folders.hpp"
 #include "base/machine.hpp"
 #include "base/source_text.hpp"
+#include "worker/apart/serve.hpp"
 #include "worker/ceilings.hpp"
 #include "worker/device_helpers.hpp"
 #include "worker/module.hpp"
@@ -162,15 +163,15 @@ void stay_beside(const Device& gpus) {
   if (node >= 0 && std::all_of(gpus.ordinals.begin(), gpus.ordinals.end(), beside)) stay_on_numa_node(node);
 }
 
-/// The device of a request, for this rank: its share of the request's GPUs, the first of them current. Sets `missing`
-/// to the reason where this machine has fewer.
-Device device_of(const Request& request, int rank, std::string& missing) {
+/// The device of a request, for this rank: its share of the request's GPUs, the first of them current, unless another
+/// process uses them for this one. Sets `missing` to the reason where this machine has fewer.
+Device device_of(const Request& request, int rank, std::string& missing, bool current = true) {
   const size_t each = std::max<size_t>(1, request.ordinals.size() / size_t(request.ranks));
   std::vector<int> ordinals = {0};
   if (home == DeviceKind::simt) {  // each process has CPU devices of its own
     for (int device = 1; device < int(each); ++device) ordinals.push_back(device);
 #ifndef LADDER_WORKER_CUDA
-    simt_set_devices(int(each));
+    if (current) simt_set_devices(int(each));
 #endif
   } else if (!request.ordinals.empty()) {
     const auto first = request.ordinals.begin() + std::ptrdiff_t(each) * rank;
@@ -193,15 +194,22 @@ Device device_of(const Request& request, int rank, std::string& missing) {
   if (request.device == DeviceKind::cpu) return device;
   device.ordinals = ordinals;
   stay_beside(device);
-  check(cudaSetDevice(ordinals[0]), fmt::format("choosing {} device {}", to_string(request.device), ordinals[0]));
+  if (current)
+    check(cudaSetDevice(ordinals[0]), fmt::format("choosing {} device {}", to_string(request.device), ordinals[0]));
+  return device;
+}
+
+/// The device of a process that runs a variant for another one.
+Device device_to_serve(const Request& request) {
+  std::string missing;
+  const Device device = device_of(request, 0, missing);
+  if (!missing.empty()) throw Error(missing);
   return device;
 }
 
 /// The device of a cold start, with its context: what the runtime makes of it at the first call that needs one.
 Device device_with_context(const Request& request) {
-  std::string missing;
-  const Device device = device_of(request, 0, missing);
-  if (!missing.empty()) throw Error(missing);
+  const Device device = device_to_serve(request);
   if (!device.host_memory) check(cudaFree(nullptr), "making a context on the device");
   return device;
 }
@@ -220,11 +228,17 @@ bool run_one(const fs::path& request_file, bool shared, bool launched, const Rep
   }
   start_benchmark(request.benchmark_flags);
   std::string missing;
-  Device device = device_of(request, 0, missing);
+  const bool apart = request.judge == "apart";
+  Device device = device_of(request, 0, missing, !apart);
   if (!missing.empty()) {
     report({{"event", "refused"}, {"reason", missing}});
     report({{"event", "end"}});
     return false;
+  }
+  if (apart) {
+    const bool right = judge_session(request, device, report, "/proc/self/exe");
+    report({{"event", "end"}});
+    return shared && right;
   }
   device.poisons = shared && request.device == DeviceKind::cuda;  // the CPU device does so by itself
   std::unique_ptr<Ranks> ranks;
@@ -321,6 +335,8 @@ int main(int argc, char** argv) {
       return write_card(words[1], device_kind(words[2]), words[3], words.size() == 5 ? words[4] : "");
     if ((words.size() == 3 || words.size() == 4) && words[0] == "run")
       return run(words[1], events_of(words[2]), words.size() == 4 ? words[3] : "", false);
+    if (words.size() == 3 && words[0] == "accused")
+      return apart::serve(std::stoi(words[1]), std::stoi(words[2]), device_to_serve);
     if (words.size() == 3 && words[0] == "launched") return run_launched(words[1], words[2]);
     if (words.size() == 3 && words[0] == "follow") return follow(words[1], std::stoi(words[2]));
   } catch (const std::exception& error) {
@@ -330,7 +346,7 @@ int main(int argc, char** argv) {
   fmt::print(stderr,
              "usage: {} devices | ceilings ORDINAL|cpu | card MODULE HOME OUT.json [SOURCE] | "
              "run REQUEST.json EVENTS [REQUESTS] | launched REQUEST.json EVENTS | follow REQUEST.json RANK | "
-             "probe ORDINAL\n",
+             "accused MAILBOX REQUEST | probe ORDINAL\n",
              argv[0]);
   return 2;
 }

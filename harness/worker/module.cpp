@@ -42,6 +42,15 @@ std::string lacks_instructions(const Card& card, const Device& device) {
                      card.for_cuda, compiled / 10, compiled % 10, here / 10, here % 10);
 }
 
+Axes axes_of(const Card& card, const Request& request) {
+  Axes axes;
+  for (const Axis& axis : card.axes) axes.value[axis.name] = axis.standard;
+  for (const auto& [name, value] : request.axes) {
+    if (axes.value.count(name)) axes.value[name] = value;
+  }
+  return axes;
+}
+
 namespace {
 
 /// What a variant can be asked for: the phases that have a scope of their own.

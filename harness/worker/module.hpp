@@ -5,6 +5,7 @@
 #include <string>
 
 #include "contract/contract.hpp"
+#include "protocol/request.hpp"
 
 namespace ladder {
 
@@ -16,6 +17,9 @@ const Card* load_card(const std::filesystem::path& module);
 /// sentence; empty where it can, or where there is no such line. Code for an architecture with a letter runs on that
 /// one alone, other code on later ones of the same generation, too.
 std::string lacks_instructions(const Card& card, const Device& device);
+
+/// The values of the card's axes: the request's, and the standard ones of axes that it does not name.
+Axes axes_of(const Card& card, const Request& request);
 
 /// The card as `ladder list --json` has it, but for its phases: {"id", "base", "idea", ..., "gpus", "draws"}.
 nlohmann::json to_json(const Card& card, DeviceKind home);

@@ -56,7 +56,8 @@ bool SamplePlan::more(int taken, double seconds) const {
   return taken < at_least || seconds < min_seconds;
 }
 
-Samples take_samples(const std::string& name, const SamplePlan& plan, const std::function<double()>& sample) {
+Samples take_samples(const std::string& name, const SamplePlan& plan, const std::function<double()>& sample,
+                     const double& aside) {
   const bool asked = std::any_of(flags_of_the_user.begin(), flags_of_the_user.end(),
                                  [](const std::string& flag) { return flag.rfind("--benchmark_repetitions", 0) == 0; });
   std::exception_ptr error;
@@ -69,7 +70,7 @@ Samples take_samples(const std::string& name, const SamplePlan& plan, const std:
       state.SetIterationTime(1e-9);
       if (error || late || enough) continue;
       late = taken > 0 && now_seconds() + plan.wall_seconds > plan.deadline;
-      enough = !asked && !plan.more(taken, now_seconds() - begin);
+      enough = !asked && !plan.more(taken, now_seconds() - begin - aside);
       if (late || enough) continue;
       try {
         state.SetIterationTime(sample());

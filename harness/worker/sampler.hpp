@@ -30,7 +30,8 @@ struct Samples {
 void start_benchmark(const std::vector<std::string>& flags);
 
 /// Calls `sample` (it returns seconds) as Google Benchmark repetitions of `name`, registered once. Exceptions of
-/// `sample` are passed on.
-Samples take_samples(const std::string& name, const SamplePlan& plan, const std::function<double()>& sample);
+/// `sample` are passed on. `aside`: seconds that samples spent so far on what is no sampling; `sample` adds to them.
+Samples take_samples(const std::string& name, const SamplePlan& plan, const std::function<double()>& sample,
+                     const double& aside);
 
 }  // namespace ladder

@@ -14,9 +14,11 @@
 #include "validation/csr.hpp"
 #include "validation/exact.hpp"
 #include "validation/reference.hpp"
+#include "worker/apart/accused.hpp"
+#include "worker/apart/direct.hpp"
+#include "worker/apart/remote.hpp"
 #include "worker/cold_start.hpp"
 #include "worker/communicator.hpp"
-#include "worker/drive.hpp"
 #include "worker/module.hpp"
 #include "worker/peer.hpp"
 #include "worker/time.hpp"
@@ -35,29 +37,27 @@ json event(const char* name, const Event& body) {
   return j;
 }
 
-Axes axes_of(const Card& card, const Request& request) {
-  Axes axes;
-  for (const Axis& axis : card.axes) axes.value[axis.name] = axis.standard;
-  for (const auto& [name, value] : request.axes) {
-    if (axes.value.count(name)) axes.value[name] = value;
-  }
-  return axes;
-}
+/// A session's variant, loaded here or in a process of its own.
+template <class T>
+struct Loaded {
+  Card card = {};
+  Acts acts = {};
+  std::function<std::string()> refuse = {};  ///< the card's own reason; empty: it has none
+  std::function<std::unique_ptr<Driver<T>>(const Problem<T>&)> run = {};
+};
 
 template <class T>
 class Session {
  public:
-  Session(const Request& request, const Device& device, const Card& card, const Report& report, Ranks* ranks)
-      : request_(request),
-        device_(device),
-        card_(card),
-        report_(report),
-        ranks_(ranks),
-        mapped_(request),
-        axes_(axes_of(card, request)) {}
+  Session(const Request& request, const Device& device, const Report& report)
+      : request_(request), device_(device), report_(report), mapped_(request) {}
+
+  Problem<T>& problem() { return mapped_.problem; }
 
   /// False where a result is wrong.
-  bool run() {
+  bool run(Loaded<T> loaded) {
+    loaded_ = std::move(loaded);
+    axes_ = axes_of(card(), request_);
     try {
       return validate_and_time();
     } catch (const Refusal& refusal) {
@@ -75,7 +75,8 @@ class Session {
     }
     if (const std::string why = refusal(); !why.empty()) throw Refusal(why);
     doing("prepare and upload");
-    Driver<T> driver(problem(), device_, card_, axes_, ranks_);
+    const std::unique_ptr<Driver<T>> run = loaded_.run(problem());
+    Driver<T>& driver = *run;
     SolveValidator<T> validator(driver, request_, begin_seconds_);
     doing("validation");
     driver.watch_memory([&] { validator.validate(whole()); });
@@ -110,13 +111,18 @@ class Session {
         doing("iterations one by one");
         result.iteration_ms = timer.time_iterations();
       }
+      if (validator.ok() && timed && device_.kind != DeviceKind::cuda && wanted("solve") &&
+          validator.solve_seconds() < longest_turn) {
+        doing("parts beside the whole");
+        result.cpu_ms = timer.use_of(request_.scopes);
+      }
     }
     doing("last check");
     if (validator.ok()) validator.check_first_step("of all");
     report_result(validator, driver, result);
     return validator.ok();
   }
-  void report_result(const SolveValidator<T>& validator, const Driver<T>& driver, SessionResult& result) {
+  void report_result(SolveValidator<T>& validator, Driver<T>& driver, SessionResult& result) {
     validator.fill(result);
 #ifndef LADDER_WORKER_CUDA
     if (!result.fault.empty() && *simt_unwritten_read()) result.fault += std::string("; ") + simt_unwritten_read();
@@ -138,7 +144,7 @@ class Session {
                      [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
     return scopes;
   }
-  Problem<T>& problem() { return mapped_.problem; }
+  const Card& card() const { return loaded_.card; }
   bool wanted(const char* scope) const {
     return std::find(request_.scopes.begin(), request_.scopes.end(), scope) != request_.scopes.end();
   }
@@ -150,28 +156,29 @@ class Session {
   }
   void doing(const std::string& what) { report_(event("scope", json{{"scope", what}})); }
 
+  static bool works(Acts acts) {
+    return acts.has(Act::assign) || acts.has(Act::iterate) || acts.has(Act::solve) || acts.has(Act::initialise);
+  }
   std::string refusal() {
     const Problem<T>& p = problem();
-    if (!card_.phases<T>()) {
-      const std::string why = card_.refuse ? card_.refuse(p, device_, axes_) : "";
+    if (!works(loaded_.acts)) {
+      const std::string why = loaded_.refuse();
       return "has no " + request_.type + " form" + (why.empty() ? "" : ": " + why);
     }
-    if (std::find(card_.metrics.begin(), card_.metrics.end(), p.metric) == card_.metrics.end())
+    if (std::find(card().metrics.begin(), card().metrics.end(), p.metric) == card().metrics.end())
       return std::string("is not for the metric ") + to_string(p.metric);
-    if (card_.implicit != bool(p.kernel)) {
-      return card_.implicit ? "solves kernel k-means: the problem has no kernel"
-                            : "has centroids in the points' own space: kernel k-means has none";
+    if (card().implicit != bool(p.kernel)) {
+      return card().implicit ? "solves kernel k-means: the problem has no kernel"
+                             : "has centroids in the points' own space: kernel k-means has none";
     }
     try {
       refuse_zero_rows(p);
     } catch (const Error& error) {
       return error.what();
     }
-    if (card_.refuse) {
-      if (const std::string why = card_.refuse(p, device_, axes_); !why.empty()) return why;
-    }
-    if (const std::string why = lacks_instructions(card_, device_); !why.empty()) return why;
-    const bool exact = card_.arithmetic.form == Arithmetic::Form::exact;
+    if (const std::string why = loaded_.refuse(); !why.empty()) return why;
+    if (const std::string why = lacks_instructions(card(), device_); !why.empty()) return why;
+    const bool exact = card().arithmetic.form == Arithmetic::Form::exact;
     if (const std::string why = exact ? beyond_exact_labels(p) : beyond_validation(p); !p.kernel && !why.empty())
       return why;
     return too_slow();
@@ -192,7 +199,8 @@ class Session {
   double try_on(int points) {
     Problem<T> part = problem();
     part.n = points;
-    Driver<T> driver(part, device_, card_, axes_, ranks_);
+    const std::unique_ptr<Driver<T>> run = loaded_.run(part);
+    Driver<T>& driver = *run;
     driver.restart(0);
     driver.assign_or_iterate();
     driver.download();
@@ -209,8 +217,8 @@ class Session {
   /// The reason why the problem takes longer than the session's limit on a CPU; empty where it does not. The time is
   /// extrapolated from single iterations on 32 points and more.
   std::string too_slow() {
-    const PhaseTable<T>& phases = card_.phases<T>();
-    if (device_.kind == DeviceKind::cuda || !(phases.assign || phases.iterate)) return "";
+    const Acts acts = loaded_.acts;
+    if (device_.kind == DeviceKind::cuda || !(acts.has(Act::assign) || acts.has(Act::iterate))) return "";
     const Problem<T>& p = problem();
     const int steps = p.stop.rule == Stop::Rule::fixed ? p.stop.iterations : 20;
     const int iterations = whole() ? 2 * steps + 4 : 6;
@@ -257,12 +265,13 @@ class Session {
     fs::rename(dir / "inertia.txt.part", dir / "inertia.txt");
   }
 
+  static constexpr double longest_turn = 5;  // seconds of a solve that may be repeated once more
+
   const Request& request_;
   const Device& device_;
-  const Card& card_;
   const Report& report_;
-  Ranks* const ranks_;
   MappedProblem<T> mapped_;
+  Loaded<T> loaded_;
   Axes axes_;
   const double begin_seconds_ = now_seconds();
 };
@@ -273,7 +282,7 @@ template <class T>
 void follow(const Request& request, const Device& device, const Card& card, Ranks& ranks) {
   const MappedProblem<T> mapped(request);
   const Axes axes = axes_of(card, request);
-  std::optional<Driver<T>> driver;
+  std::optional<DirectDriver<T>> driver;
   std::string refusal;  // of the run that began last
   for (;;) {
     const std::vector<char> told = ranks.listen(refusal.empty() ? 0 : refusal_seconds);
@@ -315,12 +324,40 @@ bool run_session(const Request& request, const Device& given, const Report& repo
   const Card& card = *load_card(request.module);
   Device device = given;
   const auto communicator = join_devices(device, ranks);
+  const auto here = [&]<class T>(Session<T> session) {
+    const Axes axes = axes_of(card, request);
+    Loaded<T> loaded{card, acts_of(card.phases<T>())};
+    loaded.refuse = [&] { return card.refuse ? card.refuse(session.problem(), device, axes) : ""; };
+    loaded.run = [&](const Problem<T>& problem) {
+      return std::make_unique<DirectDriver<T>>(problem, device, card, axes, ranks);
+    };
+    return session.run(std::move(loaded));
+  };
   const bool right = of_type(
-      request, [&] { return Session<float>(request, device, card, report, ranks).run(); },
-      [&] { return Session<double>(request, device, card, report, ranks).run(); });
+      request, [&] { return here(Session<float>(request, device, report)); },
+      [&] { return here(Session<double>(request, device, report)); });
   const Step end;
   if (ranks) ranks->tell(&end, sizeof end);
   return right;
+}
+
+bool judge_session(const Request& request, const Device& device, const Report& report, const std::string& program) {
+  const auto there = [&]<class T>(Session<T> session) {
+    const Problem<T>& p = session.problem();
+    const size_t room = std::max({size_t(p.k) * p.d * sizeof(T), size_t(p.n) * sizeof(int32_t), size_t(p.k) * 4});
+    apart::Accused accused(program, request, room);
+    Loaded<T> loaded{accused.facts().card, accused.facts().acts};
+    loaded.refuse = [&] { return accused.ask_text({.what = apart::What::refuse}); };
+    loaded.run = [&](const Problem<T>& problem) {
+      return std::make_unique<apart::RemoteDriver<T>>(problem, device, accused, is_peer(request.module));
+    };
+    const bool right = session.run(std::move(loaded));
+    accused.finish();
+    return right;
+  };
+  return of_type(
+      request, [&] { return there(Session<float>(request, device, report)); },
+      [&] { return there(Session<double>(request, device, report)); });
 }
 
 void run_cold_start(const Request& request, double entered, const std::function<Device()>& choose_device,

@@ -12,6 +12,10 @@ namespace ladder {
 /// then. What goes wrong is thrown as an Error; false: validation found a fault.
 bool run_session(const Request& request, const Device& device, const Report& report, Ranks* ranks = nullptr);
 
+/// The same by a process that never loads the variant: another one runs it, started from `program`, which calls
+/// apart::serve. For one process with one device.
+bool judge_session(const Request& request, const Device& device, const Report& report, const std::string& program);
+
 /// A cold start of a request whose session left a validated solve in request.validated: reports its row, with one
 /// sample and its parts, or why it is refused. `entered`: when this process came to its first statement
 /// (now_seconds()); `choose_device` makes the request's device current, with a context. A peer's module is a file that

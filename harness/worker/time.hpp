@@ -1,6 +1,10 @@
-// Times the scopes of a variant. A sample is one call of a phase (or a whole solve), timed by the device's clock, from
-// initial centroids in an order that no earlier sample had. The results of the last sample are validated.
+// Times the scopes of a variant. A sample is one call of a phase (or a whole solve), timed by the device's clock.
+// Phases start from centroids that are drawn in secret for that sample, whole solves from the problem's under numbers
+// that are: so that all samples of a solve are the same work. The results of some samples, drawn in secret too, and of
+// the last are validated; after the solves comes one of two iterations from drawn centroids, the witness.
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,6 +18,7 @@
 #include "base/power.hpp"
 #include "base/statistics.hpp"
 #include "protocol/events.hpp"
+#include "protocol/parts.hpp"
 #include "protocol/request.hpp"
 #include "protocol/scopes.hpp"
 #include "worker/device_helpers.hpp"
@@ -27,22 +32,7 @@ template <class T>
 class Timer {
  public:
   Timer(Driver<T>& driver, SolveValidator<T>& validator, const Request& request, double begin_seconds)
-      : run_(driver), validator_(validator), request_(request), begin_seconds_(begin_seconds) {
-    if (run_.host_memory()) return;
-    check(cudaMalloc(reinterpret_cast<void**>(&clock_), 2 * sizeof *clock_), "taking device memory");
-    if (request_.cold) check(cudaMalloc(&evict_, evict_bytes), "taking device memory");
-    check(cudaEventCreate(&begin_), "making an event");
-    check(cudaEventCreate(&end_), "making an event");
-  }
-  ~Timer() {
-    for (const cudaEvent_t event : {begin_, end_}) {
-      if (event) cudaEventDestroy(event);
-    }
-    if (clock_) cudaFree(clock_);
-    if (evict_) cudaFree(evict_);
-  }
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
+      : run_(driver), validator_(validator), request_(request), begin_seconds_(begin_seconds) {}
 
   /// The reason why this scope cannot be timed; empty where it can.
   std::string refusal(const Scope& scope) const {
@@ -65,17 +55,24 @@ class Timer {
       plan.min_seconds /= 5;
       plan.at_least = 1;
     }
+    doubt_.clear();
     warm_up(scope, row, plan);
     row.iterations.clear();
     std::vector<double> communication;  // ms, one per sample
+    // To judge a sample lets a GPU cool: of some once, and never where the load is to be sustained.
+    const int most = request_.sustained_seconds > 0 ? 0 : run_.device().kind == DeviceKind::cuda ? 1 : most_judged;
+    int judged = 0;
+    bool was_judged = false;       // was the last sample judged, so that its results are not there any more?
+    std::vector<double> settling;  // seconds
+    double judging = 0;            // seconds spent on that, which do not count as sampling
     // With --sustained the power limit is part of the measurement: low clocks are expected.
     const double floor = request_.sustained_seconds > 0 ? 0 : row.settled_mhz.value_or(0) * clock_floor;
     bool unstable = false;
     const double give_up = now_seconds() + request_.max_seconds;
     const auto sample = [&] {
       for (;;) {
-        const double seconds = sample_once(scope, row);
-        const double mhz = clock_mhz();
+        const Measured measured = sample_once(scope, row);
+        const double mhz = run_.clock_mhz();
         if (mhz < floor && row.retries < clock_retries && now_seconds() < give_up) {
           ++row.retries;
           if (scope.whole) row.iterations.pop_back();
@@ -83,13 +80,18 @@ class Timer {
           continue;
         }
         unstable = unstable || mhz < floor;
-        communication.push_back(communication_ms_);
+        communication.push_back(measured.communication_ms);
+        settling.push_back(measured.settle_seconds);
         if (mhz > 0) row.sm_mhz.push_back(std::round(mhz));
-        return seconds;
+        const double before = now_seconds();
+        was_judged = judged < most && before < deadline && validator_.judges_next();
+        if (was_judged) judge_sample(row, ++judged);
+        judging += now_seconds() - before;
+        return measured.seconds;
       }
     };
     const Samples samples =
-        take_samples(request_.variant + "/" + request_.workload + "/" + std::string(scope.name), plan, sample);
+        take_samples(request_.variant + "/" + request_.workload + "/" + std::string(scope.name), plan, sample, judging);
     if (const auto power = power_ ? power_->read() : std::nullopt)
       row.watts = power->watts, row.watt_limit = power->limit;
     row.samples_ms = samples.ms;
@@ -109,7 +111,14 @@ class Timer {
       row.reason = "the SM clock stayed below " + std::to_string(int(floor)) + " MHz after " +
                    std::to_string(row.retries) + " retries: let the GPU cool, or give it to this run alone";
     }
+    look_how_it_settles(scope, row, std::move(settling));
+    if (was_judged) sample_aside(scope, row);
+    look_for_leftovers(scope, row);
     validator_.check_sample(row.scope, row);
+    if (validator_.ok() && scope.whole) call_witness(scope, row);
+    if (validator_.ok()) hold_against_the_clock(scope, row);
+    if (validator_.ok() && doubt_.empty()) doubt_ = run_.restless();
+    if (!doubt_.empty() && row.status == "ok") row.status = "unstable", row.reason = std::exchange(doubt_, "");
     if (!validator_.ok()) {
       row.status = "invalid";
       row.reason = validator_.fault();
@@ -128,7 +137,7 @@ class Timer {
     sample_once(scope, row);
     row.iterations.clear();
     watched_ = true;
-    const double seconds = sample_once(scope, row);
+    const double seconds = sample_once(scope, row).seconds;
     watched_ = false;
     row.status = "ok";
     row.verdict = "asked";
@@ -142,30 +151,59 @@ class Timer {
     return row;
   }
 
+  /// What host code used of the CPU in a sample of each of these scopes, taken one after another, ms. Where they
+  /// contradict each other they are taken again: threads that wait for one another by watching use more where other
+  /// programs hold a core, and not in every turn.
+  std::map<std::string, double> use_of(const std::vector<std::string>& scopes) {
+    std::map<std::string, double> ms;
+    const double begin = now_seconds();
+    for (int turn = 0; turn < turns; ++turn) {
+      Timed row;
+      for (const std::string& name : scopes) {
+        const Scope& scope = scope_named(name);
+        const std::string why = missing(scope);
+        if (why == no_upload || (why == one_piece && name == "download")) ms[name] = 0;
+        if (scope.fresh || name == "initialise" || !refusal(scope).empty()) continue;
+        spin_ = 0;
+        ms[name] = seven_digits(sample_once(scope, row, true).cpu_seconds * 1e3);
+      }
+      const int iterations = row.iterations.empty() ? 0 : row.iterations.back();
+      const double now = now_seconds(), spent = now - begin;
+      if (contradictions_of(ms, iterations, true).empty() || spent > turns_seconds) break;
+      if (now + spent > begin_seconds_ + 0.9 * request_.time_limit) break;
+    }
+    std::erase_if(ms, [](const auto& one) { return one.second <= 0; });
+    return ms;
+  }
+
   /// Milliseconds of each iteration of one solve, each between its own two events: late iterations show what pruning
   /// gains and what uneven clusters cost.
   std::vector<double> time_iterations() {
     std::vector<double> ms;
-    if (!run_.step_by_step() || run_.phases().solve) return ms;
-    run_.restart(validator_.next_offset());
-    run_.solve([&](auto step) { ms.push_back(seven_digits(measure(false, spin_, step) * 1e3)); });
-    return ms;
+    if (!run_.step_by_step() || run_.has(Act::solve)) return ms;
+    validator_.choose_next_start(true);
+    run_.restart();
+    const Stop& stop = run_.problem().stop;
+    const Sample step{.acts = acts_of_step(), .spin = spin_};
+    for (int done = 1;; ++done) {
+      ms.push_back(seven_digits(run_.measure(step).seconds * 1e3));
+      const int64_t changed = stop.rule == Stop::Rule::fixed ? 0 : run_.count_changed();
+      if (stop.reached(done, changed, run_.problem().n)) return ms;
+    }
   }
 
  private:
   /// The reason why this variant has no such scope; empty where it has one.
   std::string missing(const Scope& scope) const {
-    const PhaseTable<T>& phases = run_.phases();
     const auto is = [&](const char* name) { return scope.name == name; };
     const bool steps = run_.step_by_step();
-    if (is("upload")) return phases.upload ? "" : "the points are read where they lie: there is no upload";
-    if (is("initialise")) return phases.initialise ? "" : "this variant is not about initialisation";
-    if (!steps && !phases.solve) return "this variant is about initialisation alone";
-    if ((is("assign") && !phases.assign) || (is("update") && !phases.update)) {
-      return phases.iterate ? "assign and update are one pass here: see iteration"
-                            : "the whole solve is one piece here: see solve";
+    if (is("upload")) return run_.has(Act::upload) ? "" : no_upload;
+    if (is("initialise")) return run_.has(Act::initialise) ? "" : "this variant is not about initialisation";
+    if (!steps && !run_.has(Act::solve)) return "this variant is about initialisation alone";
+    if ((is("assign") && !run_.has(Act::assign)) || (is("update") && !run_.has(Act::update))) {
+      return run_.has(Act::iterate) ? "assign and update are one pass here: see iteration" : one_piece;
     }
-    if ((is("iteration") || is("download")) && !steps) return "the whole solve is one piece here: see solve";
+    if ((is("iteration") || is("download")) && !steps) return one_piece;
     if (!scope.fresh) return "";
     if (request_.profile) return "a cold start is not profiled: the start of the profiler itself would count";
     if (request_.cold) return "a fresh process finds no cache that could be emptied: leave --cache cold out";
@@ -176,74 +214,158 @@ class Timer {
 
   // ------------------------------------------------------------------------------------------------------ one sample
 
-  /// Seconds of `work` by the device's clock, or by the host's if `from_host`. A spin kernel of `spin` seconds runs
-  /// first, so that all of `work` is submitted before the first event: otherwise the host's submission would be timed.
-  template <class F>
-  double measure(bool from_host, double spin, F work) {
-    run_.synchronize();
-    if (evict_) {
-      check(cudaMemsetAsync(evict_, ++evictions_ & 0xFF, evict_bytes, run_.stream()), "evicting the L2 cache");
-      if (from_host) run_.synchronize();
-    }
-    if (run_.host_memory() || from_host) {
-      const double begin = now_seconds();
-      work();
-      run_.synchronize();
-      return now_seconds() - begin;
-    }
-    if (spin > 0) device_helpers::keep_busy(spin, run_.stream());
-    check(cudaEventRecord(begin_, run_.stream()), "recording an event");
-    const double begin = now_seconds();
-    work();
-    check(cudaEventRecord(end_, run_.stream()), "recording an event");
-    submit_seconds_ = now_seconds() - begin;
-    check(cudaEventSynchronize(end_), "waiting for the work");
-    check(cudaGetLastError(), "running a kernel");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin_, end_), "reading the time");
-    return ms * 1e-3;
+  Acts acts_of_step() const {
+    return run_.has(Act::iterate) ? Acts().with(Act::iterate) : Acts().with(Act::assign).with(Act::update);
   }
-
-  double sample_once(const Scope& scope, Timed& row) {
-    const PhaseTable<T>& phases = run_.phases();
+  Sample sample_of(const Scope& scope, bool careful = false) const {
     const auto is = [&](const char* name) { return scope.name == name; };
-    const int offset = validator_.next_offset();
-    Communicator* const communicator = run_.device().communicator;
+    Acts acts = is("iteration") ? acts_of_step() : Acts();
+    acts = acts.with(Act::upload, is("upload") || is("end_to_end"));
+    acts = acts.with(Act::restart, is("end_to_end"));
+    acts = acts.with(Act::initialise, is("initialise"));
+    acts = acts.with(Act::assign, acts.has(Act::assign) || is("assign"));
+    acts = acts.with(Act::update, acts.has(Act::update) || is("update"));
+    acts = acts.with(Act::solve, scope.whole);
+    acts = acts.with(Act::download, is("end_to_end") || is("download"));
+    return {.acts = acts,
+            .from_host = scope.from_host,
+            .cold = request_.cold,
+            .spin = spin_,
+            .careful = careful,
+            .watched = watched_ ? std::string(scope.name) : ""};
+  }
+  /// What precedes a sample, from the start that was chosen.
+  void make_ready(const Scope& scope) {
+    const auto is = [&](const char* name) { return scope.name == name; };
     if (is("end_to_end")) {
-      run_.choose_offset(offset);
       run_.forget();
       run_.poison_result();
     } else if (is("initialise")) {
-      run_.ready_to_draw(request_.seed + uint64_t(++draws_));
+      run_.ready_to_draw(validator_.next_seed());
     } else {
-      run_.restart(offset);
+      run_.restart();
     }
     if (is("update") || is("download")) run_.assign_or_iterate();
     if (is("download")) {
-      if (phases.iterate) run_.call(phases.restart);  // the centroids of before the pass, to which the labels belong
+      if (run_.has(Act::iterate)) run_.call(Act::restart);  // the centroids of before the pass, of which the labels are
       run_.poison_result();
     }
-    if (communicator) run_.synchronize(), communicator->take_ms();  // of the sums before the sample
-    int iterations = 0;
-    const auto work = [&] {
-      if (is("upload") || is("end_to_end")) run_.call(phases.upload);
-      if (is("end_to_end")) run_.call(phases.restart);
-      if (is("initialise")) run_.call(phases.initialise);
-      if (is("assign")) run_.call(phases.assign);
-      if (is("update")) run_.call(phases.update);
-      if (is("iteration")) run_.step();
-      if (scope.whole) iterations = run_.solve();
-      if (is("end_to_end") || is("download")) run_.call(phases.download);
+  }
+  Measured sample_once(const Scope& scope, Timed& row, bool careful = false) {
+    if (scope.name != "initialise") validator_.choose_next_start(scope.whole);
+    make_ready(scope);
+    const Measured measured = run_.measure(sample_of(scope, careful));
+    submit_seconds_ = measured.submit_seconds;
+    if (scope.whole) row.iterations.push_back(measured.iterations);
+    if (doubt_.empty()) doubt_ = measured.doubt;
+    return measured;
+  }
+  /// A sample that is none of the row's.
+  Measured sample_aside(const Scope& scope, Timed& row, bool careful = false) {
+    const Measured measured = sample_once(scope, row, careful);
+    if (scope.whole) row.iterations.pop_back();
+    return measured;
+  }
+  /// Validates the sample that was just taken. It stays a sample.
+  void judge_sample(const Timed& row, int number) {
+    Timed judged = row;
+    if (doubt_.empty() && number == 1) doubt_ = run_.restless();
+    validator_.check_sample(row.scope, judged, false);
+  }
+  /// Who has answered answers again at once: else work goes on. On a machine with other work an answer may be late, but
+  /// not nearly always.
+  void look_how_it_settles(const Scope& scope, Timed& row, std::vector<double> seconds) {
+    const double limit = *row.median_ms / 4 + settle_ms;
+    const auto late = [&](double one) { return one * 1e3 > limit; };
+    if (!doubt_.empty() || !late(summarise(seconds).q1)) return;
+    int soon = 0;
+    for (int tries = 0; tries < settle_tries; ++tries) {
+      seconds.push_back(sample_aside(scope, row).settle_seconds);
+      if (!late(seconds.back()) && ++soon == settle_soon) return;
+    }
+    doubt_ = fmt::format("{:.4g} ms were told, and then work went on for {:.4g}", *row.median_ms,
+                         summarise(seconds).median * 1e3);
+  }
+  /// A download that follows a sample costs no more than one that follows a download: else it does what was timed.
+  void look_for_leftovers(const Scope& scope, Timed& row) {
+    if (!doubt_.empty() || scope.from_host || scope.name == "initialise") return;
+    if (!run_.is_apart() && run_.device().kind != DeviceKind::cuda) return;  // the judge's own use would count
+    double first = 0, again = 0;
+    for (int tries = 0; tries < leftover_tries; ++tries) {
+      if (tries > 0) sample_aside(scope, row);
+      if (!(doubt_ = run_.restless()).empty()) return;
+      first = run_.cost_of_download() * 1e3;
+      again = run_.cost_of_download() * 1e3;
+      if (first <= leftover_times * again + leftover_ms) return;
+    }
+    doubt_ = fmt::format("the download that follows takes {:.4g} ms, a second one {:.4g}: work was left to it", first,
+                         again);
+  }
+  /// Two iterations from centroids that no variant has met take no longer than solves from the problem's own: those
+  /// could have been kept from before.
+  void call_witness(const Scope& scope, Timed& row) {
+    if (!validator_.iterations() || *validator_.iterations() < 1 || row.samples_ms.empty()) return;
+    const int iterations = std::min(2, *validator_.iterations());
+    const auto two = [&](bool careful) {
+      const Stop stop = run_.choose_stop(Driver<T>::exactly(iterations));
+      validator_.choose_drawn_start();
+      make_ready(scope);
+      const Measured measured = run_.measure(sample_of(scope, careful));
+      run_.choose_stop(stop);
+      return measured;
     };
-    const double seconds = measure(scope.from_host, spin_, [&] {
-      if (!watched_) return work();
-      const device_helpers::Watched watched(request_.variant, row.scope);
-      work();
+    const Measured witness = two(false);
+    validator_.check_witness(witness.iterations, iterations, "in a timed " + row.scope + " from drawn centroids");
+    const auto too_long = [](double part, double whole) { return part > witness_times * whole + witness_ms; };
+    double ms = witness.seconds * 1e3, whole = *row.median_ms;
+    // Another program may have lengthened the first: on a CPU the use of it counts then, of both one after another.
+    const bool on_host = run_.device().kind != DeviceKind::cuda;
+    for (int tries = 1; validator_.ok() && too_long(ms, whole) && tries < witness_tries; ++tries) {
+      const Measured again = two(on_host);
+      ms = (on_host ? again.cpu_seconds : again.seconds) * 1e3;
+      if (on_host) whole = sample_aside(scope, row, true).cpu_seconds * 1e3;
+    }
+    if (!validator_.ok() || !doubt_.empty() || !too_long(ms, whole)) return;
+    doubt_ = fmt::format(
+        "{} iterations from centroids that it has not met before take {:.4g} ms, a solve of {} from the problem's "
+        "{:.4g}: what is timed is not the work",
+        iterations, ms, row.iterations.back(), whole);
+  }
+  /// What passes between two events only their own process can tell: of many samples one after another the judge's
+  /// clock tells as much.
+  void hold_against_the_clock(const Scope& scope, const Timed& row) {
+    if (!run_.is_apart() || run_.host_memory() || run_.device().kind != DeviceKind::cuda || scope.from_host) return;
+    if (!row.median_ms || scope.name == "initialise" || now_seconds() > begin_seconds_ + 0.8 * request_.time_limit)
+      return;
+    const size_t size = size_t(run_.problem().k) * run_.problem().d * sizeof(T);
+    const int count =
+        int(std::clamp(std::min(batch_ms / *row.median_ms, double(batch_bytes) / double(size)), 2.0, 16.0));
+    Sample sample = sample_of(scope);
+    sample.spin = 0;
+    const auto seconds = [&](bool with_sample) {
+      std::vector<Start<T>> starts;
+      for (int i = 0; i < count; ++i) validator_.choose_next_start(scope.whole), starts.push_back(run_.start());
       run_.synchronize();
-    });
-    if (scope.whole) row.iterations.push_back(iterations);
-    if (communicator) communication_ms_ = communicator->take_ms();
-    return seconds;
+      const double begin = now_seconds();
+      for (Start<T>& start : starts) {
+        run_.choose(std::move(start));
+        make_ready(scope);
+        if (!with_sample) continue;
+        if (scope.whole)
+          run_.solve();
+        else
+          for (int i = 0; i < count_of_acts; ++i)
+            if (sample.acts.has(Act(i))) run_.call(Act(i));
+      }
+      run_.synchronize();
+      return now_seconds() - begin;
+    };
+    double least = 1e300;  // of three: what else the machine did does not count
+    for (int i = 0; i < 3; ++i) least = std::min(least, (seconds(true) - seconds(false)) / count * 1e3);
+    if (least <= batch_times * *row.median_ms + batch_more_ms || !doubt_.empty()) return;
+    doubt_ = fmt::format(
+        "{} samples one after another take {:.4g} ms each by the judge's clock, {:.4g} between their own events", count,
+        least, *row.median_ms);
   }
 
   /// Fills caches, loads code, and waits until the clock is steady under this load. A solve that takes seconds was
@@ -264,7 +386,7 @@ class Timer {
     do {
       const double start = now_seconds();
       sample_once(scope, row);
-      if (const double now = clock_mhz(); now > 0) mhz.push_back(now);
+      if (const double now = run_.clock_mhz(); now > 0) mhz.push_back(now);
       // Work that was submitted within the spin did not wait for the device: later spins are as long as the submission.
       // Work that waits for the device includes host time, which is part of the measurement: no spin.
       if (spin_ == probe) spin_ = submit_seconds_ < 0.9 * probe ? 1.5 * submit_seconds_ + 10e-6 : 0;
@@ -294,16 +416,6 @@ class Timer {
     if (const std::string bus_id = device_helpers::bus_id(gpus[0]); !bus_id.empty()) power_.emplace(bus_id);
   }
 
-  /// Current SM clock in MHz; 0 on devices without one.
-  double clock_mhz() {
-    if (run_.device().kind != DeviceKind::cuda || !clock_) return 0;
-    device_helpers::measure_clock(clock_, run_.stream());
-    unsigned long long out[2] = {};
-    check(cudaMemcpyAsync(out, clock_, sizeof out, cudaMemcpyDeviceToHost, run_.stream()), "reading the clock");
-    run_.synchronize();
-    return out[1] ? double(out[0]) / double(out[1]) * 1e3 : 0;
-  }
-
   static double per_iteration(const Timed& row) {
     std::vector<double> each;
     for (size_t i = 0; i < row.samples_ms.size(); ++i)
@@ -311,24 +423,30 @@ class Timer {
     return seven_digits(summarise(each).median);
   }
 
-  static constexpr size_t evict_bytes = size_t(256) << 20;  // several times any L2
-  static constexpr double clock_floor = 0.95;               // of the clock that the warm-up settled at
-  static constexpr int clock_retries = 20;                  // samples thrown away before a row is unstable
-  static constexpr double probe_seconds = 1e-3;             // longer than any submission that does not wait
+  static constexpr double clock_floor = 0.95;    // of the clock that the warm-up settled at
+  static constexpr int clock_retries = 20;       // samples thrown away before a row is unstable
+  static constexpr double probe_seconds = 1e-3;  // longer than any submission that does not wait
+  static constexpr int careful_samples = 3;      // of host code: what it uses of the CPU
+  static constexpr int turns = 20;
+  static constexpr double turns_seconds = 3;
+  static constexpr int most_judged = 3;  // samples of a scope, besides the last
+  static constexpr double witness_times = 3, witness_ms = 0.3;
+  static constexpr int witness_tries = 5;   // another program may have lengthened the first
+  static constexpr double settle_ms = 0.3;  // to answer again, on a machine that has other work, too
+  static constexpr int settle_tries = 16, settle_soon = 2;
+  static constexpr int leftover_tries = 3;
+  static constexpr double leftover_times = 3, leftover_ms = 0.5;
+  static constexpr double batch_ms = 50, batch_times = 2, batch_more_ms = 0.1;
+  static constexpr size_t batch_bytes = size_t(256) << 20;  // of starts
 
   Driver<T>& run_;
   SolveValidator<T>& validator_;
   const Request& request_;
   const double begin_seconds_;
   std::optional<PowerMeter> power_;
-  unsigned long long* clock_ = nullptr;
-  void* evict_ = nullptr;
-  int evictions_ = 0;
-  int draws_ = 1;  // validation used the first two
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
   double spin_ = 0, submit_seconds_ = 0;
-  double communication_ms_ = 0;  // of the last sample
-  bool watched_ = false;         // a profiler measures this sample
+  std::string doubt_;     // why a time of this scope is not believed
+  bool watched_ = false;  // a profiler measures this sample
 };
 
 }  // namespace ladder

@@ -2,12 +2,15 @@
 // centroids against the means of its own labels, always on poisoned outputs. Kernel k-means has no centroids: its
 // labels are compared with the implicit means of the previous labels.
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,7 +77,7 @@ class SolveValidator {
 
   /// Validates the drawn centroids, if the variant draws them, and a solve, or two iterations if no solve is requested.
   void validate(bool whole) {
-    if (run_.phases().initialise) {
+    if (run_.has(Act::initialise)) {
       for (const uint64_t more : {0, 1}) {
         run_.initialise(request_.seed + more);
         run_.download();
@@ -84,7 +87,7 @@ class SolveValidator {
       }
     }
     if (run_.step_by_step()) validate_steps(whole);
-    if (ok() && run_.phases().solve && whole && no_solve_.empty()) validate_solve();
+    if (ok() && run_.has(Act::solve) && whole && no_solve_.empty()) validate_solve();
     if (!ok() || final_labels_.empty()) return;
     found_.inertia = inertia_of({final_centroids_, &solved_labels_}, final_labels_);
   }
@@ -107,43 +110,56 @@ class SolveValidator {
 
   // -------------------------------------------------------------------------------------------- after timed samples
 
-  /// Validates what the last timed sample of a scope left on the device; it started at the current offset.
-  void check_sample(const std::string& scope, Timed& timed) {
+  /// Validates what the sample of a scope left on the device that was timed just now, from the start that was chosen
+  /// last. Of one that is not the last fewer labels are looked at.
+  void check_sample(const std::string& scope, Timed& timed, bool last = true) {
+    const std::string where = "in a timed " + scope;
+    const int rows = last ? thorough_ : quick_;
     if (scope == "upload") {
       check_first_step("of upload");
     } else if (scope == "download") {
-      check_downloaded();
+      check_downloaded(where, rows);
     } else if (scope == "initialise") {
       run_.download();
-      check_initialised("in the last timed initialise");
+      check_initialised(where);
     } else if (scope_named(scope).whole) {
-      check_solve("in the last timed " + scope, timed);
+      check_solve(where, timed);
     } else {
       run_.download();
-      const std::vector<T> before = run_.initial(run_.offset());
-      const std::string where = "in the last timed " + scope;
-      if (scope == "assign") return check_step(before, run_.labels(), nullptr, where, thorough_);
+      const std::vector<T> before = run_.initial();
+      if (scope == "assign") return check_step(before, run_.labels(), nullptr, where, rows);
       const std::vector<T> after = run_.centroids();
-      check_step(before, run_.labels(), &after, where, thorough_);
+      check_step(before, run_.labels(), &after, where, rows);
     }
+  }
+  /// Validates what a solve of so many iterations from drawn centroids left.
+  void check_witness(int iterations, int wanted, const std::string& where) {
+    if (iterations != wanted)
+      return fail(fmt::format("{} iterations were done {}, the stop rule was fixed:{}", iterations, where, wanted));
+    run_.download();
+    const Solved now{run_.labels(), run_.centroids()};
+    if (!labels_exist(now.label) || run_.card().labels_last)
+      return check_step(now.centroids, now.label, nullptr, where, quick_);
+    const Solved before = wanted > 1 ? solved_after(wanted - 1) : Solved{{}, run_.initial()};
+    check_step({before.centroids, wanted > 1 ? &before.label : nullptr}, now.label, &now.centroids, where, quick_);
   }
 
   /// Validates a first step from centroids in an order that no sample used: cached results fail here.
   void check_first_step(const std::string& after) {
-    if (run_.phases().initialise) {
+    if (run_.has(Act::initialise)) {
       run_.initialise(request_.seed + unused_seed);
       run_.download();
       check_initialised("in a draw after the last sample " + after);
       if (!ok()) return;
     }
     run_.restart(unused_offset());
-    const std::vector<T> before = run_.initial(run_.offset());
+    const std::vector<T> before = run_.initial();
     const std::string where = "in a first iteration after the last sample " + after;
     if (run_.step_by_step()) {
       std::vector<int32_t> label;
       const std::vector<T> means = one_step(label);
       check_step(before, label, &means, where, thorough_);
-    } else if (run_.phases().solve) {
+    } else if (run_.has(Act::solve)) {
       if (run_.card().labels_last && !final_labels_.empty())
         return check_next({solved_labels_, final_centroids_}, where);
       run_.solve_exactly(1);
@@ -155,13 +171,36 @@ class SolveValidator {
     }
   }
 
-  /// The offset of the next timed sample: cycles through all but 0 (validation) and the last one (the last check).
-  int next_offset() {
+  // ---------------------------------------------------------------------------------------- what nobody can foresee
+
+  /// The start of the next timed sample: of whole solves the problem's centroids under numbers drawn in secret, all but
+  /// those of validation and of the last check; of other samples drawn centroids.
+  void choose_next_start(bool whole) {
+    if (!whole) return choose_drawn_start();
     const int k = problem().k;
-    if (k < 3) return k - 1;
-    offset_ = offset_ % (k - 2) + 1;
-    return offset_;
+    run_.choose_offset(k < 3 ? k - 1 : int(secret() % uint64_t(k - 2)) + 1);
   }
+  /// Centroids that no run has met: each of the problem's moved by a part of the way to a point that is drawn.
+  void choose_drawn_start() {
+    const Problem<T>& p = problem();
+    std::mt19937_64 drawn(secret());
+    const int first = int(drawn() % uint64_t(p.k));
+    std::vector<int64_t> towards(p.k);
+    for (int64_t& row : towards) row = int64_t(drawn() % uint64_t(p.n));
+    std::vector<T> centroids(size_t(p.k) * p.d);
+    parallel_pieces(size_t(p.k), 256, [&](size_t, size_t begin, size_t end) {
+      for (size_t j = begin; j < end; ++j) {
+        const T* from = p.centroids + (j + size_t(first)) % size_t(p.k) * p.d;
+        const T* to = p.points + towards[j] * p.d;
+        for (int f = 0; f < p.d; ++f) centroids[j * p.d + f] = T(from[f] + (double(to[f]) - from[f]) * drawn_part);
+      }
+    });
+    run_.choose_initial(std::move(centroids));
+  }
+  uint64_t secret() { return uint64_t(secret_()) << 32 | secret_(); }
+  uint64_t next_seed() { return secret() >> 1; }
+  /// Is the sample just taken one that is validated? Some of the first are, then ever fewer.
+  bool judges_next() { return secret() % uint64_t(4 + judge_asked_++) == 0; }
 
  private:
   /// The input of an assignment: centroids, or for kernel k-means, from its second iteration on, the previous labels.
@@ -288,10 +327,10 @@ class SolveValidator {
     timed([&] { run_.assign_or_iterate(); });
     run_.download();
     run_.labels(label);
-    if (run_.phases().iterate || !labels_exist(label)) return run_.centroids();
+    if (run_.has(Act::iterate) || !labels_exist(label)) return run_.centroids();
     // This download was for validation: an update on the host must download what it reads itself, and wait for it.
     if (!run_.host_memory()) run_.poison_result();
-    timed([&] { run_.call(run_.phases().update); });
+    timed([&] { run_.call(Act::update); });
     run_.download();
     return run_.centroids();
   }
@@ -303,7 +342,7 @@ class SolveValidator {
   }
   /// The count that the variant keeps must be the count.
   void check_count(int64_t changed, const std::string& where) {
-    if (!run_.state().changed) return;
+    if (!run_.keeps_count()) return;
     const int64_t counted = run_.count_changed();
     if (counted != changed) {
       fail("the variant counts " + std::to_string(counted) + " changed labels " + where + ", " +
@@ -316,7 +355,7 @@ class SolveValidator {
     const Stop stop = whole ? p.stop : Stop{.rule = Stop::Rule::fixed, .iterations = 2};
     std::vector<int32_t> previous(p.n, -1), label;
     run_.restart(0);
-    std::vector<T> before = run_.initial(0);
+    std::vector<T> before = run_.initial();
     for (int done = 1;; ++done) {
       std::vector<T> after = one_step(label);
       const std::string where = "in iteration " + std::to_string(done);
@@ -342,7 +381,7 @@ class SolveValidator {
       std::swap(previous, label);
       if (last) break;
     }
-    counters_ = run_.state().counters;
+    counters_ = run_.counters();
     if (whole && no_solve_.empty()) {
       iterations_ = int(reassigned_.size());
     } else {
@@ -386,10 +425,10 @@ class SolveValidator {
   }
   /// One iteration from these centroids.
   Solved solved_from(const std::vector<T>& centroids) {
-    const int offset = run_.offset();
+    const Start<T> start = run_.start();
     run_.choose_initial(centroids);
     Solved now = solved_after(1);
-    run_.choose_offset(offset);
+    run_.choose(start);
     return now;
   }
   /// The same state under the numbers of a start at `offset`.
@@ -421,13 +460,13 @@ class SolveValidator {
     run_.synchronize();
     solve_seconds_ = now_seconds() - begin;
     run_.look_at_memory();
-    std::vector<int64_t> reassigned = run_.state().reassigned;
+    std::vector<int64_t> reassigned = run_.reassigned();
     run_.download();
     const Solved whole{run_.labels(), run_.centroids()};
     check_stop(reassigned, "in its first solve");
     if (!ok()) return;
     const int done = int(reassigned.size());
-    const std::map<std::string, std::vector<int64_t>> counters = run_.state().counters;
+    const std::map<std::string, std::vector<int64_t>> counters = run_.counters();
     if (iterations_ && *iterations_ != done) {
       fail("solve took " + std::to_string(done) + " iterations where assign and update took " +
            std::to_string(*iterations_));
@@ -441,8 +480,8 @@ class SolveValidator {
     const double seconds_left = solve_share * request_.time_limit - (now_seconds() - begin_seconds_);
     const bool all = solve_seconds_ * (last ? 2 : done) < seconds_left;
     std::vector<double> inertias;
-    Solved before{{}, run_.initial(0)};  // the state after `at` iterations
-    Solved previous;                     // the one before that
+    Solved before{{}, run_.initial()};  // the state after `at` iterations
+    Solved previous;                    // the one before that
     int at = 0;
     const auto next = [&](int step) {
       if (step == 1 || step == done) return step + 1;
@@ -559,7 +598,7 @@ class SolveValidator {
   /// those of the validated solve under the numbers of this start. Labels that differ may be a sum in another order,
   /// and are reported; they must then be right for the centroids of a solve that is one iteration shorter.
   void check_solve(const std::string& where, Timed& timed) {
-    if (run_.phases().solve) check_stop(run_.state().reassigned, where);
+    check_stop(run_.reassigned(), where);
     const int done = timed.iterations.empty() ? 0 : timed.iterations.back();
     if (ok() && done < 1) fail("no iteration was done " + where);
     if (!ok()) return;
@@ -572,9 +611,9 @@ class SolveValidator {
     if (!labels_exist(now.label)) return check_step(now.centroids, now.label, nullptr, where, thorough_);
     if (run_.card().labels_last) {
       check_step(now.centroids, now.label, nullptr, where, thorough_);
-      if (ok()) check_ended(now, done, run_.state().reassigned.back(), where);
+      if (ok()) check_ended(now, done, run_.reassigned().back(), where);
       if (!ok() || (done == *iterations_ && differ <= alike_)) return;
-      if (done == 1) return check_began(run_.initial(offset), now.centroids, where);
+      if (done == 1) return check_began(run_.initial(), now.centroids, where);
       const Solved before = solved_after(done - 1);
       const std::string wrong = most_means_wrong(before.centroids, before.label, now.centroids);
       if (!wrong.empty() && done == *iterations_)
@@ -593,22 +632,22 @@ class SolveValidator {
       }
       return check_means(stay, now.label, now.centroids, where);
     }
-    Solved before{{}, run_.initial(offset)};
+    Solved before{{}, run_.initial()};
     if (done > 1) before = solved_after(done - 1);
     check_step({before.centroids, done > 1 ? &before.label : nullptr}, now.label, &now.centroids, where, thorough_);
   }
 
   /// What a timed download left, of a first assignment.
-  void check_downloaded() {
-    const std::vector<T> before = run_.initial(run_.offset());
-    check_step(before, run_.labels(), nullptr, "in the last timed download", thorough_);
+  void check_downloaded(const std::string& where, int rows) {
+    const std::vector<T> before = run_.initial();
+    check_step(before, run_.labels(), nullptr, where, rows);
     if (implicit()) return;
     const std::vector<T> now = run_.centroids();
     for (size_t e = 0; e < now.size() && ok(); ++e) {
       if (now[e] == before[e]) continue;
-      fail("the last timed download left " + std::to_string(now[e]) + " in feature " + std::to_string(e % problem().d) +
+      fail("a download left " + std::to_string(now[e]) + " in feature " + std::to_string(e % problem().d) +
            " of centroid " + std::to_string(e / problem().d) + ", which is " + std::to_string(before[e]) +
-           " on the device");
+           " on the device, " + where);
     }
   }
   /// The rows that the seed draws, and the centroids that these rows are; both downloaded.
@@ -630,6 +669,7 @@ class SolveValidator {
   static constexpr double largest = std::numeric_limits<double>::max();  // records have no word for infinity
   static constexpr uint64_t sample_seed = 20161126;           // of the rows that stand for all where a problem is large
   static constexpr uint64_t unused_seed = uint64_t(1) << 32;  // beyond those of samples
+  static constexpr double drawn_part = 1.0 / 32;              // of the way from a centroid to a point
   static constexpr double solve_share = 0.4;                  // of the session's time that a first solve may take
   static constexpr double least_gain = 1e-5;                  // of inertia: other ways end no nearer to each other
 
@@ -640,7 +680,8 @@ class SolveValidator {
   int last_ = 0;                  // of the labels that a solve hands out
   bool all_means_ = true;
   int next_means_ = 1;
-  int offset_ = 0;  // of the last timed sample
+  std::random_device secret_;
+  int judge_asked_ = 0;
 
   Validation found_;
   std::string fault_, no_solve_;

@@ -89,6 +89,7 @@ class Asked:
             "seed": 1,
             "scopes": SCOPES,
             "axes": {},
+            "judge": "inside",
             "time_limit": 60,
             "warm_up_seconds": 0,
             "sustained_seconds": 0,
@@ -212,7 +213,7 @@ def solve(s):
     s.c[:], s.label[:], s.reassigned = s.kept
 """,
         '"labels_last": True',
-        "a centroid is wrong in the last timed",
+        "a centroid is wrong in a timed",
     ),
     "an end before the stop rule's": (
         LAST.replace("s.stop.most + 1", "min(s.stop.most, 2) + 1"),

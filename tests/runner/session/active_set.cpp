@@ -61,11 +61,11 @@ struct Both {
 
   /// Iterations from a restart, in which a phase may be made twice.
   void expect_same() {
-    each([](Driver<T>& run) { run.restart(0); });
+    each([](DirectDriver<T>& run) { run.restart(0); });
     for (int iteration = 0; iteration < iterations; ++iteration) {
       SCOPED_TRACE("iteration " + std::to_string(iteration));
       const auto centroids = rung.centroids();
-      each([&](Driver<T>& run) {
+      each([&](DirectDriver<T>& run) {
         const int times = (iteration % 3 == 1 ? 2 : 1) * (whole && &run == &**whole ? 2 : 1);
         for (int time = 0; time < times; ++time) run.poison_labels(), run.assign_or_iterate();
       });
@@ -77,8 +77,8 @@ struct Both {
       const Rules rules{.arithmetic = {.form = Arithmetic::Form::exact}};
       const auto report = check_labels((*rung).problem(), centroids.data(), labels.data(), rules, rows);
       ASSERT_TRUE(report.ok()) << report.first;
-      each([&](Driver<T>& run) {
-        for (int again = iteration % 4 == 2; again >= 0; --again) run.call(run.phases().update);
+      each([&](DirectDriver<T>& run) {
+        for (int again = iteration % 4 == 2; again >= 0; --again) run.call(Act::update);
       });
       if (base) {
         ASSERT_EQ(rung.centroids(), base->centroids());

@@ -70,7 +70,7 @@ struct Both {
       SCOPED_TRACE("iteration " + std::to_string(iteration));
       each([](Rung<T>& one) { (*one).poison_labels(), (*one).assign_or_iterate(); });
       EXPECT_EQ(rung.labels(), base.labels());
-      each([](Rung<T>& one) { (*one).call((*one).phases().update); });
+      each([](Rung<T>& one) { (*one).call(Act::update); });
       EXPECT_EQ(rung.centroids(), base.centroids());
     }
     Counters counted = rung.counters(), expected = base.counters();

@@ -4,7 +4,7 @@
 
 #include "../../fixtures/low_rank.hpp"
 #include "session_helper.hpp"
-#include "worker/drive.hpp"
+#include "worker/apart/direct.hpp"
 #include "worker/module.hpp"
 
 namespace {
@@ -39,7 +39,7 @@ class Solver {
   void upload(const std::vector<T>& points) {
     driver_.synchronize();
     std::copy(points.begin(), points.end(), const_cast<T*>(driver_.state().points));  // the variant's page-locked copy
-    driver_.call(driver_.phases().upload);
+    driver_.call(Act::upload);
     driver_.restart(0);
   }
   Left<T> by_host(const Stop& stop) {
@@ -85,7 +85,7 @@ class Solver {
     return {driver_.labels(), driver_.centroids(), reassigned, driver_.state().counters};
   }
 
-  Driver<T> driver_;
+  DirectDriver<T> driver_;
 };
 
 /// Each rule, where it ends a solve and where max_iterations does.

@@ -66,7 +66,7 @@ struct Both {
       SCOPED_TRACE("iteration " + std::to_string(iteration));
       each([](Rung<T>& one) { (*one).poison_labels(), (*one).assign_or_iterate(); });
       each([&](Rung<T>& one) { EXPECT_EQ(rung.labels(), one.labels()); });
-      each([](Rung<T>& one) { (*one).call((*one).phases().update); });
+      each([](Rung<T>& one) { (*one).call(Act::update); });
       each([&](Rung<T>& one) { EXPECT_EQ(rung.centroids(), one.centroids()); });
     }
     Counters counted = rung.counters(), expected = base.counters();

@@ -35,7 +35,7 @@ struct Solved {
 
 template <class T>
 Solved solve(Rung<T>& rung, const Stop& stop) {
-  Driver<T>& run = *rung;
+  DirectDriver<T>& run = *rung;
   run.choose_stop(stop);
   run.restart(0);
   run.solve();

@@ -1,7 +1,7 @@
 // A rung on points of its own, driven phase by phase.
 #pragma once
 #include "session_helper.hpp"
-#include "worker/drive.hpp"
+#include "worker/apart/direct.hpp"
 #include "worker/module.hpp"
 
 namespace ladder::test {
@@ -36,12 +36,12 @@ class Rung {
   }
   std::string refused;
 
-  Driver<T>& operator*() { return *run_; }
+  DirectDriver<T>& operator*() { return *run_; }
   /// Other points, as many.
   void upload(const std::vector<T>& points) {
     run_->synchronize();
     std::copy(points.begin(), points.end(), const_cast<T*>(run_->state().points));  // its page-locked copy
-    run_->call(run_->phases().upload);
+    run_->call(Act::upload);
   }
   std::vector<int32_t> labels() {
     run_->download();
@@ -55,7 +55,7 @@ class Rung {
 
  private:
   Device device_;
-  std::optional<Driver<T>> run_;
+  std::optional<DirectDriver<T>> run_;
 };
 
 }  // namespace ladder::test

@@ -112,7 +112,12 @@ Outcome validate_variant(DeviceKind kind, const Variant& variant, const std::vec
   };
   try {
     const Device device = other ? *other : device_of(kind, request.ordinals, is_peer(request.module));
-    run_session(request, device, report);
+    // LADDER_TEST_APART=1: in a process of its own, as `ladder run --judge apart` has it.
+    const bool one = request.ranks == 1 && request.ordinals.size() < 2 && !other;
+    if (std::getenv("LADDER_TEST_APART") && one)
+      judge_session(request, device, report, std::string(BUILD_FOLDER) + "/ladder_worker_" + HOME_KIND);
+    else
+      run_session(request, device, report);
   } catch (const std::exception& error) {
     outcome.fault = error.what();                    // a kernel that was stopped
     if (kind != DeviceKind::cpu) cudaDeviceReset();  // and took the context with it: others need one

@@ -1,0 +1,198 @@
+// The same for variants that run on a GPU, or on the CPU device: see host_cheats.cpp. `(cuda)`: a GPU is needed.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "../../variants/common/lloyd/assign_naive.cuh"
+#include "../../variants/common/update/block_private.cuh"
+
+namespace {
+using namespace ladder;
+using T = float;
+
+struct Workspace {
+  Sums sums;
+  std::vector<int32_t> label;  // kept on the host
+  std::vector<T> from;         // the centroids that they were found for
+  int32_t* early = nullptr;    // on the device
+  int calls = 0, steps_due = 0;
+  bool due = false;
+};
+using S = Run<T, Workspace>;
+
+void prepare(S& s) { prepare_sums(s); }
+void restart(S& s) { restart_rows(s); }
+void assign(S& s) { assign_points(s); }
+void update(S& s) { update_shared<T, Layout::rows>(s); }
+void download(S& s) { download_rows(s); }
+bool is_timed(S& s, int calls = 60) { return ++s.ws.calls > calls; }
+
+void find_first_labels(S& s) {
+  upload_rows(s);
+  restart(s);
+  assign(s);
+  s.ws.label.resize(s.n);
+  check(cudaMemcpyAsync(s.ws.label.data(), s.label, s.n * sizeof(int32_t), cudaMemcpyDeviceToHost, s.stream), "a copy");
+  check(cudaStreamSynchronize(s.stream), "a copy");
+  s.ws.from.assign(s.problem.centroids, s.problem.centroids + size_t(s.k) * s.d);
+}
+int nearest_of(const S& s, const T* c, const std::vector<T>& from) {
+  int best = 0;
+  double least = 1e300;
+  for (int j = 0; j < s.k; ++j) {
+    double distance = 0;
+    for (int f = 0; f < s.d; ++f)
+      distance += double(c[f] - from[size_t(j) * s.d + f]) * (c[f] - from[size_t(j) * s.d + f]);
+    if (distance < least) least = distance, best = j;
+  }
+  return best;
+}
+
+//! memo_labels: invalid: labels are wrong
+// Finds the labels in prepare, and renumbers them in restart; assign copies them.
+void memo_prepare(S& s) {
+  prepare(s);
+  s.ws.early = s.template device<int32_t>(s.n);
+  find_first_labels(s);
+}
+void memo_restart(S& s) {
+  restart(s);
+  std::vector<int32_t> back(s.k, 0), now(s.n);
+  for (int j = 0; j < s.k; ++j) back[nearest_of(s, s.problem.centroids + size_t(j) * s.d, s.ws.from)] = j;
+  for (int i = 0; i < s.n; ++i) now[i] = back[s.ws.label[i]];
+  check(cudaMemcpy(s.ws.early, now.data(), s.n * sizeof(int32_t), cudaMemcpyHostToDevice), "a copy");
+  s.ws.due = true;
+}
+void copying_assign(S& s) {
+  if (!std::exchange(s.ws.due, false)) return assign(s);
+  check(cudaMemcpyAsync(s.label, s.ws.early, s.n * sizeof(int32_t), cudaMemcpyDeviceToDevice, s.stream), "a copy");
+}
+
+//! labels_in_restart: unstable: some of its work is not timed
+void early_prepare(S& s) {
+  prepare(s);
+  s.ws.early = s.template device<int32_t>(s.n);
+}
+void early_restart(S& s) {
+  restart(s);
+  assign(s);
+  check(cudaMemcpyAsync(s.ws.early, s.label, s.n * sizeof(int32_t), cudaMemcpyDeviceToDevice, s.stream), "a copy");
+  s.ws.due = true;
+}
+
+//! labels_in_download: unstable: work was left to it
+void late_assign(S& s) { s.ws.due = true; }
+void late_update(S& s) {
+  if (std::exchange(s.ws.due, false)) assign(s);
+  update(s);
+}
+void late_download(S& s) {
+  if (std::exchange(s.ws.due, false)) assign(s);
+  download(s);
+}
+
+//! solve_in_download: unstable: work was left to it
+void late_solve(S& s) {
+  s.reassigned.assign(size_t(s.problem.stop.iterations), -1);
+  s.ws.steps_due = s.problem.stop.iterations;
+}
+void solving_download(S& s) {
+  for (; s.ws.steps_due > 0; --s.ws.steps_due) assign(s), update(s);
+  download(s);
+}
+
+//! own_stop_rule: invalid: ended after iteration 1 | 1 iterations were done
+void impatient_solve(S& s) {
+  if (is_timed(s, 8))
+    const_cast<Problem<T>&>(s.problem).stop = {.rule = Stop::Rule::fixed, .iterations = 1, .max_iterations = 1};
+  for (int i = 0; i < s.problem.stop.iterations; ++i) assign(s), update(s), s.reassigned.push_back(-1);
+}
+
+//! wrong_when_timed: invalid: labels are wrong
+__global__ void spoil_kernel(int32_t* label, int n, int k) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && i % 10 == 0) label[i] = (label[i] + 1) % k;
+}
+void later_wrong_assign(S& s) {
+  assign(s);
+  if (is_timed(s)) launch(spoil_kernel, blocks(s.n, 256), 256, 0, s.stream, s.label, s.n, s.k);
+}
+
+//! half_the_points: invalid: labels are wrong
+void half_assign(S& s) {
+  if (!is_timed(s)) return assign(s);
+  launch(assign_points_kernel<T>, blocks(s.n / 2, 256), 256, 0, s.stream, s.x, s.c, s.label, s.n / 2, s.k, s.d);
+  check(cudaMemsetAsync(s.label + s.n / 2, 0, (s.n - s.n / 2) * sizeof(int32_t), s.stream), "a fill");
+}
+
+//! forged_events: unstable (cuda): by the judge's clock
+// The runtime's function that tells the time between two events tells ten microseconds.
+cudaError_t ten_microseconds(float* ms, cudaEvent_t, cudaEvent_t) {
+  *ms = 0.01f;
+  return cudaSuccess;
+}
+void forging_prepare(S& s) {
+  prepare(s);
+#if defined(__CUDACC__) && defined(__x86_64__)
+  auto* const code = reinterpret_cast<unsigned char*>(&cudaEventElapsedTime);
+  const auto page = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, "cudaEventElapsedTime")) & ~uintptr_t(4095);
+  if (page == 0 || mprotect(reinterpret_cast<void*>(page), 8192, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) return;
+  (void)code;
+  auto* const target = static_cast<unsigned char*>(dlsym(RTLD_DEFAULT, "cudaEventElapsedTime"));
+  const auto to = reinterpret_cast<uintptr_t>(&ten_microseconds);
+  target[0] = 0x48, target[1] = 0xb8;  // mov rax, to
+  std::memcpy(target + 2, &to, sizeof to);
+  target[10] = 0xff, target[11] = 0xe0;  // jmp rax
+#else
+  (void)&ten_microseconds;
+#endif
+}
+
+using Table = Phases<T, Workspace>;
+Table table_of(const std::string& name) {
+  Table p{.prepare = prepare,
+          .upload = upload_rows<T>,
+          .restart = restart,
+          .assign = assign,
+          .update = update,
+          .download = download};
+  const std::map<std::string, void (*)(Table&)> changes = {
+      {"memo_labels", [](Table& p) { p.prepare = memo_prepare, p.restart = memo_restart, p.assign = copying_assign; }},
+      {"labels_in_restart",
+       [](Table& p) { p.prepare = early_prepare, p.restart = early_restart, p.assign = copying_assign; }},
+      {"labels_in_download",
+       [](Table& p) { p.assign = late_assign, p.update = late_update, p.download = late_download; }},
+      {"solve_in_download",
+       [](Table& p) { p.assign = nullptr, p.update = nullptr, p.solve = late_solve, p.download = solving_download; }},
+      {"own_stop_rule", [](Table& p) { p.solve = impatient_solve; }},
+      {"wrong_when_timed", [](Table& p) { p.assign = later_wrong_assign; }},
+      {"half_the_points", [](Table& p) { p.assign = half_assign; }},
+      {"forged_events", [](Table& p) { p.prepare = forging_prepare; }},
+  };
+  if (const auto change = changes.find(name); change != changes.end()) change->second(p);
+  return p;
+}
+
+std::string own_name() {
+  Dl_info found{};
+  dladdr(reinterpret_cast<const void*>(&own_name), &found);
+  const std::string path = found.dli_fname;
+  const size_t slash = path.rfind('/') + 1;
+  return path.substr(slash, path.rfind('.') - slash);
+}
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const ladder::Card* ladder_variant() {
+  static const std::string name = own_name();
+  static const ladder::Card card{.id = name,
+                                 .idea = "a cheat, or honest where no cheat has its name",
+                                 .shows = "iteration",
+                                 .prunes = true,  // or so they say
+                                 .refuse = refuse_update_shared,
+                                 .f32 = table_of(name)};
+  return &card;
+}

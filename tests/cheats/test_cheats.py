@@ -1,0 +1,123 @@
+"""Variants that do not earn their times, or harm the session: each ends with a true reason, between two honest ones
+that it leaves as they are. `//! NAME: STATUS: WORDS` in the sources says how."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from conftest import BUILD, LADDER, ROOT
+
+from plots.lib.schema import violations
+
+BUILT = BUILD / "tests" / "cheats"
+
+
+class Cheat(NamedTuple):
+    name: str
+    status: str
+    how: str
+    words: str
+
+
+def cheats_in(file: str) -> list[Cheat]:
+    text = (Path(__file__).parent / file).read_text()
+    found = re.findall(r"^//! (\w+): (invalid|failed|unstable)(?: \((\w+)\))?: (.*)$", text, re.M)
+    return [Cheat(*fields) for fields in found]
+
+
+HOST, GPU = cheats_in("host_cheats.cpp"), cheats_in("device_cheats.cu")
+DEVICE = [cheat for cheat in GPU if cheat.how != "cuda"]
+
+
+def copies(folder: Path, home: str, module: Path, names: list[str]) -> None:
+    """The module under each of these names, with its card."""
+    (folder / home).mkdir(parents=True)
+    for name in names:
+        copy = folder / home / f"{name}.so"
+        shutil.copy(module, copy)
+        worker = BUILD / ("ladder_worker_cuda" if home == "cuda" else "ladder_worker_simt")
+        subprocess.run([worker, "card", copy, home, copy.with_suffix(".json")], check=True, timeout=60)
+    (folder / "expected.txt").write_text("".join(f"{home}/{name}\n" for name in names))
+
+
+def rows_of(folder: Path, home: str, module: Path, cheats: list[Cheat], *words: str) -> dict[str, list[dict[str, Any]]]:
+    """By variant: the rows of a run in which an honest variant precedes and follows the cheats."""
+    names = ["a_honest", *(f"{cheat.name}" for cheat in cheats), "zz_honest"]
+    copies(folder / "modules", home, module, names)
+    rng = np.random.default_rng(3)
+    np.save(folder / "points.npy", rng.normal(size=(9000, 24)).astype(np.float32))
+    command = [LADDER, "run", "--modules", folder / "modules", "--variants", ",".join(names), "--device", home]
+    command += ["--data", folder / "points.npy", "--k", "32", "--stop", "fixed:12", "--judge", "apart"]
+    command += ["--min-time", "0.02", "--max-time", "0.1", "--out", folder / "record.json", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300, check=False)
+    assert (folder / "record.json").exists(), done.stderr
+    record = json.loads((folder / "record.json").read_text())
+    assert violations(record) == []
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for row in record["rows"]:
+        found[row["variant"]].append(row)
+    return found
+
+
+def run_all(folder: Path, home: str, module: Path, cheats: list[Cheat]) -> dict[str, list[dict[str, Any]]]:
+    if not module.exists():
+        pytest.skip(f"{module} is not built")
+    quick = [cheat for cheat in cheats if cheat.how != "patient"]
+    patient = [cheat for cheat in cheats if cheat.how == "patient"]
+    found = rows_of(folder / "quick", home, module, quick, "--time-limit", "60")
+    if patient:
+        slow = rows_of(folder / "patient", home, module, patient, "--time-limit", "4")
+        for honest in ("a_honest", "zz_honest"):
+            found[honest] += slow.pop(honest)
+        found |= slow
+    return found
+
+
+@pytest.fixture(scope="module")
+def host_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    return run_all(tmp_path_factory.mktemp("host"), "cpu", BUILT / "cpu" / "host_cheats.so", HOST)
+
+
+def judged(cheat: Cheat, rows: list[dict[str, Any]]) -> None:
+    reasons = {(row["status"], row["reason"]) for row in rows if row["status"] != "refused"}
+    told = [reason for status, reason in reasons if status == cheat.status]
+    assert any(words in reason for reason in told for words in cheat.words.split(" | ")), reasons
+
+
+@pytest.fixture(scope="module")
+def device_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    return run_all(tmp_path_factory.mktemp("simt"), "simt", BUILT / "simt" / "device_cheats.so", DEVICE)
+
+
+@pytest.mark.parametrize("cheat", DEVICE, ids=lambda cheat: cheat.name)
+def test_a_cheat_of_device_code_is_found(device_rows: dict[str, list[dict[str, Any]]], cheat: Cheat) -> None:
+    judged(cheat, device_rows[cheat.name])
+
+
+@pytest.fixture(scope="module")
+def gpu_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    return run_all(tmp_path_factory.mktemp("cuda"), "cuda", BUILT / "cuda" / "device_cheats.so", GPU)
+
+
+@pytest.mark.parametrize("cheat", GPU, ids=lambda cheat: cheat.name)
+def test_a_cheat_on_a_gpu_is_found(gpu_rows: dict[str, list[dict[str, Any]]], cheat: Cheat) -> None:
+    judged(cheat, gpu_rows[cheat.name])
+
+
+@pytest.mark.parametrize("cheat", HOST, ids=lambda cheat: cheat.name)
+def test_a_cheat_of_host_code_is_found(host_rows: dict[str, list[dict[str, Any]]], cheat: Cheat) -> None:
+    judged(cheat, host_rows[cheat.name])
+
+
+@pytest.mark.parametrize("which", ["host_rows", "device_rows", "gpu_rows"])
+def test_honest_variants_beside_cheats_are_left_as_they_are(which: str, request: pytest.FixtureRequest) -> None:
+    rows = request.getfixturevalue(which)
+    for name in ("a_honest", "zz_honest"):
+        assert {row["status"] for row in rows[name]} <= {"ok", "refused"}, rows[name]
