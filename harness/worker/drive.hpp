@@ -79,6 +79,7 @@ struct Sample {
   bool cold = false;         ///< the L2 cache is evicted first
   double spin = 0;           ///< seconds that the device is kept busy, so that all is submitted before the first event
   bool careful = false;      ///< what host code uses of the CPU counts, and its time need not be exact
+  bool waited = false;       ///< who asks has waited for all that was submitted before
   std::string watched = {};  ///< the scope's name, where a profiler looks; else empty
 };
 struct Measured {

@@ -139,7 +139,7 @@ class DirectDriver : public Driver<T> {
   /// is submitted before the first event: otherwise the host's submission would be timed.
   Measured measure(const Sample& sample) override {
     Communicator* const communicator = device_.communicator;
-    synchronize();
+    if (!sample.waited) synchronize();
     if (communicator) communicator->take_ms();  // of the sums before the sample
     if (sample.cold) {
       if (!evict_) evict_ = device_memory(evict_bytes);

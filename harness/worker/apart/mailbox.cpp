@@ -57,18 +57,21 @@ void Shared::map() {
   throw Error(fmt::format("shared memory cannot be mapped: {}", std::strerror(errno)));
 }
 
-void announce(std::atomic<uint32_t>& word, uint32_t value) {
-  word.store(value, std::memory_order_release);
-  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+// The number is stored before `asleep` is read, and a sleeper sets `asleep` before it reads the number: one of the two
+// sees what the other did (both are sequentially consistent). The other process can write here too; who was not woken
+// looks again after 50 ms.
+void announce(Bell& bell, uint32_t value) {
+  bell.number.store(value);
+  if (bell.asleep.load() != 0) syscall(SYS_futex, &bell.number, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 namespace detail {
 
-bool watch_word(const std::atomic<uint32_t>& word, uint32_t value, double seconds) {
+bool watch_bell(const Bell& bell, uint32_t value, double seconds) {
   const double until = seconds > 0 ? now_seconds() + seconds : 0;
   do {
     for (int i = 0; i < 64; ++i) {
-      if (word.load(std::memory_order_acquire) == value) return true;
+      if (bell.number.load(std::memory_order_acquire) == value) return true;
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
@@ -77,9 +80,11 @@ bool watch_word(const std::atomic<uint32_t>& word, uint32_t value, double second
   return false;
 }
 
-void sleep_on(const std::atomic<uint32_t>& word, uint32_t seen) {
+void sleep_on(Bell& bell, uint32_t seen) {
   const timespec most{0, 50'000'000};
-  syscall(SYS_futex, &word, FUTEX_WAIT, seen, &most, nullptr, 0);
+  bell.asleep.store(1);
+  if (bell.number.load() == seen) syscall(SYS_futex, &bell.number, FUTEX_WAIT, seen, &most, nullptr, 0);
+  bell.asleep.store(0);
 }
 
 }  // namespace detail

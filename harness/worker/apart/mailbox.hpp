@@ -60,7 +60,7 @@ struct Question {
   uint64_t start = 0;  ///< number of the start; its centroids lie in the shared memory
   uint64_t seed = 1;
   Stop stop = {};
-  bool upload = false, from_host = false, cold = false;
+  bool upload = false, from_host = false, cold = false, waited = false;
   double spin = 0;
 };
 
@@ -74,9 +74,15 @@ struct Answer {
   char text[32768] = {};
 };
 
+/// A number that one process sets and the other waits for. To wake who sleeps is a system call: it is made where
+/// somebody does.
+struct alignas(64) Bell {
+  std::atomic<uint32_t> number = 0, asleep = 0;
+};
+
 struct Mailbox {
-  alignas(64) std::atomic<uint32_t> asked = 0;  ///< number of the last question
-  alignas(64) std::atomic<uint32_t> answered = 0;
+  Bell asked;  ///< number of the last question
+  Bell answered;
   alignas(64) Question question;
   alignas(64) Answer answer;
 };
@@ -106,24 +112,24 @@ class Shared {
   void* memory_ = nullptr;
 };
 
-/// Waits until `word` is `value`: first watching it for `spin` seconds, then asleep, and calls `awake()` about every 50
-/// ms meanwhile.
+/// Waits until the number is `value`: first watching it for `spin` seconds, then asleep, and calls `awake()` about
+/// every 50 ms meanwhile.
 template <class Awake>
-void await(const std::atomic<uint32_t>& word, uint32_t value, double spin, const Awake& awake);
-/// Sets the word and wakes who waits for it.
-void announce(std::atomic<uint32_t>& word, uint32_t value);
+void await(Bell& bell, uint32_t value, double spin, const Awake& awake);
+/// Sets the number and wakes who waits for it.
+void announce(Bell& bell, uint32_t value);
 
 namespace detail {
-bool watch_word(const std::atomic<uint32_t>& word, uint32_t value, double seconds);
-void sleep_on(const std::atomic<uint32_t>& word, uint32_t seen);
+bool watch_bell(const Bell& bell, uint32_t value, double seconds);
+void sleep_on(Bell& bell, uint32_t seen);
 }  // namespace detail
 
 template <class Awake>
-void await(const std::atomic<uint32_t>& word, uint32_t value, double spin, const Awake& awake) {
-  if (detail::watch_word(word, value, spin)) return;
-  for (uint32_t seen; (seen = word.load(std::memory_order_acquire)) != value;) {
-    detail::sleep_on(word, seen);
-    if (word.load(std::memory_order_acquire) != value) awake();
+void await(Bell& bell, uint32_t value, double spin, const Awake& awake) {
+  if (detail::watch_bell(bell, value, spin)) return;
+  for (uint32_t seen; (seen = bell.number.load(std::memory_order_acquire)) != value;) {
+    detail::sleep_on(bell, seen);
+    if (bell.number.load(std::memory_order_acquire) != value) awake();
   }
 }
 

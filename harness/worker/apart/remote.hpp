@@ -63,7 +63,8 @@ class RemoteDriver : public Driver<T> {
     question.cold = sample.cold;
     question.spin = sample.spin;
     const bool host = device_.kind != DeviceKind::cuda;
-    if (!sample.careful) ask(about(What::synchronize));  // it is awake, and watches for the next question
+    question.waited = !sample.careful;
+    if (question.waited) ask(about(What::synchronize));  // it is awake, and watches for the next question
     const double cpu = sample.careful ? used_seconds() : 0;
     const double begin = now_seconds();
     accused_.put(question);

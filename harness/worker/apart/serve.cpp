@@ -30,22 +30,24 @@ class Servant {
     if (asked.value > 0 && (asked.what == What::load || asked.what == What::refuse || asked.what == What::told))
       return say_part(asked.value, answer);
     if (asked.what == What::load) {
-      if (!card_) card_ = load_card(request_.module);
+      if (!card_) {
+        card_ = load_card(request_.module);
+        axes_ = axes_of(*card_, request_);
+      }
       const Facts facts{*card_, acts_of(card_->phases<T>())};
       return say(nlohmann::json(facts).dump(), asked.value, answer);
     }
     if (!card_) throw Error("nothing is loaded");
     const Card& card = *card_;
-    const Axes axes = axes_of(card, request_);
     if (asked.what == What::refuse)
-      return say(card.refuse ? card.refuse(mapped_.problem, device_, axes) : "", asked.value, answer);
+      return say(card.refuse ? card.refuse(mapped_.problem, device_, axes_) : "", asked.value, answer);
     if (asked.what == What::begin) {
       Problem<T> problem = mapped_.problem;
       problem.n = int(asked.value);
       problem.stop = asked.stop;
       watch_.reset();
       run_.reset();
-      run_.emplace(problem, device_, card, axes, nullptr, asked.upload);
+      run_.emplace(problem, device_, card, axes_, nullptr, asked.upload);
       start_ = 0;
       answer.seconds = run_->prepare_seconds();
     } else if (asked.what == What::end_run) {
@@ -86,8 +88,11 @@ class Servant {
         answer.value = run.solve();
         return;
       case What::measure: {
-        const Measured measured =
-            run.measure({.acts = {asked.acts}, .from_host = asked.from_host, .cold = asked.cold, .spin = asked.spin});
+        const Measured measured = run.measure({.acts = {asked.acts},
+                                               .from_host = asked.from_host,
+                                               .cold = asked.cold,
+                                               .spin = asked.spin,
+                                               .waited = asked.waited});
         answer.value = measured.iterations;
         answer.seconds = measured.seconds;
         answer.submit_seconds = measured.submit_seconds;
@@ -157,6 +162,7 @@ class Servant {
   const Request& request_;
   const Device& device_;
   const Card* card_ = nullptr;
+  Axes axes_;
   const Shared& shared_;
   const MappedProblem<T> mapped_;
   std::optional<DirectDriver<T>> run_;
