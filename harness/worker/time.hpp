@@ -290,13 +290,14 @@ class Timer {
   void look_for_leftovers(const Scope& scope, Timed& row) {
     if (!doubt_.empty() || scope.from_host || scope.name == "initialise") return;
     if (!run_.is_apart() && run_.device().kind != DeviceKind::cuda) return;  // the judge's own use would count
+    const double more = run_.device().kind == DeviceKind::cuda ? gpu_leftover_ms : leftover_ms;
     double first = 0, again = 0;
     for (int tries = 0; tries < leftover_tries; ++tries) {
       if (tries > 0) sample_aside(scope, row);
       if (!(doubt_ = run_.restless()).empty()) return;
       first = run_.cost_of_download() * 1e3;
       again = run_.cost_of_download() * 1e3;
-      if (first <= leftover_times * again + leftover_ms) return;
+      if (first <= leftover_times * again + more) return;
     }
     doubt_ = fmt::format("the download that follows takes {:.4g} ms, a second one {:.4g}: work was left to it", first,
                          again);
@@ -435,7 +436,7 @@ class Timer {
   static constexpr double settle_ms = 0.3;  // to answer again, on a machine that has other work, too
   static constexpr int settle_tries = 16, settle_soon = 2;
   static constexpr int leftover_tries = 3;
-  static constexpr double leftover_times = 3, leftover_ms = 0.5;
+  static constexpr double leftover_times = 3, leftover_ms = 0.5, gpu_leftover_ms = 0.05;
   static constexpr double batch_ms = 50, batch_times = 2, batch_more_ms = 0.1;
   static constexpr size_t batch_bytes = size_t(256) << 20;  // of starts
 
