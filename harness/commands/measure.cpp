@@ -80,7 +80,7 @@ void add_measure_options(CLI::App& command, MeasureWords& words) {
   command
       .add_option("--judge", o.judge,
                   "Where results are judged and timed: inside the process that runs the variant, apart from it, or "
-                  "auto: apart, but on a GPU")
+                  "auto: apart, but with several GPUs and for a profile")
       ->check(CLI::IsMember({"auto", "inside", "apart"}))
       ->capture_default_str();
   command.add_flag("--show-output", o.show_output, "Show the whole output of sessions, not only its end");

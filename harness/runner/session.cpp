@@ -276,8 +276,7 @@ std::vector<std::string> scopes_of(const Variant& v, const RunOptions& o) {
 std::string judge_of(const Session& session, const RunOptions& o) {
   const Setting& setting = session.setting;
   if (o.profile || setting.gpus * setting.ranks > 1) return "inside";
-  if (o.judge != "auto") return o.judge;
-  return setting.device == DeviceKind::cuda ? "inside" : "apart";
+  return o.judge == "auto" ? "apart" : o.judge;
 }
 
 double time_limit_of(const Workload& w, const Session& session, const RunOptions& o) {

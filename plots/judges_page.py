@@ -1,0 +1,99 @@
+"""The table in docs/trust.md: session medians judged inside the variant's process, and apart from it.
+
+`python -m plots.judges_page [RESULT] --update docs/trust.md` writes it between its marks, `--check` exits 1 where the
+page says anything else. RESULT is what tests/tools/judge_experiment.py measured.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from plots.lib.inputs import InputError, in_sentences, read_json, read_text
+from plots.lib.pages import between_marks, keep_page, page_arguments
+from plots.lib.record import ROOT
+
+USUAL = ROOT / "results" / "nvidia-h200" / "judges.json"
+BEGIN, END = "<!-- judges: begin -->", "<!-- judges: end -->"
+WITHIN = 1.01  # the ratio that is asked for
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One scope of a variant on a workload: session medians in ms, round by round."""
+
+    workload: str
+    variant: str
+    scope: str
+    inside: list[float]
+    apart: list[float]
+
+    @property
+    def logs(self) -> np.ndarray:
+        return np.log(np.array(self.apart) / np.array(self.inside))
+
+    @property
+    def ratio(self) -> float:
+        return math.exp(float(self.logs.mean()))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %, by Student's t of the rounds' ratios."""
+        half = stats.t.ppf(0.975, len(self.logs) - 1) * float(self.logs.std(ddof=1)) / math.sqrt(len(self.logs))
+        return self.ratio * math.exp(-half), self.ratio * math.exp(half)
+
+    @property
+    def more_us(self) -> float:
+        return 1e3 * (median(self.apart) - median(self.inside))
+
+
+def pairs_of(result: dict[str, Any], name: str) -> list[Pair]:
+    try:
+        pairs = [Pair(**one) for one in result["medians"]]
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{name}: is no result of tests/tools/judge_experiment.py ({error}); name one") from error
+    for pair in pairs:
+        if len(pair.inside) != len(pair.apart) or len(pair.inside) < 2:
+            counts = f"{len(pair.inside)} and {len(pair.apart)}"
+            raise InputError(
+                f"{name}: {pair.variant}, {pair.scope} has {counts} sessions; both must have as many, from 2"
+            )
+    return pairs
+
+
+def table(result: dict[str, Any], name: str) -> str:
+    pairs = pairs_of(result, name)
+    gpu, commit = result["context"]["gpu"]["name"].removeprefix("NVIDIA "), result["context"]["git_sha"][:10]
+    beyond = [pair for pair in pairs if not 1 / WITHIN <= pair.ratio <= WITHIN]
+    lines = [
+        f"{result['rounds']} rounds on one {gpu}, each with a session judged inside and one judged apart, in a "
+        f"drawn order (`{commit}`). Of {len(pairs)} medians {len(pairs) - len(beyond)} are within 1 % of each other.",
+        "",
+        "| workload | variant | scope | inside, ms | apart, ms | difference, µs | ratio (95 %) |",
+        "| --- | --- | --- | ---: | ---: | ---: | --- |",
+    ]
+    for pair in pairs:
+        low, high = pair.interval
+        what = f"{pair.workload} | `{pair.variant}` | {pair.scope}"
+        medians = f"{median(pair.inside):.4g} | {median(pair.apart):.4g} | {pair.more_us:+.3g}"
+        lines.append(f"| {what} | {medians} | {pair.ratio:.4f} ({low:.4f} to {high:.4f}) |")
+    return "\n".join(lines) + "\n"
+
+
+@in_sentences
+def main(argv: list[str] | None = None) -> int:
+    arguments = page_arguments(argv, "the table of docs/trust.md", "results/nvidia-h200/judges.json", generated=False)
+    path = (arguments.records or [USUAL])[0]
+    made = table(read_json(path, "tests/tools/judge_experiment.py"), str(path))
+    text = between_marks(read_text(arguments.page), BEGIN, END, made, str(arguments.page))
+    return keep_page(arguments, text, "python -m plots.judges_page")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
