@@ -53,6 +53,8 @@ NAMES = (
     "sustained.json",
     "goals.json",
     "shapes_sustained.json",
+    "shapes_sustained_real.json",
+    "kinds_sustained.json",
     "outliers.json",
     "outliers_sustained.json",
     "steps.json",
