@@ -42,6 +42,11 @@ inline std::vector<Contradiction> contradictions_of(const std::map<std::string, 
                                    whole, upload, solve, download)});
     }
   }
+  if (has("end_to_end") && has("solve") && ms.at("solve") > times_parts * ms.at("end_to_end") + more_ms) {
+    found.push_back({{"end_to_end"},
+                     fmt::format("a whole run takes {:.4g} ms, the solve in it {:.4g}: what is timed is not the work",
+                                 ms.at("end_to_end"), ms.at("solve"))});
+  }
   if (has("iteration") && has("solve") && iterations > 0) {
     const double solve = ms.at("solve"), iteration = ms.at("iteration");
     if (solve > iterations * (times_iterations * iteration + per_iteration_ms)) {

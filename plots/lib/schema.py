@@ -187,6 +187,11 @@ def contradictions(rows: list[dict[str, Any]]) -> list[str]:
                     f"{session['solve'][0]}: a whole run takes {ms['end_to_end']:.4g} ms, its parts {parts:.4g}: "
                     "some of its work is in none of these."
                 )
+        if {"solve", "end_to_end"} <= ms.keys() and ms["solve"] > times_parts * ms["end_to_end"] + more_ms:
+            found.append(
+                f"{session['end_to_end'][0]}: a whole run takes {ms['end_to_end']:.4g} ms, the solve in it "
+                f"{ms['solve']:.4g}: what is timed is not the work."
+            )
         counts = session["solve"][1]["solve_iterations"] if "solve" in session else []
         limit = min(counts, default=0) * (times_iterations * ms.get("iteration", 0) + 0.1)
         if counts and "iteration" in ms and ms["solve"] > limit:

@@ -22,6 +22,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "../../harness/base/clock.hpp"
 #include "../../variants/common/cpu/lloyd.hpp"
 
 namespace {
@@ -44,6 +45,8 @@ struct Workspace {
   int calls = 0;
   bool due = false;
   int steps_due = 0;
+  double solve_seconds = 0;
+  uint32_t restarted_at = 0;  // number of the question
 };
 using S = Run<T, Workspace>;
 
@@ -140,6 +143,33 @@ void memo_solve(S& s) {
   if (whole) keep(s, kept, from);
 }
 
+/// For `share` of the seconds that its first whole solve took it computes nothing of use.
+void padded_solve(S& s, double share) {
+  const double begin = now_seconds();
+  const bool kept = s.ws.solved.known && is_whole(s);
+  memo_solve(s);
+  if (kept)
+    while (now_seconds() - begin < share * s.ws.solve_seconds) continue;
+  else if (is_whole(s))
+    s.ws.solve_seconds = now_seconds() - begin;
+}
+
+//! padded_memo: unstable: what is timed is not the work
+// The same, and takes a quarter of the time of a solve, more than two iterations do.
+void padded_memo_solve(S& s) { padded_solve(s, 0.25); }
+
+//! memo_whole_run: unstable: what is timed is not the work
+// The same in whole runs alone: there no question lies between restart and solve.
+uint32_t question();
+void counting_restart(S& s) {
+  restart(s);
+  s.ws.restarted_at = question();
+}
+void whole_run_solve(S& s) {
+  if (question() == s.ws.restarted_at) return padded_solve(s, 0.25);
+  solve(s);
+}
+
 //! memo_solve_plain: invalid: faster than this device can be
 // The same, with a card that does not say that it skips distances.
 
@@ -197,6 +227,22 @@ void late_solve(S& s) {
 }
 void solving_download(S& s) {
   for (; s.ws.steps_due > 0; --s.ws.steps_due) assign(s), update(s);
+  download(s);
+}
+
+//! slow_downloads: unstable: work was left to it
+// Every download finds the labels anew, so that the second one takes as long as the first.
+void noted_assign(S& s) { s.ws.first.from.assign(s.c, s.c + size_t(s.k) * s.d); }
+void find_noted(S& s) {
+  const T* from = s.ws.first.from.data();
+  for (int i = 0; i < s.n; ++i) s.label[i] = host::nearest_centroid(s.points + size_t(i) * s.d, from, s.k, s.d);
+}
+void noted_update(S& s) {
+  find_noted(s);
+  update(s);
+}
+void noted_download(S& s) {
+  find_noted(s);
   download(s);
 }
 
@@ -335,6 +381,10 @@ Box* mailbox() {
   }
   return nullptr;
 }
+uint32_t question() {
+  static Box* const box = mailbox();
+  return box ? box->asked.load() : 0;
+}
 void hasty_assign(S& s) {
   static Box* const box = mailbox();
   if (box && is_timed(s, 16)) {
@@ -394,6 +444,12 @@ void hanging_assign(S& s) {
   while (is_timed(s)) usleep(1000);
 }
 
+//! stops_itself: failed (patient): not done after
+void stopped_assign(S& s) {
+  if (is_timed(s)) raise(SIGSTOP);
+  assign(s);
+}
+
 //! ends_at_once: failed: ended with status 0
 void ending_assign(S& s) {
   if (is_timed(s)) _exit(0);
@@ -450,6 +506,8 @@ Table table_of(const std::string& name) {
   const std::map<std::string, void (*)(Table&)> changes = {
       {"memo_labels", [](Table& p) { p.prepare = memo_prepare, p.restart = memo_restart, p.assign = memo_assign; }},
       {"memo_solve", [](Table& p) { p.solve = memo_solve; }},
+      {"padded_memo", [](Table& p) { p.solve = padded_memo_solve; }},
+      {"memo_whole_run", [](Table& p) { p.restart = counting_restart, p.solve = whole_run_solve; }},
       {"memo_solve_plain", [](Table& p) { p.solve = memo_solve; }},
       {"memo_solve_always", [](Table& p) { p.assign = nullptr, p.update = nullptr, p.solve = memo_solve_always; }},
       {"labels_in_restart", [](Table& p) { p.restart = early_restart, p.assign = early_assign; }},
@@ -459,6 +517,8 @@ Table table_of(const std::string& name) {
        [](Table& p) { p.assign = late_assign, p.update = late_update, p.download = late_download; }},
       {"solve_in_download",
        [](Table& p) { p.assign = nullptr, p.update = nullptr, p.solve = late_solve, p.download = solving_download; }},
+      {"slow_downloads",
+       [](Table& p) { p.assign = noted_assign, p.update = noted_update, p.download = noted_download; }},
       {"thread_after_restart", [](Table& p) { p.restart = threaded_restart, p.assign = awaited_assign; }},
       {"restless", [](Table& p) { p.prepare = restless_prepare; }},
       {"helper_process", [](Table& p) { p.prepare = helper_prepare; }},
@@ -478,6 +538,7 @@ Table table_of(const std::string& name) {
       {"kills_the_judge", [](Table& p) { p.assign = killing_assign; }},
       {"stops_the_judge", [](Table& p) { p.assign = stopping_assign; }},
       {"hangs", [](Table& p) { p.assign = hanging_assign; }},
+      {"stops_itself", [](Table& p) { p.assign = stopped_assign; }},
       {"ends_at_once", [](Table& p) { p.assign = ending_assign; }},
       {"throws", [](Table& p) { p.assign = throwing_assign; }},
       {"throws_a_number", [](Table& p) { p.assign = throwing_number_assign; }},
