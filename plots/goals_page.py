@@ -61,6 +61,7 @@ NAMES = (
     "integers.json",
     "large_isotropic.json",
     "large.json",
+    "large_24gb.json",
     "halves.json",
     "cover.json",
     "figure12.json",
@@ -247,7 +248,7 @@ def fastest_ms(record: Record, goal: Goal, workload: str) -> tuple[float, Row] |
 
 
 def timed_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
-    """Of a goal in ms: the fastest rung of all records. Beside another workload: both from one record."""
+    """Of a goal in ms: the fastest rung of the first GPU that has one. Beside another workload: both of one record."""
     rows: list[tuple[float, Row, Record]] = []
     gap = Gap("not run", "no rung has run there.")
     for record in (counting(r, goal) for r in records if set(goal.workloads([])) <= set(r.workloads)):
@@ -260,10 +261,11 @@ def timed_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
             rows.append((found[0] / other[0], found[1], record))
     if not rows:
         return Result(goal, lacks=(lacks_text(goal, goal.workloads([]), gap, (), folder),), lacking=1)
-    ms, row, record = min(rows, key=lambda entry: entry[0])
+    gpu = gpu_of(rows[0][2])
+    ms, row, record = min((entry for entry in rows if gpu_of(entry[2]) == gpu), key=lambda entry: entry[0])
     assert goal.most
     measured = f"{number(ms)}{TIMES if goal.beside else ' ms'}"
-    return Result(goal, ms / goal.most, measured, row, (commit(record),), gpu_of(record))
+    return Result(goal, ms / goal.most, measured, row, (commit(record),), gpu)
 
 
 def ratio_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
@@ -445,11 +447,11 @@ def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequen
         "",
         "A time is the median of the samples; of a solve, per iteration. The fastest rung counts; libraries do not. A "
         "row has a time only if its labels were compared with fp64: the table says how many were, and how many of them "
-        "are wrong. *Sustained*: timed after at least a second of the same work, so that the power limit acts. Records "
-        "of several GPUs are here, and each row names the GPU of its record; a ratio is of one GPU. The "
-        "clock is the one that the GPU settled at under this load; beside it stands the power drawn and its limit "
-        "(older records have neither; [reading a record](records.md)). A rung that was merged into another since it "
-        "was measured keeps its earlier name. `docs/goals.json` holds the goals and the texts below.",
+        "are wrong. *Sustained*: timed after at least a second of the same work, so that the power limit acts. Of the "
+        "GPUs that have a time for a goal, the one that comes first above counts, and each row names it; a ratio is of "
+        "one GPU. The clock is the one that the GPU settled at under this load; beside it stands the power drawn and "
+        "its limit (older records have neither; [reading a record](records.md)). A rung that was merged into another "
+        "since it was measured keeps its earlier name. `docs/goals.json` holds the goals and the texts below.",
         "",
     ]
     if picture:

@@ -49,6 +49,12 @@ class Pair:
         return self.ratio * math.exp(-half), self.ratio * math.exp(half)
 
     @property
+    def differs(self) -> bool:
+        """By more than is asked for, and its 95 % interval says so."""
+        low, high = self.interval
+        return not 1 / WITHIN <= self.ratio <= WITHIN and not low <= 1 <= high
+
+    @property
     def more_us(self) -> float:
         return 1e3 * (median(self.apart) - median(self.inside))
 
@@ -68,21 +74,26 @@ def pairs_of(result: dict[str, Any], name: str) -> list[Pair]:
 
 
 def table(result: dict[str, Any], name: str) -> str:
+    """A line for each scope of a workload."""
     pairs = pairs_of(result, name)
     gpu, commit = result["context"]["gpu"]["name"].removeprefix("NVIDIA "), result["context"]["git_sha"][:10]
-    beyond = [pair for pair in pairs if not 1 / WITHIN <= pair.ratio <= WITHIN]
     lines = [
-        f"{result['rounds']} rounds on one {gpu}, each with a session judged inside and one judged apart, in a "
-        f"drawn order (`{commit}`). Of {len(pairs)} medians {len(pairs) - len(beyond)} are within 1 % of each other.",
+        f"{result['rounds']} rounds on one {gpu}, each with a session of each judge, in a drawn order (`{commit}`).",
+        "A ratio is the geometric mean of the rounds' medians, apart over inside; of several variants the lowest and",
+        "the highest.",
         "",
-        "| workload | variant | scope | inside, ms | apart, ms | difference, µs | ratio (95 %) |",
-        "| --- | --- | --- | ---: | ---: | ---: | --- |",
+        "| workload | scope | variants | shortest median, ms | ratio | difference, µs | differs by more than 1 % |",
+        "| --- | --- | ---: | ---: | --- | --- | --- |",
     ]
-    for pair in pairs:
-        low, high = pair.interval
-        what = f"{pair.workload} | `{pair.variant}` | {pair.scope}"
-        medians = f"{median(pair.inside):.4g} | {median(pair.apart):.4g} | {pair.more_us:+.3g}"
-        lines.append(f"| {what} | {medians} | {pair.ratio:.4f} ({low:.4f} to {high:.4f}) |")
+    for workload, scope in dict.fromkeys((pair.workload, pair.scope) for pair in pairs):
+        group = [pair for pair in pairs if (pair.workload, pair.scope) == (workload, scope)]
+        ratios, more = [pair.ratio for pair in group], [pair.more_us for pair in group]
+        beyond = [f"`{pair.variant}`" for pair in group if pair.differs]
+        lines.append(
+            f"| {workload} | {scope} | {len(group)} | {min(median(pair.inside) for pair in group):.4g} "
+            f"| {min(ratios):.3f} to {max(ratios):.3f} | {min(more):+.2g} to {max(more):+.2g} "
+            f"| {', '.join(beyond) or 'none'} |"
+        )
     return "\n".join(lines) + "\n"
 
 

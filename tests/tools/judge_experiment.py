@@ -91,7 +91,9 @@ def main() -> int:
     kept = {name: context.get(name) for name in ("git_sha", "git_dirty", "gpu", "host", "time")}
     result = {
         "judges": "session medians in ms, judged inside the variant's process and apart from it, round by round",
-        "command": " ".join(sys.argv[1:]),
+        "order_seed": options.order_seed,
+        "parts": parts,
+        "options": SHORT,
         "rounds": done,
         "context": kept,
         "medians": [

@@ -2,10 +2,10 @@
 // and the clock, and takes results from the other's memory while it is stopped.
 //
 // Which clock tells a sample's time, where the accused's own could be forged:
-// - host code: this process's clock, from the question to the answer. To be told costs microseconds, and more where
-// this
-//   process had to be woken; so that a long sample does not pay for it, the accused's own time counts where it is
-//   within a tenth of this clock's.
+// - host code: this process's clock, from the question to the answer. To ask and to be told takes microseconds, and
+// more
+//   where this process had to be woken; so that a sample does not pay for it, the accused's own time counts where it is
+//   shorter by less than a tenth or six microseconds.
 // - a GPU between two events: the events' time, which no other process can read. It must lie within this process's time
 //   of the same sample, and in_batches() holds the events of many samples against this clock.
 #pragma once
@@ -76,8 +76,8 @@ class RemoteDriver : public Driver<T> {
     measured.iterations = int(answer.value);
     note(answer);
     if (host || this->host_memory() || sample.from_host) {
-      const bool believed = mine > believed_from && answer.seconds <= mine && answer.seconds >= believed_share * mine;
-      if (!believed) measured.seconds = mine;
+      const double less = mine - answer.seconds;
+      if (!(less >= 0 && less <= std::max(believed_share * mine, believed_seconds))) measured.seconds = mine;
     } else if (!(answer.seconds >= 0 && answer.seconds <= mine)) {
       measured.doubt = "two events told more time than passed while they were recorded";
     }
@@ -190,12 +190,11 @@ class RemoteDriver : public Driver<T> {
   }
   void clear_drawn() override { ask(about(What::clear_drawn)); }
 
-  static constexpr double host_watch = 50e-6;      // of a core that a variant might use
-  static constexpr double device_watch = 1;        // on a GPU the cores are idle
-  static constexpr int looks = 3;                  // that see no thread at work
-  static constexpr double patience = 0.5;          // for threads that watch for more work
-  static constexpr double believed_from = 100e-6;  // shorter samples are timed by this process alone
-  static constexpr double believed_share = 0.9;
+  static constexpr double host_watch = 50e-6;  // of a core that a variant might use
+  static constexpr double device_watch = 1;    // on a GPU the cores are idle
+  static constexpr int looks = 3;              // that see no thread at work
+  static constexpr double patience = 0.5;      // for threads that watch for more work
+  static constexpr double believed_share = 0.1, believed_seconds = 6e-6;
 
   Accused& accused_;
   std::random_device any_;
