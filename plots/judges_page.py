@@ -59,9 +59,9 @@ class Pair:
         return 1e3 * (median(self.apart) - median(self.inside))
 
 
-def pairs_of(result: dict[str, Any], name: str) -> list[Pair]:
+def pairs_of(run: dict[str, Any], name: str) -> list[Pair]:
     try:
-        pairs = [Pair(**one) for one in result["medians"]]
+        pairs = [Pair(**one) for one in run["medians"]]
     except (KeyError, TypeError) as error:
         raise InputError(f"{name}: is no result of tests/tools/judge_experiment.py ({error}); name one") from error
     for pair in pairs:
@@ -73,12 +73,25 @@ def pairs_of(result: dict[str, Any], name: str) -> list[Pair]:
     return pairs
 
 
+def signed(us: float) -> str:
+    return f"{us:+.0f}" if abs(us) >= 10 else f"{us:+.1f}"
+
+
 def table(result: dict[str, Any], name: str) -> str:
     """A line for each scope of a workload."""
-    pairs = pairs_of(result, name)
-    gpu, commit = result["context"]["gpu"]["name"].removeprefix("NVIDIA "), result["context"]["git_sha"][:10]
+    runs = result.get("runs", [])
+    if not isinstance(runs, list) or not runs:
+        raise InputError(f"{name}: is no result of tests/tools/judge_experiment.py (it has no runs); name one")
+    pairs = [pair for run in runs for pair in pairs_of(run, name)]
+    gpus = " and ".join(dict.fromkeys(run["context"]["gpu"]["name"].removeprefix("NVIDIA ") for run in runs))
+    rounds = ", ".join(
+        f"{run['rounds']} on {' and '.join(dict.fromkeys(part[0] for part in run['parts']))} "
+        f"(`{run['context']['git_sha'][:10]}`)"
+        for run in runs
+    )
     lines = [
-        f"{result['rounds']} rounds on one {gpu}, each with a session of each judge, in a drawn order (`{commit}`).",
+        f"Rounds with a session of each judge, in a drawn order, on one {gpus}:",
+        f"{rounds}.",
         "A ratio is the geometric mean of the rounds' medians, apart over inside; of several variants the lowest and",
         "the highest.",
         "",
@@ -91,7 +104,7 @@ def table(result: dict[str, Any], name: str) -> str:
         beyond = [f"`{pair.variant}`" for pair in group if pair.differs]
         lines.append(
             f"| {workload} | {scope} | {len(group)} | {min(median(pair.inside) for pair in group):.4g} "
-            f"| {min(ratios):.3f} to {max(ratios):.3f} | {min(more):+.2g} to {max(more):+.2g} "
+            f"| {min(ratios):.3f} to {max(ratios):.3f} | {signed(min(more))} to {signed(max(more))} "
             f"| {', '.join(beyond) or 'none'} |"
         )
     return "\n".join(lines) + "\n"

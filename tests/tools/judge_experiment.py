@@ -89,8 +89,7 @@ def main() -> int:
             spent = time.monotonic() - begin
             print(f"round {done} of {options.rounds}, {spent:.0f} s", file=sys.stderr, flush=True)
     kept = {name: context.get(name) for name in ("git_sha", "git_dirty", "gpu", "host", "time")}
-    result = {
-        "judges": "session medians in ms, judged inside the variant's process and apart from it, round by round",
+    run = {
         "order_seed": options.order_seed,
         "parts": parts,
         "options": SHORT,
@@ -100,6 +99,10 @@ def main() -> int:
             {"workload": workload, "variant": variant, "scope": scope, **medians}
             for (workload, variant, scope), medians in sorted(rows.items())
         ],
+    }
+    result = {
+        "judges": "session medians in ms, judged inside the variant's process and apart from it, round by round",
+        "runs": [run],
     }
     options.out.write_text(json.dumps(result, indent=1) + "\n")
     return 0
