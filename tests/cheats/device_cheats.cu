@@ -115,7 +115,7 @@ void solving_download(S& s) {
   download(s);
 }
 
-//! own_stop_rule: invalid: ended after iteration 1 | 1 iterations were done
+//! own_stop_rule: invalid: ended after iteration 1 | 1 iterations were done | labels are wrong
 void impatient_solve(S& s) {
   if (is_timed(s, 8))
     const_cast<Problem<T>&>(s.problem).stop = {.rule = Stop::Rule::fixed, .iterations = 1, .max_iterations = 1};
@@ -139,8 +139,9 @@ void half_assign(S& s) {
   check(cudaMemsetAsync(s.label + s.n / 2, 0, (s.n - s.n / 2) * sizeof(int32_t), s.stream), "a fill");
 }
 
-//! other_stream: unstable: work was left to it
-// Submits the work to a stream of its own, on which the two events do not wait; the download does.
+//! other_stream: unstable (cuda): work was left to it
+// Submits the work to a stream of its own, on which the two events do not wait; the download does. The CPU device has
+// done it by then.
 void other_prepare(S& s) {
   prepare(s);
   check(cudaStreamCreateWithFlags(&s.ws.other, cudaStreamNonBlocking), "making a stream");
