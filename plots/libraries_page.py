@@ -18,6 +18,7 @@ from plots.lib.pages import cell_text, keep_page, page_arguments
 from plots.lib.record import ROOT, TIMES, Record, RecordError, Row, Rung, ms, number, of_one_gpu
 from plots.lib.slope import iterations_of, slope_ms
 
+COLD = ROOT / "results" / "nvidia-h200" / "cold_start.json"  # of the main line on another GPU
 DEVICE = "cuda"
 USUAL = tuple(ROOT / "results" / "nvidia-h100" / name for name in ("libraries.json", "cold_start.json", "map.json"))
 MAPS = ("map_", "grid_")  # beginnings of the names of workloads that are maps of shapes
@@ -109,17 +110,34 @@ def map_text(record: Record, beginning: str) -> list[str]:
     return [*lines, ""]
 
 
-def cold_table(record: Record) -> list[str]:
-    rows = [r for r in record.rows if (r.scope, r.device) == (short.COLD, DEVICE) and r.timed]
+def cold_table(record: Record, others: Sequence[Record] = ()) -> list[str]:
+    lines = cold_lines(record)
+    for other in others if lines else ():
+        source = ", ".join(f"`{source.shown}`" for source in other.sources)
+        lines += [f"The main line on {other.machine(DEVICE)}, from {source}:", "", *cold_rows(other)]
+    return lines
+
+
+def cold_lines(record: Record) -> list[str]:
+    rows = cold_rows(record)
     if not rows:
         return []
-    lines = [
+    return [
         "## What a program waits for",
         "",
         "A cold start is the time from the start of a process that finds the points in its memory, not page-locked, to "
         "labels and centroids there ([its definition](records.md#the-time-that-a-user-waits)). A whole run is the same "
         "work in a process that is prepared: memory is allocated and page-locked, and the library is loaded. Medians.",
         "",
+        *rows,
+    ]
+
+
+def cold_rows(record: Record) -> list[str]:
+    rows = [r for r in record.rows if (r.scope, r.device) == (short.COLD, DEVICE) and r.timed]
+    if not rows:
+        return []
+    lines = [
         "| variant | workload | whole run | cold start | " + " | ".join(short.COLD_PARTS) + " |",
         "| --- | --- | ---: | ---: | " + "---: | " * len(short.COLD_PARTS),
     ]
@@ -130,7 +148,7 @@ def cold_table(record: Record) -> list[str]:
     return [*lines, ""]
 
 
-def markdown(record: Record, command: str) -> str:
+def markdown(record: Record, command: str, others: Sequence[Record] = ()) -> str:
     names = problems(record)
     if not names:
         raise RecordError(f"{record.names}: no library and rung have solves of two numbers of iterations there.")
@@ -151,7 +169,7 @@ def markdown(record: Record, command: str) -> str:
         lines += problem_table(record, name)
     maps = [line for beginning in MAPS for line in map_text(record, beginning)]
     lines += ["## On maps of shapes", "", *maps] if maps else []
-    return "\n".join(lines + cold_table(record)).rstrip() + "\n"
+    return "\n".join(lines + cold_table(record, others)).rstrip() + "\n"
 
 
 @in_sentences
@@ -163,7 +181,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     program = "python -m plots.libraries_page"
     named = " ".join(map(str, arguments.records))
     command = f"{program} {named + ' ' if named else ''}--update docs/libraries.md"
-    return keep_page(arguments, markdown(record, command), program)
+    others = [] if arguments.records or not COLD.is_file() else [of_one_gpu([schema.load(COLD)])]
+    return keep_page(arguments, markdown(record, command, others), program)
 
 
 if __name__ == "__main__":
