@@ -210,7 +210,7 @@ void memo_solve(S& s) {
   kept.known = true;
 }
 
-//! padded_memo: unstable: what is timed is not the work
+//! padded_memo: unstable (cuda): what is timed is not the work
 // The same, and takes the device a quarter of the time of a solve, more than two iterations do.
 void padded_memo_solve(S& s) {
   const bool kept = s.ws.solved.known && s.problem.stop.iterations == 12;
