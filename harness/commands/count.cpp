@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <regex>
-#include <set>
 #include <sstream>
 
 #include "base/files.hpp"
@@ -22,6 +21,7 @@
 #include "runner/devices.hpp"
 #include "runner/profile.hpp"
 #include "runner/session.hpp"
+#include "workloads/ready.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -350,14 +350,11 @@ int count(CountWords& words, const std::vector<std::string>& argv) {
   if (!words.out.empty()) need_folder(fs::absolute(target_of(words.out)).parent_path());
   const Scratch scratch;
   catch_interrupts();
-  std::set<std::string> ready;
+  ReadyWorkloads ready(scratch.path);
   const auto count_on_one_of = [&](const Variant& variant, Progress& progress) {
     for (size_t i = 0;; ++i) {
-      if (ready.insert(workloads[i].name).second) {
-        for (const std::string& done : make_ready(workloads[i], scratch.path)) fmt::print(stderr, "{}\n", done);
-      }
       try {
-        return count_one(variant, workloads[i], options, words.lines, scratch.path, progress);
+        return count_one(variant, ready(workloads[i]), options, words.lines, scratch.path, progress);
       } catch (const Refused&) {
         if (i + 1 == workloads.size()) throw;
       }

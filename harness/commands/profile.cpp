@@ -1,6 +1,5 @@
 // ladder profile: what Nsight Compute counts of one sample of each scope, into results/DEVICE/profile.json.
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "runner/devices.hpp"
 #include "runner/profile.hpp"
 #include "runner/run.hpp"
+#include "workloads/ready.hpp"
 
 namespace ladder {
 namespace fs = std::filesystem;
@@ -116,26 +116,9 @@ bool is_profiled(const fs::path& file, const Variant& v, const std::vector<std::
   return false;
 }
 
-/// Makes workloads ready once each.
-class Ready {
- public:
-  explicit Ready(fs::path scratch) : scratch_(std::move(scratch)) {}
-  const Workload& operator()(const Workload& w) {
-    const auto known = made_.find(w.name);
-    if (known != made_.end()) return known->second;
-    Workload made = w;
-    for (const std::string& done : make_ready(made, scratch_)) fmt::print(stderr, "{}\n", done);
-    return made_.emplace(w.name, std::move(made)).first->second;
-  }
-
- private:
-  fs::path scratch_;
-  std::map<std::string, Workload> made_;
-};
-
 /// On the first workload that the variant takes.
 Profiled profile_on_one_of(const Variant& v, const std::vector<Workload>& workloads, const ProfileOptions& options,
-                           Ready& ready, const fs::path& scratch, Progress& progress, std::string& taken) {
+                           ReadyWorkloads& ready, const fs::path& scratch, Progress& progress, std::string& taken) {
   Profiled last{"refused", "no workload is here: `ladder list` says what is missing", {}};
   for (const Workload& w : workloads) {
     progress.doing(fmt::format("{} {}", v.id, w.name));
@@ -198,7 +181,7 @@ int profile(ProfileWords words) {
   o.metrics = to_ask_for(known);
 
   const Scratch scratch;
-  Ready ready(scratch.path);
+  ReadyWorkloads ready(scratch.path);
   Progress progress(variants.size());
   const double begin = now_seconds();
   std::vector<json> made;
