@@ -1,0 +1,72 @@
+// What is known of the registers and stack slots of a function before each of its instructions: the low bits of their
+// values, and which of them differ by a constant. Found by going through its blocks until nothing changes any more.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "counting/machine_code.hpp"
+
+namespace simt::counting {
+
+struct Value {
+  /// Two values with the same base, in the same block, differ by the difference of their offsets.
+  uint32_t base = 0;
+  int64_t offset = 0;
+  int known = 0;      ///< as many low bits of the value are known, 0 to 64
+  uint64_t bits = 0;  ///< these
+  bool is_constant(uint64_t value, int width) const {
+    return known >= width && bits << (64 - width) == value << (64 - width);
+  }
+  /// Whether it is a multiple of 2^log2, as far as a compiler can tell.
+  bool is_multiple(int log2) const { return known >= log2 && (bits & ((1ull << log2) - 1)) == 0; }
+};
+
+/// Reads 8 bytes at an address in the file (zeros where it has none): constants of floating-point type.
+using ReadConstant = std::function<uint64_t(uint64_t address)>;
+
+class Values {
+ public:
+  Values(const std::vector<Instruction>& code, const ReadConstant& read);
+
+  /// Goes through the code in its order. Calls visit(index) at each instruction that can be reached, when what stands
+  /// before it is known; `begin(index)` first where a block of code begins.
+  void for_each(const std::function<void(size_t)>& visit, const std::function<void(size_t)>& begin);
+  /// Of a register ("%rdi") or of what an operand in memory holds; where visit() is being called.
+  Value of(const std::string& operand) const;
+
+ private:
+  struct State {
+    std::vector<Value> at;
+    bool is_reached = false;
+  };
+  using Slots = std::map<std::pair<uint32_t, int64_t>, size_t>;  // stack, offset; the place in State::at
+
+  void execute(size_t index);
+  void enter(size_t block);
+  bool join(State& into) const;
+  Value read(const std::string& operand, int width = 64) const;
+  void write(const std::string& operand, Value value, int width);
+  void write_register(size_t number, Value value, int width);
+  void forget_slots(uint32_t stack, int64_t offset, int bytes);
+  Value address_of(const Memory& memory) const;
+  Value sum(const Value& a, const Value& b, int64_t more) const;
+  Value product(const Value& a, const Value& b) const;
+  Value fresh(int known = 0, uint64_t bits = 0) const;
+  uint32_t base_of(uint32_t a, uint32_t b, int64_t c) const;
+  void forget_registers_of_callee();
+
+  const std::vector<Instruction>& code_;
+  const ReadConstant& read_constant_;
+  std::vector<size_t> first_;              // of each block: its first instruction; at the end the end
+  std::vector<std::vector<size_t>> next_;  // blocks behind each block
+  std::vector<State> before_;              // of each block
+  Slots slots_;
+  std::vector<Value> now_;
+  mutable uint32_t last_base_ = 0;
+  mutable std::map<std::tuple<uint32_t, uint32_t, int64_t>, uint32_t> bases_;  // of sums, within a block
+};
+
+}  // namespace simt::counting
