@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
@@ -12,52 +12,42 @@
 #include <utility>
 #include <vector>
 
+#include "counting/machine_code.hpp"
+#include "counting/operations.hpp"
+#include "counting/values.hpp"
+
 namespace simt::counting {
 namespace {
 
-struct Instruction {
-  uint64_t address = 0;
-  std::string name;
-  uint64_t target = 0;  ///< of a jump
-  bool reports = false;
+/// By the place, as an address in the file.
+struct Program {
+  std::unordered_map<uint64_t, Block> blocks;
+  std::unordered_map<uint64_t, Joined> joins;
 };
-
-using Blocks = std::unordered_map<uint64_t, Block>;  // by the place, as an address in the file
-
-/// nvcc's division of doubles, as an H100's counters have it where no operand is at the ends of the range.
-bool is_division_of_doubles(std::string_view name) { return name == "divsd" || name == "vdivsd"; }
-
-/// What a scalar floating-point instruction is; -1: none. Comparisons, conversions, divisions of floats and roots are
-/// left out: a GPU has no one instruction for them, or no counter.
-int operation_of(std::string_view name) {
-  if (name.size() > 1 && name[0] == 'v') name.remove_prefix(1);
-  if (name.size() < 5) return -1;
-  const std::string_view type = name.substr(name.size() - 2);
-  if (type != "ss" && type != "sd") return -1;
-  const int of_double = type == "sd" ? int(Operation::dadd) : int(Operation::fadd);
-  name.remove_suffix(2);
-  if (name == "add" || name == "sub") return of_double;
-  if (name == "mul") return of_double + 1;
-  const auto begins = [&](std::string_view with) { return name.substr(0, with.size()) == with; };
-  return begins("fmadd") || begins("fmsub") || begins("fnmadd") || begins("fnmsub") ? of_double + 2 : -1;
-}
-
-bool ends_a_function(const std::string& name) { return name == "ret" || name == "ud2" || name == "hlt"; }
 
 /// One function as a graph of the blocks that report themselves.
 class Function {
  public:
-  explicit Function(std::vector<Instruction> code) : code_(std::move(code)) {
+  explicit Function(std::vector<Instruction> code) : code_(std::move(code)), operations_(code_.size()) {
     for (size_t i = 0; i < code_.size(); ++i) {
       at_[code_[i].address] = int(i);
-      if (!code_[i].reports || i + 1 == code_.size()) continue;
+      if (!reports_a_block(code_[i]) || i + 1 == code_.size()) continue;
       node_[int(i)] = int(first_.size());
       first_.push_back(int(i) + 1);
     }
   }
 
-  void add_to(Blocks& blocks) {
+  void add_to(Program& program, const ReadConstant& read) {
     if (first_.empty()) return;
+    Values values(code_, read);
+    Joins joins(program.joins);
+    values.for_each(
+        [&](size_t i) {
+          joins.visit(code_[i], values);
+          operations_[i] = operations_of(code_[i], values, read);
+        },
+        [&](size_t) { joins.begin(); });
+    joins.begin();
     const int end = int(first_.size());
     std::vector<Block> found(first_.size());
     before_.resize(first_.size() + 1);
@@ -70,7 +60,7 @@ class Function {
     const std::vector<int> meeting = post_dominators(end);
     for (int n = 0; n < end; ++n) {
       if (meeting[n] >= 0 && meeting[n] != end) found[n].meets_at = code_[first_[meeting[n]]].address;
-      blocks[code_[first_[n]].address] = found[n];
+      program.blocks[code_[first_[n]].address] = found[n];
     }
   }
 
@@ -95,13 +85,8 @@ class Function {
           next.push_back(node->second);
           break;
         }
-        if (const int operation = operation_of(x.name); operation >= 0) ++block.operations[operation];
-        if (is_division_of_doubles(x.name)) {
-          block.operations[int(Operation::dfma)] += 7;
-          block.operations[int(Operation::dmul)] += 1;
-          block.operations[int(Operation::ffma)] += 1;
-        }
-        if (ends_a_function(x.name)) {
+        for (size_t o = 0; o < operations_[i].size(); ++o) block.operations[o] += operations_[i][o];
+        if (x.ends_block && !x.target && x.name[0] != 'j') {
           next.push_back(end);
           break;
         }
@@ -162,6 +147,7 @@ class Function {
   }
 
   std::vector<Instruction> code_;
+  std::vector<Operations> operations_;      // of each instruction
   std::unordered_map<uint64_t, int> at_;    // address to instruction
   std::unordered_map<int, int> node_;       // the reporting call to its node
   std::vector<int> first_;                  // of each node: the instruction behind its call
@@ -179,65 +165,53 @@ std::string lines_of(const std::string& command) {
   return all;
 }
 
-/// "  1a2b:	jmp    1a40 <name+0x20>" as objdump prints it.
-bool read(std::string_view line, Instruction& out) {
-  const size_t colon = line.find(':');
-  if (line.empty() || line[0] != ' ' || colon == std::string_view::npos) return false;
-  const size_t first = line.find_first_not_of(' ');
-  if (std::from_chars(line.data() + first, line.data() + colon, out.address, 16).ec != std::errc()) return false;
-  std::string_view rest = line.substr(colon + 1);
-  const auto word = [&] {
-    rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
-    const std::string_view found = rest.substr(0, rest.find_first_of(" \t"));
-    rest.remove_prefix(found.size());
-    return found;
+/// `base`: where the file's first byte is in memory.
+Program read_program(const std::string& file, const char* base) {
+  const std::string text = lines_of("objdump -d --no-show-raw-insn '" + file + "' 2>/dev/null");
+  const ReadConstant read = [base](uint64_t address) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, base + address, sizeof bits);
+    return bits;
   };
-  std::string_view name = word();
-  while (name == "notrack" || name == "bnd" || name == "rep" || name == "repz") name = word();
-  if (name.empty()) return false;
-  out.name = name;
-  if (name[0] == 'j') {
-    const std::string_view target = word();
-    std::from_chars(target.data(), target.data() + target.size(), out.target, 16);
-  }
-  out.reports = name == "call" && line.find("__sanitizer_cov_trace_pc") != std::string_view::npos;
-  return true;
+  Program program;
+  for (std::vector<Instruction>& code : functions_in(text)) Function(std::move(code)).add_to(program, read);
+  return program;
 }
 
-Blocks read_blocks(const std::string& file) {
-  const std::string text = lines_of("objdump -d --no-show-raw-insn '" + file + "' 2>/dev/null");
-  Blocks blocks;
-  std::vector<Instruction> code;
-  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    Instruction instruction;
-    if (read(std::string_view(text).substr(begin, end - begin), instruction))
-      code.push_back(std::move(instruction));
-    else if (!code.empty())
-      Function(std::exchange(code, {})).add_to(blocks);
-  }
-  if (!code.empty()) Function(std::move(code)).add_to(blocks);
-  return blocks;
+/// The program that a place belongs to, and the place in its file.
+std::pair<const Program*, uint64_t> program_of(uint64_t place) {
+  static std::map<std::string, Program> files;
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(place), &info) || !info.dli_fname) return {};
+  const auto [file, is_first] = files.try_emplace(info.dli_fname);
+  if (is_first) file->second = read_program(info.dli_fname, static_cast<const char*>(info.dli_fbase));
+  return {&file->second, reinterpret_cast<uint64_t>(info.dli_fbase)};
 }
+
+std::mutex mutex;
 
 }  // namespace
 
 const Block& block_at(uint64_t place) {
-  static std::mutex mutex;
-  static std::map<std::string, Blocks> files;
   static std::unordered_map<uint64_t, Block> known;
   const std::lock_guard lock(mutex);
   const auto [found, is_new] = known.try_emplace(place);
   if (!is_new) return found->second;
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<void*>(place), &info) || !info.dli_fname) return found->second;
-  const auto [file, is_first] = files.try_emplace(info.dli_fname);
-  if (is_first) file->second = read_blocks(info.dli_fname);
-  const uint64_t base = reinterpret_cast<uint64_t>(info.dli_fbase);
-  if (const auto block = file->second.find(place - base); block != file->second.end()) {
+  const auto [program, base] = program_of(place);
+  if (!program) return found->second;
+  if (const auto block = program->blocks.find(place - base); block != program->blocks.end()) {
     found->second = block->second;
     if (found->second.meets_at) found->second.meets_at += base;
   }
   return found->second;
+}
+
+std::optional<Joined> joined_at(uint64_t place) {
+  const std::lock_guard lock(mutex);
+  const auto [program, base] = program_of(place);
+  if (!program) return {};
+  const auto joined = program->joins.find(place - base);
+  return joined == program->joins.end() ? std::nullopt : std::optional(joined->second);
 }
 
 }  // namespace simt::counting

@@ -19,6 +19,9 @@ enum class Kind : uint8_t {
   constant_load,
 };
 inline constexpr bool is_access(Kind kind) { return kind >= Kind::global_load; }
+inline constexpr bool is_load_or_store(Kind kind) {
+  return is_access(kind) && kind != Kind::global_atomic && kind != Kind::shared_atomic && kind != Kind::constant_load;
+}
 inline constexpr bool is_shared(Kind kind) { return kind >= Kind::shared_load && kind <= Kind::shared_atomic; }
 
 /// Where in the program: lanes at equal places do the same thing. Ordered so that what is inside the most calls comes
@@ -46,6 +49,11 @@ class Place {
   Place at_any_depth() const {
     Place other;
     other.bits_ = bits_ & ~(0xffull << 56);
+    return other;
+  }
+  Place with_size(int size_log2) const {
+    Place other;
+    other.bits_ = (bits_ & ~15ull) | unsigned(size_log2);
     return other;
   }
   bool is_nowhere() const { return bits_ == 0; }

@@ -4,7 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "counting/code.hpp"
 #include "counting/rules.hpp"
 
 namespace simt::counting {
@@ -51,13 +50,26 @@ void Trace::execute(int first, uint32_t mask) {
     Lane& of = lanes_[first + lane];
     address[size_t(lane)] = of.events[of.next++].value;
   });
-  PlaceCounts& counts = counts_->at(place);
+  int size_log2 = place.size_log2();
+  if (const Joined* const joined = joined_of(place)) {
+    if (!joined->is_first) return;
+    size_log2 = joined->size_log2;
+    for_each_lane(mask, [&](int lane) { address[size_t(lane)] += uint64_t(joined->shift); });
+  }
+  PlaceCounts& counts = counts_->at(place.with_size(size_log2));
   ++counts.requests;
   counts.lanes += uint64_t(std::popcount(mask));
   if (!is_access(place.kind())) return;
-  const Cost cost = cost_of(place.kind(), place.size_log2(), address, mask);
+  const Cost cost = cost_of(place.kind(), size_log2, address, mask);
   counts.units += cost.units;
   counts.ideal += cost.ideal;
+}
+
+const Joined* Trace::joined_of(Place place) {
+  if (!is_load_or_store(place.kind())) return nullptr;
+  const auto [found, is_new] = joined_.try_emplace(place.address());
+  if (is_new) found->second = joined_at(place.address());
+  return found->second ? &*found->second : nullptr;
 }
 
 void Trace::replay(int first, Warp& warp) {

@@ -7,8 +7,11 @@
 // Aamodt, "Dynamic Warp Formation and Scheduling for Efficient GPU Control Flow", MICRO 2007, section 2.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
+#include "counting/code.hpp"
 #include "counting/counts.hpp"
 #include "counting/event.hpp"
 
@@ -59,6 +62,8 @@ class Trace {
   void replay(int first, Warp& warp);
   /// The event of these lanes, all at the same place, is an instruction of their warp.
   void execute(int first, uint32_t mask);
+  /// Null where nvcc leaves the access as it is.
+  const Joined* joined_of(Place place);
   /// The lanes of a group went different ways behind `branch`. False where all of them are at the meeting place.
   bool split(int first, Warp& warp, uint32_t mask, Place branch);
 
@@ -66,6 +71,7 @@ class Trace {
   int threads_ = 0;
   std::vector<Warp> warps_;
   KernelCounts* counts_ = nullptr;
+  std::unordered_map<uint64_t, std::optional<Joined>> joined_;  // by the address of the place
 };
 
 }  // namespace simt::counting

@@ -11,10 +11,14 @@ namespace simt::counting {
 namespace {
 
 std::map<uint64_t, Block> blocks;  // of the made-up program of a test
+std::map<uint64_t, Joined> joins;
 
 }  // namespace
 
 const Block& block_at(uint64_t place) { return blocks[place]; }
+std::optional<Joined> joined_at(uint64_t place) {
+  return joins.contains(place) ? std::optional(joins.at(place)) : std::nullopt;
+}
 
 namespace {
 
@@ -67,6 +71,7 @@ class Warp : public testing::Test {
  protected:
   void SetUp() override {
     blocks.clear();
+    joins.clear();
     trace.start_block(32, counts);
   }
   void code(int lane, uint64_t place) { note(lane, place, Kind::code, 0); }
@@ -97,6 +102,28 @@ TEST_F(Warp, LanesAtOnePlaceAreOneInstruction) {
   EXPECT_EQ(at(11, Kind::global_load).lanes, 32u);
   EXPECT_EQ(at(11, Kind::global_load).units, 4u);
   EXPECT_EQ(at(10, Kind::code).parted, 0u);
+}
+
+TEST_F(Warp, JoinedAccessesAreOneWiderInstruction) {
+  joins[11] = {.is_first = true, .size_log2 = 4, .shift = -8};
+  for (const uint64_t place : {12, 13, 14}) joins[place] = {.is_first = false, .size_log2 = 4, .shift = 0};
+  for (int lane = 0; lane < 32; ++lane) {
+    const uint64_t row = 4096 + 64 * uint64_t(lane);  // the upper half of each second sector, if it were not shifted
+    code(lane, 10);
+    load(lane, 11, row + 24);
+    load(lane, 12, row + 16);
+    load(lane, 13, row + 20);
+    load(lane, 14, row + 28);
+    load(lane, 15, row + 32);
+  }
+  end_all();
+  EXPECT_EQ(at(11, Kind::global_load).requests, 0u) << "not as 4 bytes";
+  const PlaceCounts wide = counts.at(Place(0, reinterpret_cast<void*>(11), Kind::global_load, 4));
+  EXPECT_EQ(wide.requests, 1u);
+  EXPECT_EQ(wide.lanes, 32u);
+  EXPECT_EQ(wide.units, 32u) << "a sector of each lane: the 16 bytes begin at the lowest address";
+  EXPECT_EQ(at(12, Kind::global_load).requests + at(14, Kind::global_load).requests, 0u);
+  EXPECT_EQ(at(15, Kind::global_load).requests, 1u) << "not joined";
 }
 
 TEST_F(Warp, SidesOfABranchRunByThemselvesAndMeetBehindIt) {

@@ -2,6 +2,8 @@
 #pragma once
 #include <cooperative_groups.h>
 
+#include <type_traits>
+
 namespace cooperative_groups {
 
 template <class T>
@@ -31,7 +33,14 @@ struct bit_xor {
 
 template <unsigned N, class Parent, class T, class Op>
 T reduce(const thread_block_tile<N, Parent>& tile, T value, Op op, simt::Where where = simt::Where::current()) {
-  for (unsigned step = N / 2; step > 0; step /= 2) value = op(value, tile.shfl_xor(value, step, where));
+  if constexpr (std::is_same_v<T, float>) {
+    // Unrolled: then g++ moves the last step behind a branch where nothing else needs it, as ptxas does. Of doubles
+    // ptxas moves it only where nothing but a store follows.
+#pragma GCC unroll 5
+    for (unsigned step = N / 2; step > 0; step /= 2) value = op(value, tile.shfl_xor(value, step, where));
+  } else {
+    for (unsigned step = N / 2; step > 0; step /= 2) value = op(value, tile.shfl_xor(value, step, where));
+  }
   return value;
 }
 

@@ -1,0 +1,89 @@
+#include "counting/operations.hpp"
+
+#include <bit>
+#include <string>
+
+namespace simt::counting {
+namespace {
+
+/// Adds, multiplications and multiply-adds of one type, as nvcc 13.0 has them in the routines for operands in the
+/// middle of the range; at its ends the routines call others.
+struct Steps {
+  uint32_t add = 0, multiply = 0, multiply_add = 0;
+};
+constexpr Steps float_division{.multiply_add = 5}, float_reciprocal{.add = 1, .multiply_add = 2};
+constexpr Steps float_root{.multiply = 2, .multiply_add = 2};
+constexpr Steps double_division{.multiply = 1, .multiply_add = 7}, double_reciprocal{.multiply_add = 5};
+constexpr Steps double_root{.multiply = 3, .multiply_add = 5};
+constexpr uint32_t float_steps_of_double_division =
+    1;  // a multiply-add of the high words tells whether it was in range
+
+bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
+
+struct Reader {
+  const Instruction& x;
+  const Values& values;
+  const ReadConstant& read;
+  bool is_double;
+
+  bool is_constant(size_t operand, double value) const {
+    const std::string& name = x.operands[operand];
+    Value known = values.of(name);
+    if (memory_operand(name).is_relative) known = {.known = 64, .bits = read(x.refers_to)};
+    const float narrow = float(value);
+    return is_double ? known.is_constant(std::bit_cast<uint64_t>(value), 64)
+                     : known.is_constant(std::bit_cast<uint32_t>(narrow), 32);
+  }
+};
+
+/// a - 2 b: LLVM makes a - (b + b) of it, and then there is no multiplication to join with the subtraction. Of
+/// a + 2 b it makes a multiply-add.
+bool subtracts_the_double(std::string_view name, const Reader& reader) {
+  const bool negated = begins(name, "fnmadd");
+  if (!negated && !begins(name, "fmadd")) return false;
+  const std::string_view order = name.substr(negated ? 6 : 5);
+  const double factor = negated ? 2 : -2;
+  // AT&T order: third, second, first operand of Intel's names.
+  const size_t one = order == "213" ? 1 : 0, other = order == "231" ? 1 : 2;
+  return reader.is_constant(one, factor) || reader.is_constant(other, factor);
+}
+
+}  // namespace
+
+Operations operations_of(const Instruction& x, const Values& values, const ReadConstant& read) {
+  std::string_view name = x.name;
+  if (name.size() > 1 && name[0] == 'v') name.remove_prefix(1);
+  if (name.size() < 5 || x.operands.size() < 2) return {};
+  const std::string_view type = name.substr(name.size() - 2);
+  if (type != "ss" && type != "sd") return {};
+  name.remove_suffix(2);
+  const bool is_double = type == "sd";
+  const Reader reader{x, values, read, is_double};
+  Operations found{};
+  const auto add = [&](const Steps& steps) {
+    const size_t first = size_t(is_double ? Operation::dadd : Operation::fadd);
+    found[first] += steps.add;
+    found[first + 1] += steps.multiply;
+    found[first + 2] += steps.multiply_add;
+  };
+  if (name == "add" || name == "sub") {
+    add({.add = 1});
+  } else if (name == "mul") {
+    add({.multiply = 1});
+  } else if (begins(name, "fmadd") || begins(name, "fmsub") || begins(name, "fnmadd") || begins(name, "fnmsub")) {
+    add(subtracts_the_double(name, reader) ? Steps{.add = 2} : Steps{.multiply_add = 1});
+  } else if (name == "div") {
+    const bool is_reciprocal = reader.is_constant(1, 1);
+    if (is_reciprocal) {
+      add(is_double ? double_reciprocal : float_reciprocal);
+    } else {
+      add(is_double ? double_division : float_division);
+      if (is_double) found[size_t(Operation::ffma)] += float_steps_of_double_division;
+    }
+  } else if (name == "sqrt") {
+    add(is_double ? double_root : float_root);
+  }
+  return found;
+}
+
+}  // namespace simt::counting

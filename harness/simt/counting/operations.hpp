@@ -1,0 +1,20 @@
+// The floating-point operations of a GPU that nvcc makes of what an instruction of g++ does.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "counting/machine_code.hpp"
+#include "counting/values.hpp"
+
+namespace simt::counting {
+
+/// In the order of the counters that they become.
+enum class Operation { fadd, fmul, ffma, dadd, dmul, dfma };
+inline constexpr std::array<std::string_view, 6> operation_names = {"fadd", "fmul", "ffma", "dadd", "dmul", "dfma"};
+using Operations = std::array<uint32_t, operation_names.size()>;
+
+/// Those of one instruction, whose operands have the values that are known before it.
+Operations operations_of(const Instruction& instruction, const Values& values, const ReadConstant& read);
+
+}  // namespace simt::counting

@@ -1,0 +1,209 @@
+// What the counter reads off g++'s machine code: which accesses nvcc joins, and what it makes of arithmetic.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "simt/counting/joins.hpp"
+#include "simt/counting/machine_code.hpp"
+#include "simt/counting/operations.hpp"
+#include "simt/counting/values.hpp"
+
+namespace simt::counting {
+namespace {
+
+/// Lines of assembler text as objdump prints them, an instruction every 5 bytes, from 0x1000 on.
+std::string disassembly(const std::vector<std::string>& lines) {
+  std::string text = "0000000000001000 <kernel>:\n";
+  uint64_t address = 0x1000;
+  for (const std::string& line : lines) {
+    char number[32];
+    std::snprintf(number, sizeof number, "    %lx:\t", address);
+    text += number + line + "\n";
+    address += 5;
+  }
+  return text + "\n";
+}
+
+struct Found {
+  std::unordered_map<uint64_t, Joined> joins;
+  Operations operations{};
+};
+
+Found look_at(const std::vector<std::string>& lines, const std::map<uint64_t, uint64_t>& constants = {}) {
+  const ReadConstant read = [&](uint64_t address) { return constants.contains(address) ? constants.at(address) : 0; };
+  const auto functions = functions_in(disassembly(lines));
+  EXPECT_EQ(functions.size(), 1u);
+  const std::vector<Instruction>& code = functions.at(0);
+  Found found;
+  Values values(code, read);
+  Joins joins(found.joins);
+  values.for_each(
+      [&](size_t i) {
+        joins.visit(code[i], values);
+        const Operations its = operations_of(code[i], values, read);
+        for (size_t o = 0; o < its.size(); ++o) found.operations[o] += its[o];
+      },
+      [&](size_t) { joins.begin(); });
+  joins.begin();
+  return found;
+}
+
+/// The bytes of the instructions that the accesses become, in their order: 4 4 4 4 -> 16.
+std::vector<int> bytes(const std::vector<std::string>& lines) {
+  const Found found = look_at(lines);
+  std::vector<int> all;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const size_t at = std::min(lines[i].find("__tsan_read"), lines[i].find("__tsan_write"));
+    if (at == std::string::npos) continue;
+    const auto joined = found.joins.find(0x1000 + 5 * i + 5);
+    if (joined == found.joins.end())
+      all.push_back(lines[i][lines[i].find_first_of("0123456789", at)] - '0');
+    else if (joined->second.is_first)
+      all.push_back(1 << joined->second.size_log2);
+  }
+  return all;
+}
+
+using Lines = std::vector<std::string>;
+Lines operator+(Lines a, const Lines& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+const std::string read4 = "call   30a0 <__tsan_read4@plt>", write4 = "call   30b0 <__tsan_write4@plt>";
+const Lines shared_in_rbx = {"call   3000 <simt_dynamic_shared@plt>", "mov    %rax,%rbx"};
+
+/// Loads of floats at these offsets from %rbx.
+Lines loads(const std::vector<std::string>& offsets) {
+  Lines lines;
+  for (const std::string& offset : offsets) lines = lines + Lines{"lea    " + offset + "(%rbx),%rdi", read4};
+  return lines;
+}
+
+TEST(MachineCode, IsReadFromObjdumpsText) {
+  const auto functions = functions_in(
+      "\nDisassembly of section .text:\n\n0000000000001120 <f>:\n    1120:\tvmovss 0x12(%rip),%xmm1        # 2040 <x>\n"
+      "    1128:\tlea    -0x8(%rax,%rcx,4),%rdi\n    112d:\tcall   3050 <__tsan_read4@plt>\n    1132:\tjne    1120 "
+      "<f>\n"
+      "\n0000000000001140 <g>:\n    1140:\tret\n");
+  ASSERT_EQ(functions.size(), 2u);
+  EXPECT_EQ(functions[0][0].refers_to, 0x2040u);
+  EXPECT_TRUE(memory_operand(functions[0][0].operands[0]).is_relative);
+  const Memory memory = memory_operand(functions[0][1].operands.at(0));
+  EXPECT_EQ(memory.displacement, -8);
+  EXPECT_EQ(memory.base + memory.index, "%rax%rcx");
+  EXPECT_EQ(memory.scale, 4);
+  EXPECT_EQ(functions[0][2].called, "__tsan_read4");
+  EXPECT_EQ(functions[0][3].target, 0x1120u);
+  EXPECT_TRUE(functions[1][0].ends_block);
+}
+
+TEST(Joins, NeighbouringLoadsOfAlignedSharedMemoryAreOne) {
+  EXPECT_EQ(bytes(shared_in_rbx + loads({"0x0", "0x4", "0x8", "0xc"})), std::vector{16});
+  EXPECT_EQ(bytes(shared_in_rbx + loads({"0x0", "0x4", "0x8", "0xc", "0x10", "0x14", "0x18"})),
+            (std::vector{16, 8, 4}));
+  EXPECT_EQ(bytes(shared_in_rbx + loads({"0x4", "0x8", "0xc", "0x10"})), (std::vector{4, 8, 4})) << "from 4 on";
+  EXPECT_EQ(bytes(shared_in_rbx + loads({"0x0", "0x8", "0x10", "0x18"})), (std::vector{4, 4, 4, 4})) << "with gaps";
+  EXPECT_EQ(bytes(shared_in_rbx + loads({"0xc", "0x8", "0x4", "0x0"})), std::vector{16}) << "backwards";
+}
+
+TEST(Joins, TheFirstAccessOfTheProgramCountsAtTheLowestAddress) {
+  const Lines lines = shared_in_rbx + loads({"0x8", "0x0", "0x4", "0xc"});
+  const Joined first = look_at(lines).joins.at(0x1000 + 5 * 4);
+  EXPECT_TRUE(first.is_first);
+  EXPECT_EQ(first.shift, -8);
+}
+
+TEST(Joins, ALoadWhoseAlignmentIsNotProvenStaysAlone) {
+  const std::vector apart = {4, 4, 4, 4};
+  EXPECT_EQ(bytes(loads({"0x0", "0x4", "0x8", "0xc"})), apart) << "a parameter";
+  EXPECT_EQ(bytes(shared_in_rbx + Lines{"lea    (%rbx,%rcx,4),%rbx"} + loads({"0x0", "0x4", "0x8", "0xc"})), apart)
+      << "any float of it";
+  EXPECT_EQ(bytes(shared_in_rbx + Lines{"lea    (%rbx,%rcx,8),%rbx"} + loads({"0x0", "0x4", "0x8", "0xc"})),
+            (std::vector{8, 8}))
+      << "every second";
+  EXPECT_EQ(
+      bytes(shared_in_rbx + Lines{"imul   $0x50,%rcx,%rcx", "add    %rcx,%rbx"} + loads({"0x0", "0x4", "0x8", "0xc"})),
+      std::vector{16})
+      << "rows of 80 bytes";
+}
+
+TEST(Joins, AlignmentIsKnownThroughALoopAndTheStack) {
+  const Lines loop = {"mov    %rbx,0x18(%rsp)", "call   3300 <__sanitizer_cov_trace_pc@plt>", "mov    0x18(%rsp),%rbx",
+                      "nop", "nop"};
+  const auto in_loop = [&](const std::string& step) {
+    return bytes(shared_in_rbx + loop + loads({"0x0", "0x4", "0x8", "0xc"}) +
+                 Lines{"add    $" + step + ",%rbx", "mov    %rbx,0x18(%rsp)", "jne    100f <kernel+0xf>", "ret"});
+  };
+  EXPECT_EQ(in_loop("0x50"), std::vector{16});
+  EXPECT_EQ(in_loop("0x54"), (std::vector{4, 4, 4, 4})) << "rows of 84 bytes";
+}
+
+TEST(Joins, WhatMayBeToTheSameMemoryOrWaitEndsThem) {
+  const Lines first = shared_in_rbx + loads({"0x0", "0x4"}), second = loads({"0x8", "0xc"});
+  EXPECT_EQ(bytes(first + second), std::vector{16});
+  EXPECT_EQ(bytes(first + Lines{"mov    %r12,%rdi", write4} + second), (std::vector{8, 4, 8})) << "a store";
+  EXPECT_EQ(bytes(first + Lines{"mov    %r12,%rdi", read4} + second), (std::vector{16, 4})) << "a load";
+  EXPECT_EQ(bytes(first + Lines{"call   3100 <simt_block_barrier@plt>"} + second), (std::vector{8, 8})) << "a barrier";
+  EXPECT_EQ(bytes(first + Lines{"je     1000 <kernel>"} + second), (std::vector{8, 8})) << "another block of code";
+}
+
+TEST(Joins, StoresAreJoinedTooAndVolatileAccessesAreNot) {
+  Lines stores = shared_in_rbx, told = shared_in_rbx;
+  for (const std::string offset : {"0x0", "0x4", "0x8", "0xc"}) {
+    stores = stores + Lines{"lea    " + offset + "(%rbx),%rdi", write4};
+    told = told + Lines{"lea    " + offset + "(%rbx),%rdi", "call   30a0 <__tsan_volatile_read4@plt>"};
+  }
+  EXPECT_EQ(bytes(stores), std::vector{16});
+  EXPECT_TRUE(look_at(told).joins.empty());
+}
+
+/// fadd, fmul, ffma, dadd, dmul, dfma.
+Operations operations(const Lines& lines, const std::map<uint64_t, uint64_t>& constants = {}) {
+  return look_at(lines, constants).operations;
+}
+
+TEST(OperationsOf, ScalarInstructionsAreWhatTheySay) {
+  EXPECT_EQ(operations({"vaddss %xmm0,%xmm1,%xmm2", "vsubss %xmm0,%xmm1,%xmm2", "vmulsd %xmm0,%xmm1,%xmm2",
+                        "vfnmadd213ss %xmm0,%xmm1,%xmm2", "vcvtss2sd %xmm0,%xmm0,%xmm0"}),
+            (Operations{2, 0, 1, 0, 1, 0}));
+}
+
+TEST(OperationsOf, TwiceAValueThatIsSubtractedIsTwoAdditions) {
+  const uint64_t two = std::bit_cast<uint32_t>(2.0f), minus_two = std::bit_cast<uint32_t>(-2.0f),
+                 three = std::bit_cast<uint32_t>(3.0f), two_of_double = std::bit_cast<uint64_t>(2.0);
+  const std::string load = "vmovss 0x10(%rip),%xmm1        # 2000 <.LC0>";
+  EXPECT_EQ(operations({load, "vfnmadd132ss %xmm1,%xmm3,%xmm2"}, {{0x2000, two}}), (Operations{2}));
+  EXPECT_EQ(operations({load, "vfnmadd213ss %xmm3,%xmm1,%xmm2"}, {{0x2000, two}}), (Operations{2}));
+  EXPECT_EQ(operations({load, "vfnmadd231ss %xmm3,%xmm1,%xmm2"}, {{0x2000, two}}), (Operations{2}));
+  EXPECT_EQ(operations({load, "vfnmadd213ss %xmm1,%xmm3,%xmm2"}, {{0x2000, two}}), (Operations{0, 0, 1})) << "2 - a b";
+  EXPECT_EQ(operations({load, "vfmadd132ss %xmm1,%xmm3,%xmm2"}, {{0x2000, minus_two}}), (Operations{2}));
+  EXPECT_EQ(operations({load, "vfmadd132ss %xmm1,%xmm3,%xmm2"}, {{0x2000, two}}), (Operations{0, 0, 1})) << "a + 2 b";
+  EXPECT_EQ(operations({load, "vfnmadd132ss %xmm1,%xmm3,%xmm2"}, {{0x2000, three}}), (Operations{0, 0, 1}));
+  EXPECT_EQ(operations({load, "vmovss %xmm1,0x8(%rsp)", "call   3000 <f>", "vmovss 0x8(%rsp),%xmm4",
+                        "vfnmadd132ss %xmm4,%xmm3,%xmm2"},
+                       {{0x2000, two}}),
+            (Operations{2}))
+      << "kept on the stack over a call";
+  EXPECT_EQ(operations({load, "call   3000 <f>", "vfnmadd132ss %xmm1,%xmm3,%xmm2"}, {{0x2000, two}}),
+            (Operations{0, 0, 1}))
+      << "lost in a call";
+  EXPECT_EQ(operations({"vfnmadd132sd 0x10(%rip),%xmm3,%xmm2        # 2000 <.LC0>"}, {{0x2000, two_of_double}}),
+            (Operations{0, 0, 0, 2}));
+}
+
+TEST(OperationsOf, RoutinesHaveTheStepsThatNvccMakesOfThem) {
+  EXPECT_EQ(operations({"vdivsd %xmm0,%xmm1,%xmm2"}), (Operations{0, 0, 1, 0, 1, 7}));
+  EXPECT_EQ(operations({"vmovsd 0x10(%rip),%xmm1        # 2000 <.LC0>", "vdivsd %xmm0,%xmm1,%xmm2"},
+                       {{0x2000, std::bit_cast<uint64_t>(1.0)}}),
+            (Operations{0, 0, 0, 0, 0, 5}))
+      << "a reciprocal";
+  EXPECT_EQ(operations({"vsqrtsd %xmm0,%xmm0,%xmm0"}), (Operations{0, 0, 0, 0, 3, 5}));
+}
+
+}  // namespace
+}  // namespace simt::counting
