@@ -42,8 +42,8 @@ REASONS = (
     ("sum_shared_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"),
      "shared memory has no addition of doubles. SASS: `LDS.64`, `DADD`, `ATOMS.CAST.SPIN.64`, and back to `LDS.64` in "
      "the lanes that did not succeed: 18 turns for an addition of a warp, where it is counted once. Lanes of one warp "
-     "with the same address explain 4 of the 18; the others come of lanes in the same bank and of the block's other "
-     "warps, in shares that depend on timing"),
+     "with the same address explain 4 of the 18. Of the others the counters do not tell which are due to lanes in the "
+     "same bank and which to the block's other warps, so there is no rule for them"),
     ("norms_kernel*", ("sectors_per_store",),
      "scatter of ncu: SASS has one `STG` of one lane, which takes a whole sector, and six profiles of this kernel with "
      "the same data have 0.93 to 1.02"),

@@ -45,6 +45,26 @@ def test_one_thread_per_point_loads_two_words_for_each_multiply_add(ladder: Ladd
     assert counted == before, "the committed counts say something else: python -m plots.counting_page --count"
 
 
+def test_neighbouring_loads_are_counted_as_nvcc_joins_them(ladder: Ladder) -> None:
+    kernel = assign(ladder, "v09_register_reuse", "--lines")
+    multiply_adds = ceil(N / 256) * 256 * ceil(K / 16) * 16 * D
+    counted = kernel["metrics"]
+    assert counted["ffma"] == multiply_adds
+    assert counted["shared_load_requests"] == multiply_adds / 32 / 4, "four floats each"
+    assert counted["wavefronts_load"] == 2 * counted["shared_load_requests"], "16 bytes take two passes"
+    assert [line["requests"] for line in kernel["lines"] if line["what"].startswith("shared_load")] == [
+        counted["shared_load_requests"]
+    ]
+    profiled = next(
+        k["metrics"]
+        for p in counting_page.profiles()
+        for k in p["kernels"]
+        if (p["variant"], p["scope"], k["name"]) == ("v09_register_reuse", "assign", kernel["name"])
+    )
+    for name in ("shared_load_requests", "wavefronts_load", "load_requests"):
+        assert counted[name] == profiled[name]
+
+
 def test_the_page_says_what_the_records_say() -> None:
     assert counting_page.main(["--check", str(ROOT / "docs" / "counting.md")]) == 0
 
