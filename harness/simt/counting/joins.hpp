@@ -1,9 +1,10 @@
 // Which accesses of a thread nvcc makes one instruction of, read off g++'s machine code.
 //
-// nvcc 13.0 (LLVM's LoadStoreVectorizer, in the code for PTX) joins loads, or stores, of equal size within a block of
-// code whose addresses differ by constants and are side by side: to 16 bytes where it can prove that the first address
-// is a multiple of 16, else to 8. An access in between that may be to the same memory ends it, and so does a call. It
-// can prove that of an offset into memory whose alignment is declared, here dynamic_shared(), and of no parameter.
+// nvcc 13.0 joins loads, or stores, of equal size within a block of code whose addresses differ by constants and are
+// side by side: to 16 bytes where it can prove that the first address is a multiple of 16, else to 8. An access in
+// between that may be to the same memory ends it, and so does a call. LLVM proves that, in the code for PTX, of an
+// offset into memory whose alignment is declared, here dynamic_shared(), and of no parameter. ptxas joins once more
+// where the place that it gives a static array allows it, which is not known here.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
