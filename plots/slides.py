@@ -34,13 +34,17 @@ from plots.lib.style import COLOURS, DPI, GREY, HEIGHT, LINE, PALE, WIDTH, log_t
 TO = f"{SPACE}{ARROW}{SPACE}"
 
 SMALL, BODY, LARGE, TITLE = 18, 22, 26, 34  # points on a page of 19.2 inches: 18 are 16.7 pixels of 1280 x 720
+TITLES = (TITLE, 31, 28)  # a title takes two lines
 CODE = 17
+LETTER = 0.602  # width over size, of the letters of code
+ROW = 0.42  # inches from one line of code to the next
 MOST_ROWS = 14
+FEW = 2  # changed lines that tell nothing without the parts that they call
 MOST_QUESTIONS = 4
 MARGIN = 0.9  # inches
 INNER = WIDTH - 2 * MARGIN
 BASE, RUNG = COLOURS[1], COLOURS[0]
-SAME = 1.02  # a smaller factor is no difference that a lecture would show
+SAME = 1.02  # of one session each: a smaller factor is no difference that a lecture would show
 DECK = outputs.Kind("deck of slides by this project", lambda path: b"Ladder slides" in read_bytes(path))
 
 # How a title tells of a counter that moved, from {before} to {after}.
@@ -62,7 +66,16 @@ ROWS = (
     *("load_requests", "sectors_per_load", "dram_bytes", "fadd", "registers", "occupancy_achieved_percent"),
     *("instructions_per_cycle", "bank_conflicts_load", "tensor_percent", "global_atomics", "shared_atomics"),
 )
-MOST_COUNTERS = 6
+MOST_COUNTERS = 5
+NAMES = {  # of counters whose own names do not say it
+    "load_requests": "loads per warp's multiply-add",
+    "sectors_per_load": "sectors per load",
+    "dram_bytes": "moved from and to device memory",
+    "fadd": "additions per multiply-add",
+    "occupancy_achieved_percent": "occupancy reached, %",
+    "bank_conflicts_load": "bank conflicts of loads",
+    "tensor_percent": "tensor cores busy, % of the time",
+}
 LEAST = {"tensor_percent": 1, "bank_conflicts_load": 1e6}  # fewer are no part of a story
 
 
@@ -80,7 +93,8 @@ class Page:
         self.figure = Figure(figsize=(WIDTH, HEIGHT), dpi=DPI)
         self.top = HEIGHT - 0.75
         if not plain:
-            self.top = self.write(wrap(message, INNER, TITLE, bold=True), TITLE, bold=True) - 0.25
+            points = next((size for size in TITLES if len(wrap(message, INNER, size, bold=True)) <= 2), TITLES[-1])
+            self.top = self.write(wrap(message, INNER, points, bold=True), points, bold=True) - 0.25
         if foot:
             self.figure.text(MARGIN / WIDTH, 0.45 / HEIGHT, foot, fontsize=SMALL, color=GREY, va="bottom")
         self.bottom = 1.1
@@ -131,9 +145,9 @@ class Told:
 
     def place(self, rung: dict[str, Any]) -> tuple[str, str]:
         """The workload and the scope that show its step: where both were counted, else where both have times."""
-        scope, base = rung["shows"] or "iteration", rung["base"]
         names = [self.workload, *self.machine["workloads"]]
-        counts = self.data["counts"]
+        counts, base = self.data["counts"], rung["base"]
+        scope = rung["shows"] or "iteration" if base else "assign"
         for name in names:
             both = [counts.get(one, {}).get(name, {}).get(scope) for one in (rung["id"], base)]
             if all(both) and self.time(rung["id"], name, scope) and self.time(base, name, scope):
@@ -196,14 +210,26 @@ def change_of(told: Told, rung: dict[str, Any]) -> str:
 
 
 def pace(ratio: float) -> str:
-    """In words: 1.58 times as fast."""
+    """In words: 1.58 times as fast. Of one session each, which cannot show a small difference."""
     if ratio >= SAME:
         return f"{times(ratio)} as fast"
     return f"{times(1 / ratio)} the time" if ratio <= 1 / SAME else "no faster"
 
 
-# What sessions in turns say where they show no difference.
-NO_DIFFERENCE = {"SAME": "no faster", "UNSURE": "no difference is shown"}
+def shown_gain(gain: dict[str, Any]) -> str:
+    """What sessions in turns show, with its interval: 1.13 times as fast (1.12 to 1.13)."""
+    value, low, high = gain["value"], gain["low"], gain["high"]
+    if gain["verdict"] == "SLOWER":
+        return f"{times(1 / value)} the time ({interval(1 / high, 1 / low)})"
+    told = {"FASTER": f"{times(value)} as fast", "SAME": "no faster", "UNSURE": "no difference is shown"}
+    return f"{told[gain['verdict']]} ({interval(low, high)})"
+
+
+def interval(low: float, high: float) -> str:
+    """With as many digits as tell its ends apart, five at most."""
+    digits = next((count for count in (3, 4) if f"{low:.{count}g}" != f"{high:.{count}g}"), 5)
+    one, other = (number(end) if digits == 3 else f"{end:.{digits - 1}f}" for end in (low, high))
+    return f"{one}{SPACE}to{SPACE}{other}"
 
 
 def ratio_of(told: Told, rung: dict[str, Any]) -> float | None:
@@ -213,12 +239,11 @@ def ratio_of(told: Told, rung: dict[str, Any]) -> float | None:
 
 
 def message_of(told: Told, rung: dict[str, Any]) -> str:
-    """Points stored feature by feature: 16.5 -> 2.50 sectors per load, 1.58 times as fast."""
+    """Points stored feature by feature: 16.5 -> 2.50 sectors per load, 1.58 times as fast (1.52 to 1.65)."""
     idea = rung["idea"][0].upper() + rung["idea"][1:]
     ratio, gain = ratio_of(told, rung), told.gain(rung)
-    known = gain["verdict"] if gain and gain["workload"] == told.place(rung)[0] else ""
-    parts = [change_of(told, rung), NO_DIFFERENCE.get(known) or (pace(ratio) if ratio else "")]
-    said = ", ".join(part for part in parts if part)
+    alone = f"{pace(ratio)} in one session each" if ratio else ""
+    said = ", ".join(part for part in (change_of(told, rung), shown_gain(gain) if gain else alone) if part)
     return f"{idea}: {said}" if said else idea
 
 
@@ -256,6 +281,7 @@ def chain_slide(told: Told, week: Week) -> Slide | None:
                 told.foot(told.workload, "bars: median of one session; lower is better"))  # fmt: skip
     names = max(text_width(name, BODY) for name, _ in rows) + 0.3
     values = [f"{ms(time)}, {times(most / time)}" for _, time in rows]
+    longest = max(time for _, time in rows)
     right = max(text_width(value, BODY) for value in values) + 0.3
     left = MARGIN + names
     height = min(page.top - page.bottom - 0.6, 0.75 * len(rows))
@@ -263,10 +289,10 @@ def chain_slide(told: Told, week: Week) -> Slide | None:
     colours = [RUNG if name in week.rungs else GREY for name, _ in rows]
     ax.barh(range(len(rows)), [time for _, time in rows], height=0.66, color=colours)
     for at, ((_, time), value) in enumerate(zip(rows, values, strict=True)):
-        ax.text(time + 0.01 * most, at, value, fontsize=BODY, va="center")
+        ax.text(time + 0.01 * longest, at, value, fontsize=BODY, va="center")
     ax.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=BODY)
     ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xlim(0, most)
+    ax.set_xlim(0, longest)
     ax.set_xticks([])
     ax.grid(visible=False)
     ax.tick_params(axis="y", length=0)
@@ -274,31 +300,62 @@ def chain_slide(told: Told, week: Week) -> Slide | None:
     return page.slide()
 
 
-def hunk(told: Told, rung: dict[str, Any], most: int) -> list[tuple[str, str]]:
-    """Changed lines with their neighbours, as (mark, text): kernels first; of a root the begin of its kernel."""
+def hunk(told: Told, rung: dict[str, Any], most: int, letters: int = 120) -> list[tuple[str, str]]:
+    """Changed lines as (mark, text), in rows of at most so many letters; with neighbours where there is room. Of a
+    root the begin of its kernel."""
     base = told.rungs.get(rung["base"])
     code = rung["code"].splitlines()
     if not base:
-        begin = next((at for at, line in enumerate(code) if "__global__" in line), 0)
-        return [(" ", line) for line in code[begin : begin + most]]
+        found = rows_of([(" ", line) for line in kernel_of(rung["code"])], letters)
+        return found[:most]
     matcher = difflib.SequenceMatcher(None, base["code"].splitlines(), code, autojunk=False)
+    parts = [told.data["parts"][name] for name in rung["parts"] if name not in base["parts"]]
+    alone = [line for line in changed(matcher, 0, parts) if line[0] != " "]
+    for lines in (changed(matcher, 1, parts), changed(matcher, 0, parts), alone):
+        if len(found := rows_of(lines, letters)) <= most:
+            return found
+    gone = sum(mark == "-" for mark, _ in alone)
+    added = [line for line in alone if line[0] == "+"]
+    found = rows_of(added if len(added) > FEW else [*added, *new_kernels(parts)], letters)
+    rest = len(found) - most + 1
+    removed = f"{gone} line{'s' * (gone > 1)} removed"
+    more = f"{rest} more line{'s' * (rest > 1)}, {removed}" if rest > 0 else removed
+    return [*found[: most - 1], (" ", f"… and {more}")]
+
+
+def changed(matcher: difflib.SequenceMatcher[str], around: int, parts: Sequence[str]) -> list[tuple[str, str]]:
+    """Runs of changed lines, each with so many lines around it; where hardly any changed, also the new parts."""
     found: list[tuple[str, str]] = []
-    for group in matcher.get_grouped_opcodes(1):
+    for group in matcher.get_grouped_opcodes(around):
         lines = [
             (mark, line)
             for tag, a, b, c, d in group
-            for mark, text in ((" ", code[c:d]),) * (tag == "equal")
-            + (("-", matcher.a[a:b]), ("+", code[c:d])) * (tag != "equal")
+            for mark, text in ((" ", matcher.b[c:d]),) * (tag == "equal")
+            + (("-", matcher.a[a:b]), ("+", matcher.b[c:d])) * (tag != "equal")
             for line in text
         ]
         if any(mark != " " and not line.startswith("#include") for mark, line in lines):
             found += ([(" ", "…")] if found else []) + lines
-    if sum(mark != " " for mark, _ in found) < 3:
-        for name in rung["parts"]:
-            if name not in base["parts"]:
-                found += [("+", line) for line in kernel_of(told.data["parts"][name])]
-    if len(found) > most:
-        found = [*found[: most - 1], (" ", f"… and {len(found) - most + 1} more lines")]
+    return found if sum(mark != " " for mark, _ in found) > FEW else [*found, *new_kernels(parts)]
+
+
+def new_kernels(parts: Sequence[str]) -> list[tuple[str, str]]:
+    return [("+", line) for code in parts for line in kernel_of(code)]
+
+
+def rows_of(lines: Sequence[tuple[str, str]], letters: int) -> list[tuple[str, str]]:
+    """Without the indentation that all share; a line that is too long goes on in the next row, further in."""
+    shared = min((len(t) - len(t.lstrip()) for _, t in lines if t.strip("… ")), default=0)
+    found = []
+    for mark, line in lines:
+        text = line if line.startswith("…") else line[shared:]
+        indent = " " * (len(text) - len(text.lstrip()) + 4)
+        while len(text) > letters:
+            at = text.rfind(", ", letters // 2, letters) + 2
+            at = at if at > 1 else text.rfind(" ", len(indent), letters) + 1 or letters
+            found.append((mark, text[:at].rstrip()))
+            text = indent + text[at:]
+        found.append((mark, text))
     return found
 
 
@@ -308,36 +365,31 @@ def kernel_of(code: str) -> list[str]:
     return lines[next((at for at, line in enumerate(lines) if "__global__" in line), 0) :]
 
 
-def cut(line: str, inches: float) -> str:
-    letters = int(inches / (CODE * 0.602 / 72))
-    return line if len(line) <= letters else line[: letters - 1] + "…"
-
-
 def step_slide(told: Told, rung: dict[str, Any]) -> Slide:
     workload, scope = told.place(rung)
     gain = told.gain(rung)
-    page = Page(message_of(told, rung), told.foot(workload, told.data["scopes"][scope]))
+    page = Page(message_of(told, rung), foot_of(told, rung, gain))
     wide = 11.2
     subtitle = f"{rung['id']} over {rung['base']}" if rung["base"] else rung["id"]
     page.write([subtitle], BODY, RUNG, bold=True)
-    top = page.top - 0.6
-    most = int((top - page.bottom) / (CODE * LINE / 72))
+    top = page.top - 0.65
     colours = {"+": ("#DCEFDC", "black"), "-": ("#FDE3DC", "black"), " ": ("none", "#444444")}
-    deepest = min((len(t) - len(t.lstrip()) for _, t in hunk(told, rung, most) if t.strip("… ")), default=0)
-    for mark, line in hunk(told, rung, most):
+    for mark, line in hunk(told, rung, MOST_ROWS, int(wide / (CODE * LETTER / 72)) - 2):
         back, ink = colours[mark]
-        text = line if line.startswith("…") else line[deepest:]
         page.figure.text(
-            MARGIN / WIDTH, top / HEIGHT, cut(f"{mark} {text}", wide), fontsize=CODE, family="DejaVu Sans Mono",
-            color=ink, va="top", bbox={"facecolor": back, "edgecolor": "none", "pad": 1.5}, gid="code",
+            MARGIN / WIDTH, top / HEIGHT, f"{mark} {line}", fontsize=CODE, family="DejaVu Sans Mono",
+            color=ink, va="top", bbox={"facecolor": back, "edgecolor": "none", "pad": 2.5}, gid="code",
         )  # fmt: skip
-        top -= CODE * LINE / 72
+        top -= ROW
     left = MARGIN + wide + 0.4
     room = WIDTH - MARGIN - left
     y = counters_of(told, page, rung, left, room)
     before, after = told.time(rung["base"], workload, scope), told.time(rung["id"], workload, scope)
+    if gain:
+        before, after = gain["times"]
     if before and after:
-        y = page.write(["Time"], BODY, bold=True, left=left, top=y)
+        title = f"Time in turns, {short(told.data['gains_from'])}" if gain else f"Time, {short(told.machine['name'])}"
+        y = page.write([title], BODY, bold=True, left=left, top=y)
         ax = page.axes(left, y - 1.25, room, 1.2)
         ax.barh([0, 1], [before, after], color=[BASE, RUNG], height=0.8)
         for at, value in enumerate((before, after)):
@@ -349,14 +401,32 @@ def step_slide(told: Told, rung: dict[str, Any]) -> Slide:
         ax.axis("off")
         y -= 1.5
     elif after:
-        y = page.write(["Time", ms(after)], BODY, left=left, top=y)
+        y = page.write([f"Time, {short(told.machine['name'])}"], BODY, bold=True, left=left, top=y)
+        y = page.write([ms(after)], BODY, left=left, top=y)
+    note = "One session each: no interval." if before else "One session: no interval."
     if gain:
-        text = f"In turns on an {told.data['gains_from'].split()[1]}: {times(gain['value'])} "
-        text += f"({number(gain['low'])} to {number(gain['high'])}, 95{SPACE}%)"
-        if gain["workload"] != workload:
-            text += f" on {gain['workload']}"
-        page.write(wrap(text, room, SMALL), SMALL, "#333333", left=left, top=y)
+        sessions = " + ".join(map(str, gain["sessions"]))
+        note = f"{sessions} sessions; 95{SPACE}% interval in the title"
+    page.write(wrap(note, room, SMALL), SMALL, "#333333", left=left, top=y)
     return page.slide()
+
+
+def short(device: str) -> str:
+    """H100 of NVIDIA H100 80GB HBM3."""
+    return device.split()[1] if " " in device else device
+
+
+def foot_of(told: Told, rung: dict[str, Any], gain: dict[str, Any] | None) -> str:
+    """What was counted and timed, and where."""
+    workload, scope = told.place(rung)
+    what = told.data["scopes"][scope]
+    if gain and not told.counts(rung["id"], workload, scope):
+        n, d, k = gain["size"]
+        size = f"{gain['workload']}: {n:,} {TIMES} {d:,}, K = {k:,}"
+        return f"{told.data['gains_from']} · {size} · {what}"
+    if not gain or gain["workload"] == workload:
+        return told.foot(workload, what)
+    return told.foot(workload, f"{what}; timed on {gain['workload']}")
 
 
 def counters_of(told: Told, page: Page, rung: dict[str, Any], left: float, room: float) -> float:
@@ -375,7 +445,7 @@ def counters_of(told: Told, page: Page, rung: dict[str, Any], left: float, room:
             continue
         if other and name != rung["counter"] and before and after and max(before, after) < 1.05 * min(before, after):
             continue
-        label = f"{name.replace('_', ' ')}{' per FMA' if name in PER_FMA else ''}"
+        label = NAMES.get(name, name.replace("_", " "))
         value = f"{shown(name, before)}{TO}{shown(name, after)}" if before is not None else shown(name, after)
         rows.append((f"{label}, on paper {shown(name, paper[name])}" if name in paper else label, value))
     for label, value in rows[:MOST_COUNTERS]:
@@ -405,7 +475,7 @@ def roofline_slide(told: Told, week: Week) -> Slide | None:
     for name in [*(one for one in told.chain(week.rungs[-1]) if one not in week.rungs), *week.rungs]:
         count, time = told.counts(name, workload, scope), told.time(name, workload, scope)
         if count and time and count["bytes"]:
-            dots.append((name, flop / count["bytes"], flop / time / 1e6))
+            dots.append((name, flop / count["bytes"], flop / time / 1e9))
     ceilings = told.machine["ceilings"]
     if len(dots) < 2 or not ceilings.get("fp32_gflops") or not ceilings.get("read_gbs"):
         return None
@@ -416,13 +486,13 @@ def roofline_slide(told: Told, week: Week) -> Slide | None:
     )
     left = MARGIN + 1.6
     ax = page.axes(left, page.bottom + 1.0, WIDTH - MARGIN - left, page.top - page.bottom - 1.1)
-    roofs = [("fp32", ceilings["fp32_gflops"], "-")]
+    fp32, reading = ceilings["fp32_gflops"] / 1e3, ceilings["read_gbs"] / 1e3
+    roofs = [("fp32", fp32, "-")]
     tensor = ceilings.get("tensor_fp16_gflops") or told.data["other_ceilings"].get("tensor_fp16_gflops")
-    if tensor and max(dot[2] for dot in dots) > 0.8 * ceilings["fp32_gflops"]:
+    if tensor and max(dot[2] for dot in dots) > 0.8 * fp32:
         of = "" if ceilings.get("tensor_fp16_gflops") else f" (an {told.data['gains_from'].split()[1]}'s)"
-        roofs.append((f"fp16 tensor cores{of}", tensor, "--"))
+        roofs.append((f"fp16 tensor cores{of}", tensor / 1e3, "--"))
     xs, ys = [dot[1] for dot in dots], [dot[2] for dot in dots]
-    reading = ceilings["read_gbs"]
     low, high = min(*xs, 1) / 3, max(*xs, *(rate / reading for _, rate, _ in roofs)) * 6
     ax.set_xscale("log")
     ax.set_yscale("log")
@@ -431,13 +501,15 @@ def roofline_slide(told: Told, week: Week) -> Slide | None:
     ax.set_ylim(bottom, top)
     for name, rate, dash in roofs:
         ax.plot([low, rate / reading, high], [low * reading, rate, rate], "k", linestyle=dash, linewidth=3)
-        text = f"{name}: {number(rate / 1e3)} TFLOP/s"
+        text = f"{name}: {number(rate)} TFLOP/s"
         lower = len(roofs) > 1 and rate == roofs[0][1]  # dots may lie at its right end
-        place = 1.6 * rate / reading if lower else high / 1.1
+        place = 2.5 * rate / reading if lower else high / 1.1
         side = "left" if lower else "right"
         ax.text(place, rate * 1.15, text, ha=side, va="bottom", fontsize=SMALL, bbox=CLEAR)
     middle = (low * roofs[0][1] / reading) ** 0.5
-    ax.text(middle / 1.2, middle * reading, f"memory: {number(reading)} GB/s", fontsize=SMALL, ha="right", va="bottom")
+    ax.text(
+        middle / 1.2, middle * reading, f"memory: {number(1e3 * reading)} GB/s", fontsize=SMALL, ha="right", va="bottom"
+    )
     own = [dot for dot in dots if dot[0] in week.rungs]
     ax.plot(xs, ys, color=PALE, linewidth=3, zorder=1)
     ax.plot(xs, ys, "o", color="#999999", markersize=12, zorder=2)
@@ -448,7 +520,7 @@ def roofline_slide(told: Told, week: Week) -> Slide | None:
     log_ticks(ax, "y", height)
     ax.minorticks_off()
     ax.set_xlabel("operations per byte of device memory (log scale)", fontsize=BODY)
-    ax.set_ylabel("GFLOP/s (log scale)", fontsize=BODY)
+    ax.set_ylabel("TFLOP/s (log scale)", fontsize=BODY)
     return page.slide()
 
 
@@ -501,13 +573,14 @@ def stalls_slide(told: Told, week: Week) -> Slide | None:
     before, after = bars[0], bars[-1]
     waits = [reason for reason in named if reason not in NO_WAITS]
     top = max(waits or named, key=lambda reason: abs(after[1].get(reason, 0) - before[1].get(reason, 0)))
-    message = f"Warps wait for {top}: {100 * before[1].get(top, 0):.0f} % in {before[0]}, "
-    page = Page(message + f"{100 * after[1].get(top, 0):.0f} % in {after[0]}",
-                told.foot(workload, "share of the time that warps wait, in the assignment"))  # fmt: skip
+    message = f"{top[0].upper() + top[1:]}: why warps wait {100 * before[1].get(top, 0):.0f} % of their time in "
+    page = Page(message + f"{before[0]}, {100 * after[1].get(top, 0):.0f} % in {after[0]}",
+                told.foot(workload, "share of the warps' time, in the assignment"))  # fmt: skip
+    legend(page, [*zip(named, COLOURS, strict=False), ("others", "#999999")])
     names = max(text_width(name, BODY) for name, _ in bars) + 0.3
     left = MARGIN + names
-    height = min(page.top - page.bottom - 1.2, 0.8 * len(bars))
-    ax = page.axes(left, page.top - 0.6 - height, WIDTH - MARGIN - left, height)
+    height = min(page.top - page.bottom - 0.6, 0.8 * len(bars))
+    ax = page.axes(left, page.top - height, WIDTH - MARGIN - left, height)
     for at, (_, shares) in enumerate(bars):
         begin = 0.0
         for reason, colour in zip(named, COLOURS, strict=False):
@@ -527,12 +600,20 @@ def stalls_slide(told: Told, week: Week) -> Slide | None:
     ax.tick_params(axis="y", length=0)
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
-    x = MARGIN
-    for reason, colour in [*zip(named, COLOURS, strict=False), ("others", "#999999")]:
-        text = f"■ {reason}"
-        page.write([text], SMALL, colour, bold=True, left=x)
-        x += text_width(text, SMALL, bold=True) + 0.35
     return page.slide()
+
+
+def legend(page: Page, entries: Sequence[tuple[str, str]]) -> None:
+    """At the top of the body, in as many rows as it takes."""
+    x = MARGIN
+    for reason, colour in entries:
+        text = f"■ {reason}"
+        wide = text_width(text, SMALL, bold=True)
+        if x + wide > WIDTH - MARGIN:
+            x, page.top = MARGIN, page.top - SMALL * LINE / 72
+        page.write([text], SMALL, colour, bold=True, left=x)
+        x += wide + 0.35
+    page.top -= SMALL * LINE / 72 + 0.25
 
 
 def question_slides(week: Week) -> Iterator[Slide]:

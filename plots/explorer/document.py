@@ -139,15 +139,18 @@ def gains_from(record: Record) -> list[dict[str, Any]]:
         if c.method == IN_TURNS and c.device == "cuda":
             gain = gain_of(c)
             assert gain.interval
+            w = record.workloads[c.workload]
             found.append(
                 {
                     "rung": c.candidate,
                     "base": c.base,
                     "workload": c.workload,
                     "scope": c.scope,
+                    "size": [w.n, w.d, w.k],
                     "value": rounded(gain.value),
                     "low": rounded(gain.interval.low),
                     "high": rounded(gain.interval.high),
+                    "times": [rounded(c.base_ms), rounded(c.candidate_ms)],
                     "sessions": [c.base_sessions, c.candidate_sessions],
                     "verdict": c.verdict,
                 }
