@@ -29,6 +29,7 @@ from plots.lib import outputs
 from plots.lib.inputs import in_sentences, read_bytes, read_text
 from plots.lib.record import SPACE, TIMES, ms, number
 from plots.lib.sources import ARROW
+from plots.lib.speedup import ends
 from plots.lib.style import COLOURS, DPI, GREY, HEIGHT, LINE, PALE, WIDTH, log_ticks, text_width, times, wrap
 
 TO = f"{SPACE}{ARROW}{SPACE}"
@@ -220,16 +221,9 @@ def shown_gain(gain: dict[str, Any]) -> str:
     """What sessions in turns show, with its interval: 1.13 times as fast (1.12 to 1.13)."""
     value, low, high = gain["value"], gain["low"], gain["high"]
     if gain["verdict"] == "SLOWER":
-        return f"{times(1 / value)} the time ({interval(1 / high, 1 / low)})"
+        return f"{times(1 / value)} the time ({ends(1 / high, 1 / low)})"
     told = {"FASTER": f"{times(value)} as fast", "SAME": "no faster", "UNSURE": "no difference is shown"}
-    return f"{told[gain['verdict']]} ({interval(low, high)})"
-
-
-def interval(low: float, high: float) -> str:
-    """With as many digits as tell its ends apart, five at most."""
-    digits = next((count for count in (3, 4) if f"{low:.{count}g}" != f"{high:.{count}g}"), 5)
-    one, other = (number(end) if digits == 3 else f"{end:.{digits - 1}f}" for end in (low, high))
-    return f"{one}{SPACE}to{SPACE}{other}"
+    return f"{told[gain['verdict']]} ({ends(low, high)})"
 
 
 def ratio_of(told: Told, rung: dict[str, Any]) -> float | None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from plots.lib.record import TIMES, Comparison, Gap, Record, Row, Rung, Workload, geometric_mean, number
+from plots.lib.record import SPACE, TIMES, Comparison, Gap, Record, Row, Rung, Workload, geometric_mean, number
 
 IN_TURNS = "interleaved"  # a comparison's method, where its interval was measured
 BRACKETS = "in brackets its 95 % interval from n sessions, base + rung, in turns"
@@ -64,6 +64,18 @@ class Gain:
             self.interval.base_sessions,
         )
         return Gain(1 / self.value, turned, self.unstable, self.workloads)
+
+
+def ends(low: float, high: float) -> str:
+    """Of an interval, with as many digits as tell its ends apart, five at most: 1.04 to 1.11, 1.321 to 1.324."""
+    digits = next((count for count in (3, 4) if f"{low:.{count}g}" != f"{high:.{count}g}"), 5)
+    one, other = (number(end) if digits == 3 else f"{end:,.{max(0, digits - whole(end))}f}" for end in (low, high))
+    return f"{one}{SPACE}to{SPACE}{other}"
+
+
+def whole(value: float) -> int:
+    """Digits before the point."""
+    return len(str(int(abs(value))))
 
 
 def timed(record: Record, rung: Rung, workload: str, scope: str) -> Row | Gap:
