@@ -209,7 +209,7 @@ class RooflineChart extends Chart {
       ys: [start * reading, Math.min(roof.gflops, end * reading), Math.min(roof.gflops, end * reading)] })));
     const highest = roofs.length - 1;  // dots may lie at the right end of a lower one
     this.set("names", roofs.map((roof, place) => (place < highest
-      ? { x: roof.gflops / reading, y: roof.gflops, text: roof.name, align: "left" }
+      ? { x: 1.5 * roof.gflops / reading, y: roof.gflops, text: roof.name, align: "left" }
       : { x: end / 1.05, y: roof.gflops, text: roof.name, align: "right" })));
     this.set("others", others);
     this.set("way", dots.length === 2 ? [{ x0: dots[0].x, y0: dots[0].y, x1: dots[1].x, y1: dots[1].y }] : []);

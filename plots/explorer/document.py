@@ -39,7 +39,9 @@ REASONS = {
 CONTRACT = '#include "../../harness/contract/'
 COMMON = cards.FOLDER / "common"
 LEAST_STEPS = 24  # a workload is offered where so many times of a rung stand beside its base's, in any scope
+CLAIMS = ROOT / "results" / "claims.json"
 GPUS = ROOT / "harness" / "lessons" / "gpus.json"
+CLAIM = ("over", "source", "place", "claim", "stated", "ours", "verdict", "why")
 INCLUDE = re.compile(r'^#include "\.\./common/([^"]+)"', re.MULTILINE)
 SUMS = {"multiply_adds": ("ffma", "dfma"), "additions": ("fadd", "dadd")}  # as lessons call them
 AXIS = re.compile(r'\{\s*"(\w+)",\s*(?:\{[^}]*\}|range\([^)]*\)),\s*(-?\d+)')
@@ -205,6 +207,12 @@ def checked_in(record: Record) -> dict[str, dict[str, list[str]]]:
 # ------------------------------------------------------------------------------------------------------- the document
 
 
+@lru_cache
+def claims() -> dict[str, Any]:
+    """What sources claimed, and what became of it: results/claims.json, as its command keeps it."""
+    return read_json(CLAIMS) if CLAIMS.is_file() else {"rule": "", "claims": []}
+
+
 def rung_of(card: cards.Card, chapter: str, known: Sequence[str], path: Path) -> dict[str, Any]:
     text = read_text(path)
     python = path.suffix == ".py"
@@ -222,6 +230,7 @@ def rung_of(card: cards.Card, chapter: str, known: Sequence[str], path: Path) ->
         "code": "" if python else code_of(text),
         "parts": [] if python else list(parts_of(text)),
         "axes": axes_of(text),
+        "claims": [{key: c[key] for key in CLAIM} for c in claims()["claims"] if c["rung"] == card.id],
         **lesson_of(text),
     }
 
@@ -260,6 +269,7 @@ def document(record: Record, turns: Record | None, here: Record | None, folder: 
         "counted_on": profile_device(profile),
         "limits": limits_of(profile),
         "metrics": {name: [text, profile.units[name]] for name, text in profile.meanings.items()} if profile else {},
+        "claim_rule": claims()["rule"],
         "checked": checked_in(here) if here else {},
         "checked_on": f"{here.machine()}, {devices_of(here)}" if here else "",
     }

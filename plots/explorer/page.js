@@ -92,9 +92,18 @@ function countsOf(rung, base) {
   return { mine, other: countOf(base) ?? (others.length ? countOf(base, others[0]) : null) };
 }
 
+// From sessions in turns: on this workload, else on one of the same size and kind (kmcuda_5 is kmcuda, cut short).
 function gainOf(rung, base) {
-  const fit = (gain) => gain.rung === rung && gain.base === base && gain.scope === state.scope;
-  return data.gains.find((gain) => fit(gain) && gain.workload === state.workload);
+  const { n, d, k } = data.workloads[state.workload];
+  const found = data.gains.filter((gain) => gain.rung === rung && gain.base === base && gain.scope === state.scope);
+  return found.find((gain) => gain.workload === state.workload) ??
+    found.find((gain) => gain.workload.startsWith(`${state.workload}_`) && String(gain.size) === String([n, d, k]));
+}
+
+// With as many digits as tell its ends apart.
+function ends(low, high) {
+  const digits = [3, 4].find((count) => low.toPrecision(count) !== high.toPrecision(count)) ?? 5;
+  return `${low.toPrecision(digits)} to ${high.toPrecision(digits)}`;
 }
 
 // ----------------------------------------------------------------------------------------------------------- the state
@@ -215,11 +224,13 @@ function showStep(rung, base) {
   const gain = base && gainOf(rung.id, base.id), mine = timeOf(rung.id), other = base && timeOf(base.id);
   const what = data.scopes[state.scope];
   let message = `${rung.id}: ${rung.idea}`;
-  if (mine && other) {
-    const ratio = other[0] / mine[0];
-    message = ratio >= 1.02 ? `${rung.id} makes ${what} ${times(ratio)} as fast as ${base.id}`
-      : ratio <= 0.98 ? `${rung.id} makes ${what} ${times(1 / ratio)} as slow as ${base.id}`
-        : `${rung.id} leaves ${what} as fast as ${base.id} has it`;
+  const ratio = gain ? gain.value : mine && other ? other[0] / mine[0] : null;
+  if (ratio) {
+    const verdict = gain ? gain.verdict : ratio >= 1.02 ? "FASTER" : ratio <= 0.98 ? "SLOWER" : "SAME";
+    message = { FASTER: `${rung.id} makes ${what} ${times(ratio)} as fast as ${base?.id}`,
+      SLOWER: `${rung.id} makes ${what} take ${times(1 / ratio)} the time of ${base?.id}`,
+      SAME: `${rung.id} leaves ${what} as fast as ${base?.id} has it`,
+      UNSURE: `No difference between ${rung.id} and ${base?.id} is shown in ${what}` }[verdict];
   }
   at("message").textContent = message;
   at("idea").textContent = `Idea: ${rung.idea}.`;
@@ -234,13 +245,9 @@ function showStep(rung, base) {
     facts.push(["Measured", `no time of ${what} on ${state.workload} on ${machine().name}`]);
   }
   if (gain) {
-    facts.push(["In turns", `${times(gain.value)} (95 % interval ${number(gain.low)} to ${number(gain.high)}; ` +
-      `${gain.sessions.join(" + ")} sessions; ${gain.verdict}) on ${data.gains_from}`]);
+    facts.push(["In turns", `${times(gain.value)} (95 % interval ${ends(gain.low, gain.high)}; ` +
+      `${gain.sessions.join(" + ")} sessions; ${gain.verdict}) on ${gain.workload}, ${data.gains_from}`]);
   }
-  for (const claim of rung.claims ?? []) facts.push([`Source ${claim.source}`, `${claim.claim}: ${claim.verdict}`]);
-  const counts = countsOf(rung.id, base?.id ?? "");
-  const busiest = [counts.other, counts.mine].filter(Boolean).map(busiestOf);
-  if (busiest.length) facts.push(["Busiest unit", busiest.join(" \u2192 ")]);
   const here = data.checked[rung.id];
   if (here) {
     facts.push(["On this machine", Object.entries(here).map(([status, names]) =>
@@ -249,14 +256,45 @@ function showStep(rung, base) {
   at("facts").replaceChildren(...facts.flatMap(([name, text]) => [element("dt", name), element("dd", text)]));
 }
 
-const UNITS = { dram_percent: "device memory", l2_percent: "L2", l1_percent: "L1 and shared memory",
-  tensor_percent: "tensor cores", sm_percent: "a multiprocessor's pipes" };
+const UNITS = { sm_percent: "arithmetic and the issue of instructions", l1_percent: "L1 and shared memory",
+  l2_percent: "L2", dram_percent: "device memory" };
+const NO_WAITS = ["issuing", "ready, another warp issues"];
 
-// Of a kernel, with the share of its peak.
-function busiestOf(count) {
-  const [most] = Object.keys(UNITS).filter((name) => count.metrics[name] !== undefined)
-    .sort((a, b) => count.metrics[b] - count.metrics[a]);
-  return most ? `${UNITS[most]} ${Math.round(count.metrics[most])} %` : "not counted";
+// What limits a kernel, by the rule of `ladder explain`: device memory from 80 % of its peak on, the tensor cores from
+// 60 %, else the busiest unit from 75 %; below that none, and warps wait for what takes longest.
+function limitOf(count) {
+  const percent = (name) => count.metrics[name] ?? 0;
+  const busiest = Object.keys(UNITS).reduce((a, b) => (percent(b) > percent(a) ? b : a));
+  let by = UNITS[busiest], share = percent(busiest), none = false;
+  if (percent("dram_percent") >= 80) [by, share] = [UNITS.dram_percent, percent("dram_percent")];
+  else if (percent("tensor_percent") >= 60) [by, share] = ["tensor cores", percent("tensor_percent")];
+  else none = share < 75;
+  const wait = count.stalls.find(([reason]) => !NO_WAITS.includes(reason));
+  const text = (none ? `no unit: the busiest, ${by}, reaches ${Math.round(share)} % of its peak`
+    : `${by}, at ${Math.round(share)} % of ${by === "tensor cores" ? "the time" : "its peak"}`) +
+    (wait && wait[1] >= 0.1 ? `; warps wait ${Math.round(100 * wait[1])} % of their time: ${wait[0]}` : "");
+  return { by: none ? "latency" : by, text: `${text.charAt(0).toUpperCase()}${text.slice(1)}.` };
+}
+
+function showLimits(rung, base) {
+  const { mine, other } = countsOf(rung.id, base?.id ?? "");
+  const rows = [[base, other, "Before"], [rung, mine, base ? "After" : "Now"]].filter(([one]) => one);
+  at("limits").replaceChildren(...rows.flatMap(([one, count, when]) => [element("dt", `${when}, in ${one.id}`),
+    element("dd", count ? limitOf(count).text : `Not profiled yet: ladder profile ${one.id}`)]));
+}
+
+function showClaims(rung) {
+  at("claims").replaceChildren(...(rung.claims.length ? rung.claims : [null]).map((claim) => {
+    if (!claim) return element("p", "None of the sources gives a figure for this step.");
+    const made = element("p");
+    const said = claim.claim.charAt(0).toUpperCase() + claim.claim.slice(1);
+    made.append(`${said}, over ${claim.over}. Source ${claim.source}, ${claim.place}, states: ${claim.stated}. ` +
+      (claim.ours ? `Ours: ${claim.ours}. ` : ""), "The claim: ", element("span", claim.verdict, "verdict"), ". ",
+    claim.why ?? "");
+    return made;
+  }));
+  at("rule").hidden = !rung.claims.length;
+  at("rule").querySelector("div").textContent = data.claim_rule;
 }
 
 const SHOWN_AROUND = 3;  // equal lines around a change
@@ -356,12 +394,13 @@ function showCounted(rung, base) {
     FIRST.indexOf(a) - FIRST.indexOf(b));
   const formulas = chosen.some((name) => name in predicted);
   const both = base ? [base.id, rung.id] : [rung.id];
-  const head = ["counter", ...both, ...(formulas ? ["predicted"] : []), ...(base ? ["change"] : [])];
+  const changes = base && innerWidth >= 700;  // a narrow page has no room for a column that the others give
+  const head = ["counter", ...both, ...(formulas ? ["predicted"] : []), ...(changes ? ["change"] : [])];
   const rows = chosen.map((name) => {
     const [from, to] = value(name), told = data.metrics[name]?.[1] === "byte" ? bytes : number;
     const expected = name in predicted ? told(predicted[name]) : "";
     return [name, ...(base ? [told(from)] : []), told(to), ...(formulas ? [expected] : []),
-      ...(base ? [from && to ? times(to / from) : "\u2013"] : [])];
+      ...(changes ? [from && to ? times(to / from) : "\u2013"] : [])];
   });
   at("counted").replaceChildren(...(rows.length ? [table(head, rows)] : []));
   [...at("counted").querySelectorAll("tbody tr")].forEach((row, place) => {
@@ -572,7 +611,8 @@ function show() {
   document.title = `${rung.id}: K-means Ladder`;
   setTheme();
   fillLists();
-  for (const part of [showStep, showDiff, showCounted, showTimes, showStalls, showRoofline, showChain, showQuestion]) {
+  for (const part of [showStep, showDiff, showCounted, showLimits, showStalls, showRoofline, showTimes, showClaims, showChain,
+    showQuestion]) {
     part(rung, base);
   }
   showSized(rung, base);
@@ -603,7 +643,9 @@ function listen() {
   addEventListener("resize", () => {
     setList();
     const narrow = String(innerWidth < 700);
-    if (narrow !== applied) showDiff(rungOf(state.rung), state.base ? rungOf(state.base) : null);
+    for (const part of narrow !== applied ? [showDiff, showCounted] : []) {
+      part(rungOf(state.rung), state.base ? rungOf(state.base) : null);
+    }
     applied = narrow;
   });
 }

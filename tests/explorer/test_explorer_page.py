@@ -172,6 +172,64 @@ def test_nothing_is_wider_than_the_page(opened: Browser, width: int) -> None:
         assert opened.run(narrow) == [], rung
 
 
+# Tables may scroll, but none needs to: a column that is cut is one that a reader does not know of.
+CUT = """data.rungs.flatMap((rung) => {
+  state = { ...state, rung: rung.id };
+  Object.assign(state, usual());
+  const base = state.base ? rungOf(state.base) : null;
+  showCounted(rung, base);
+  showSized(rung, base);
+  return ["counted", "sized"].filter((id) => at(id).scrollWidth > at(id).clientWidth)
+    .map((id) => [rung.id, id, at(id).scrollWidth, at(id).clientWidth]);
+}).slice(0, 5)"""
+EDGES = (700, 999, 1000, 1199, 1200)  # where the layout changes
+
+
+@needs_browser
+@pytest.mark.parametrize("width", sorted({*WIDTHS, *EDGES}))
+def test_no_table_is_cut(opened: Browser, width: int) -> None:
+    opened.wide(width)
+    opened.run("new Promise((done) => setTimeout(done, 100))")
+    opened.run("for (const chart of Object.values(charts)) chart.update = chart.told = () => {}")
+    assert opened.run(CUT) == []
+
+
+@needs_browser
+def test_limits_and_claims_are_those_of_explain(opened: Browser, data: dict[str, Any]) -> None:
+    """Where the program is built: it applies the same rule to the same counters."""
+    if not LADDER.is_file():
+        pytest.skip("the program is not built")
+    names = [rung["id"] for rung in data["rungs"] if rung.get("predicted") and rung["id"] in data["counts"]]
+    answer = subprocess.run([LADDER, "explain", *names, "--json"], capture_output=True, text=True, check=True)
+    units = {"multiprocessor": "arithmetic and the issue of instructions", "L1": "L1 and shared memory"}
+    compared = 0
+    for explained in json.loads(answer.stdout):
+        sizes, limits, name = explained["sizes"], explained["limits"], explained["id"]
+        told = [claim["verdict"] for claim in explained["claims"]]
+        opened.run(f"showClaims(rungOf({name!r}))")
+        shown = opened.run("[...document.querySelectorAll('#claims .verdict')].map((one) => one.textContent)")
+        assert shown == told, name
+        if data["counts"][name].get(sizes["workload"], {}).get(sizes["scope"]) and limits["after"]:
+            count = f"data.counts[{name!r}][{sizes['workload']!r}][{sizes['scope']!r}]"
+            by = limits["after_by"]
+            assert opened.run(f"limitOf({count}).by") == units.get(by, by), name
+            compared += 1
+    assert compared >= 15
+
+
+@needs_browser
+def test_the_message_is_what_sessions_in_turns_show(opened: Browser, data: dict[str, Any]) -> None:
+    steps = [gain for gain in data["gains"] if gain["workload"] in data["workloads"]]
+    for gain in [next(g for g in steps if g["verdict"] == verdict) for verdict in ("FASTER", "SLOWER", "SAME")]:
+        opened.run(f"choose({{ rung: {gain['rung']!r} }})")
+        opened.run(f"choose({{ base: {gain['base']!r}, workload: {gain['workload']!r}, scope: {gain['scope']!r} }})")
+        message = opened.run("document.getElementById('message').textContent")
+        assert {"FASTER": "as fast as", "SLOWER": "the time of", "SAME": "leaves"}[gain["verdict"]] in message
+        assert "interval" in opened.run("document.getElementById('facts').textContent")
+        limits = opened.run("document.getElementById('limits').textContent")
+        assert limits.startswith("Before, in ") and "After, in " in limits
+
+
 CONTROLS = """[...document.querySelectorAll("select, button, input, summary, [tabindex='0'], a[href]")]
   .filter((one) => one.checkVisibility() && !one.disabled).map((one) => one.id || one.textContent)"""
 
