@@ -56,32 +56,29 @@ std::string word_before(const std::string& code, size_t end) {
 
 }  // namespace
 
-size_t end_of_brackets(const std::string& code, size_t open) {
+size_t closing(const std::string& code, size_t open) {
   int depth = 0;
-  char quote = 0;
+  bool quoted = false;
   for (size_t i = open; i < code.size(); ++i) {
     const char c = code[i];
-    if (quote) {
-      if (c == '\\')
-        ++i;
-      else if (c == quote)
-        quote = 0;
-    } else if (c == '"') {
-      quote = c;
-    } else if (std::string("([{").find(c) != std::string::npos) {
-      ++depth;
-    } else if (std::string(")]}").find(c) != std::string::npos && --depth == 0) {
-      return i + 1;
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (quoted) {
+      i += c == '\\';
+    } else {
+      depth += std::string_view("([{").find(c) != std::string_view::npos;
+      depth -= std::string_view(")]}").find(c) != std::string_view::npos;
+      if (depth == 0) return i;
     }
   }
-  return code.size();
+  return std::string::npos;
 }
 
 std::string take_statement(std::string& code, const std::string& begin) {
   size_t from = code.starts_with(begin) ? 0 : code.find("\n" + begin);
   if (from == std::string::npos) return "";
   if (code[from] == '\n') ++from;
-  const size_t to = end_of_brackets(code, from + begin.size() - 1);
+  const size_t to = std::min(closing(code, from + begin.size() - 1), code.size() - 1) + 1;
   const std::string statement = code.substr(from, to - from);
   code.erase(from, to - from);
   return statement;
@@ -140,16 +137,6 @@ std::string code_alone(const std::string& text) {
     i = std::max(end, i + 1);
   }
   return code;
-}
-
-size_t closing(const std::string& code, size_t open) {
-  int depth = 0;
-  for (size_t i = open; i < code.size(); ++i) {
-    depth += code[i] == '(' || code[i] == '{' || code[i] == '[';
-    depth -= code[i] == ')' || code[i] == '}' || code[i] == ']';
-    if (depth == 0) return i;
-  }
-  return std::string::npos;
 }
 
 std::vector<std::string> list_between(const std::string& code, size_t open, size_t close) {

@@ -18,8 +18,9 @@ std::string without_python_comments(const std::string& code);
 std::string code_lines(const std::filesystem::path& file, const std::string& code, const std::filesystem::path& folder,
                        std::vector<std::filesystem::path>& parts);
 
-/// The index after the bracket that closes the one at `open`; text in quotes is skipped.
-size_t end_of_brackets(const std::string& code, size_t open);
+/// The place of the bracket that closes the one at `open`, in text without comments; npos where there is none. Text in
+/// double quotes is skipped.
+size_t closing(const std::string& code, size_t open);
 
 /// Removes from `code` (without comments) what begins a line with `begin`, as "LADDER_LESSON(" or "CARD = {", up to the
 /// bracket that closes it. Returns what was removed; empty where it is not there.
@@ -35,9 +36,6 @@ struct KernelText {
 
 /// The text with spaces in place of comments and of what stands in quotes; lines and places stay.
 std::string code_alone(const std::string& text);
-
-/// The place of the bracket that closes the one at `open`, in text without comments; npos where there is none.
-size_t closing(const std::string& code, size_t open);
 
 /// The parts of the text between two brackets that commas separate outside of further brackets, without white space
 /// around them; angle brackets count as such.

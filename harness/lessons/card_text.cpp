@@ -106,7 +106,7 @@ std::vector<std::string> items_of(const std::string& list) {
   const size_t open = list.find_first_of("({[");
   std::vector<std::string> items;
   if (open == std::string::npos) return items;
-  const size_t close = end_of_brackets(list, open) - 1;
+  const size_t close = std::min(closing(list, open), list.size() - 1);
   std::string item;
   for (size_t i = open + 1; i < close;) {
     size_t to = i + 1;
@@ -114,7 +114,7 @@ std::vector<std::string> items_of(const std::string& list) {
       while (to < close && list[to] != '"') to += list[to] == '\\' ? 2 : 1;
       to = std::min(to + 1, close);
     } else if (std::string("({[").find(list[i]) != std::string::npos) {
-      to = end_of_brackets(list, i);
+      to = std::min(closing(list, i), list.size() - 1) + 1;
     } else if (list[i] == ',') {
       items.push_back(trimmed(item));
       item.clear();

@@ -54,6 +54,16 @@ TEST_F(SourceHash, IsNotOfTheLesson) {
   EXPECT_NE(hash(), before_) << "the card counts";
 }
 
+TEST(Closing, IsOfTheSameDepthAndNotInQuotes) {
+  const std::string code = R"(f({1, "}) \" ]", g[2]}); rest())";
+  EXPECT_EQ(closing(code, 1), code.find(';') - 1);
+  EXPECT_EQ(closing(code, 2), code.find(';') - 2);
+  EXPECT_EQ(closing("f(1, (2)", 1), std::string::npos);
+  std::string text = "LADDER_LESSON(.ask = \"never closed)\n";
+  EXPECT_EQ(take_statement(text, "LADDER_LESSON("), "LADDER_LESSON(.ask = \"never closed)\n");
+  EXPECT_EQ(text, "");
+}
+
 TEST_F(SourceHash, IsNotOfPlaces) {
   fs::rename(root_ / "variants/1", root_ / "variants/2");
   fs::rename(root_ / "variants/common/x", root_ / "variants/common/y");
