@@ -1,5 +1,6 @@
 // ladder count: what the warps of a rung's kernels do in one sample of each scope, counted on the CPU device, by kernel
 // and by line of the source. The counters are those of `ladder profile`, and have its names.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -335,7 +336,17 @@ json count_one(const Variant& variant, const Workload& workload, const RunOption
 int count(CountWords& words, const std::vector<std::string>& argv) {
   std::string patterns;
   for (const std::string& word : words.variants) patterns += (patterns.empty() ? "" : ",") + word;
-  const std::vector<Variant> variants = choose_variants(find_variants(module_folders({})), patterns);
+  const std::vector<Variant> all_variants = find_variants(module_folders({}));
+  for (const std::string& word : words.variants) {
+    const bool listed =
+        std::any_of(all_variants.begin(), all_variants.end(), [&](const auto& v) { return v.id == word; });
+    if (!listed && source_of(word, source_folder() / "variants").extension() == ".cu")
+      throw Error(
+          fmt::format("{} has no form for the CPU device, which counts: it calls libraries of the GPU; there `ladder "
+                      "profile {}` counts it",
+                      word, word));
+  }
+  const std::vector<Variant> variants = choose_variants(all_variants, patterns);
   std::vector<Workload> workloads;  // in the order in which they are named
   for (const std::string& glob : split(words.workloads)) {
     for (const Workload& workload : choose_workloads(load_workloads(), glob)) workloads.push_back(workload);

@@ -83,6 +83,7 @@ def test_a_difference_without_a_reason_ends_the_table(monkeypatch: pytest.Monkey
         (("no_such_rung",), "no variant matches 'no_such_rung'"),
         (("v05_soa", "--workload", "none"), "no workload matches 'none'"),
         (("v01a_constant", "--workload", "kmcuda_tiny", "--scopes", "nothing"), "scope 'nothing' is unknown"),
+        (("v13b_cublas",), "v13b_cublas has no form for the CPU device"),
         (("c0_serial",), "c0_serial has no CUDA text to count"),
         (("v14a_angular", "--workload", "kmcuda_tiny"), "v14a_angular refuses kmcuda_tiny"),
     ],
