@@ -146,8 +146,13 @@ fs::path copy_of_module(const Variant& v, DeviceKind kind, const fs::path& scrat
   const auto known = v.module_hash.find(kind);
   const auto is_it = [&] { return known == v.module_hash.end() || hash_file(copy) == known->second; };
   if (fs::exists(copy) && is_it()) return copy;
-  fs::create_directories(copy.parent_path());
-  fs::copy_file(module, copy, fs::copy_options::overwrite_existing);
+  std::error_code error;
+  fs::create_directories(copy.parent_path(), error);
+  if (!error) fs::copy_file(module, copy, fs::copy_options::overwrite_existing, error);
+  if (error)
+    throw Error(
+        fmt::format("{} cannot be copied ({}): if it was removed since the run began, build it and run {} again",
+                    module.string(), error.message(), v.id));
   if (!is_it())
     throw Error(fmt::format("{} has changed since the run began, so that its rows would be of two builds: run {} again",
                             module.string(), v.id));

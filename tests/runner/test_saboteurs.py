@@ -213,6 +213,16 @@ def test_a_module_that_changes_during_the_run_gives_no_rows(fake: FakeBuild) -> 
     assert {row["status"] for row in again["rows"]} == {"ok"}
 
 
+def test_a_module_that_is_removed_during_the_run_fails_with_a_sentence(fake: FakeBuild) -> None:
+    module = fake.build / "variants" / "cuda" / "x3.so"
+    fake.plan["sessions"]["x2"] = [python(f"import os; os.unlink({str(module)!r})"), *session()]
+    done = fake("run", "--device", "cuda", "--workloads", "grapes", "--scopes", "solve")
+    assert done.returncode == 1
+    found = {row["variant"]: row for row in json.loads(fake.out.read_text())["rows"]}
+    assert {name: row["status"] for name, row in found.items()} == {"x1": "ok", "x2": "ok", "x3": "failed"}
+    assert "cannot be copied" in found["x3"]["reason"] and "run x3 again" in found["x3"]["reason"]
+
+
 def test_a_session_loads_a_copy_of_its_module(fake: FakeBuild) -> None:
     fake.run("--device", "cuda", "--scopes", "solve")
     for request in fake.asked():
