@@ -1,5 +1,8 @@
 #include "commands/measure.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <ctime>
@@ -189,10 +192,11 @@ std::map<std::string, int> axis_values(const std::vector<std::string>& wishes) {
 }
 
 fs::path new_record(const std::string& kind) {
-  char name[64];
+  char when[64];
   const std::time_t now = std::time(nullptr);
-  std::strftime(name, sizeof name, "-%Y%m%d-%H%M%S.json", std::gmtime(&now));
-  return fs::path("results") / "local" / (kind + name);
+  std::strftime(when, sizeof when, "%Y%m%d-%H%M%S", std::gmtime(&now));
+  // With its process, as another run may begin in the same second.
+  return fs::path("results") / "local" / fmt::format("{}-{}-{}.json", kind, when, getpid());
 }
 
 fs::path tuned_file(const MeasureWords& words) {

@@ -36,7 +36,7 @@ std::vector<Workload> find_problems(MeasureWords& words);
 void require_axes(const std::map<std::string, int>& wishes, const std::vector<Variant>& variants);
 /// NAME=VALUE as values of axes.
 std::map<std::string, int> axis_values(const std::vector<std::string>& wishes);
-/// A record in results/local, by its kind and the time.
+/// A record in results/local, by its kind, the time and this process.
 std::filesystem::path new_record(const std::string& kind);
 /// The file of tuned values that is meant.
 std::filesystem::path tuned_file(const MeasureWords& words);

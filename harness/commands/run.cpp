@@ -273,7 +273,8 @@ Command run_command(CLI::App& app, const std::vector<std::string>& argv) {
           ->excludes(compare);
   run->add_flag("--untuned", words->untuned, "Use the standard values of all axes, not the tuned ones")
       ->excludes(tuned);
-  auto* out = run->add_option("--out", words->options.out, "The record (default: results/local/record-TIME.json)");
+  auto* out =
+      run->add_option("--out", words->options.out, "The record (default: results/local/record-TIME-PROCESS.json)");
   run->add_flag("--resume", words->options.resume, "Keep the rows in --out and measure the others")
       ->needs(out)
       ->excludes(compare);

@@ -117,7 +117,8 @@ Command tune_command(CLI::App& app, const std::vector<std::string>& argv) {
       ->capture_default_str();
   tune->add_option("--tuned", words->tuned,
                    "The file for the best values (default: results/tuned.json of the checkout)");
-  auto* out = tune->add_option("--out", words->options.out, "The record (default: results/local/tune-TIME.json)");
+  auto* out =
+      tune->add_option("--out", words->options.out, "The record (default: results/local/tune-TIME-PROCESS.json)");
   tune->add_flag("--resume", words->options.resume, "Keep the rows in --out and measure the others")->needs(out);
   add_measure_options(*tune, *words);
   add_data_options(*tune, *words, workload);

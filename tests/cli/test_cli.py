@@ -357,6 +357,13 @@ def test_bad_usage_is_one_sentence_and_status_2(ladder: Ladder, words: list[str]
     assert len(done.stderr.strip().splitlines()) <= 2
 
 
+def test_runs_that_begin_in_one_second_write_records_of_their_own() -> None:
+    words = [str(LADDER), "run", "--variants", "v01_global", "--device", "cpu"]  # ends once it has its record's lock
+    runs = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=ROOT) for _ in range(8)]
+    for process in runs:
+        assert "none of the chosen variants is for cpu" in process.communicate(timeout=60)[1]
+
+
 @pytest.mark.parametrize(
     ("spoil", "words", "says"),
     [
