@@ -320,8 +320,8 @@ class Timer {
   void call_witness(const Scope& scope, Timed& row) {
     if (!validator_.iterations() || *validator_.iterations() < 1 || row.samples_ms.empty()) return;
     const int all = *validator_.iterations();
-    const double left = begin_seconds_ + 0.8 * request_.time_limit - now_seconds();
-    const bool whole_solve = !witnessed_ && std::max(1e-3 * *row.median_ms, validator_.solve_seconds()) < left / 3;
+    const double remaining = begin_seconds_ + 0.8 * request_.time_limit - now_seconds();
+    const bool whole_solve = !witnessed_ && std::max(1e-3 * *row.median_ms, validator_.solve_seconds()) < remaining / 3;
     witnessed_ = witnessed_ || whole_solve;
     const int iterations = whole_solve ? all : std::min(2, all);
     const auto solve = [&](bool careful) {
