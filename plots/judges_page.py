@@ -19,7 +19,7 @@ from plots.lib.inputs import InputError, in_sentences, read_json, read_text
 from plots.lib.pages import between_marks, keep_page, page_arguments
 from plots.lib.record import ROOT
 
-USUAL = ROOT / "results" / "nvidia-h200" / "judges.json"
+USUAL = ROOT / "results" / "nvidia-h200" / "tools" / "judges.json"
 BEGIN, END = "<!-- judges: begin -->", "<!-- judges: end -->"
 WITHIN = 1.01  # the ratio that is asked for
 
@@ -112,7 +112,9 @@ def table(result: dict[str, Any], name: str) -> str:
 
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
-    arguments = page_arguments(argv, "the table of docs/trust.md", "results/nvidia-h200/judges.json", generated=False)
+    arguments = page_arguments(
+        argv, "the table of docs/trust.md", "results/nvidia-h200/tools/judges.json", generated=False
+    )
     path = (arguments.records or [USUAL])[0]
     made = table(read_json(path, "tests/tools/judge_experiment.py"), str(path))
     text = between_marks(read_text(arguments.page), BEGIN, END, made, str(arguments.page))

@@ -4,7 +4,7 @@ Each trial is a run of its own, `ladder run --compare x0_base,x1_copy,x2_slower`
 short. A copy called faster or slower is a false verdict; they may be one in twenty. The slower one may be too hard to
 tell (UNSURE), but never FASTER. The points are drawn anew from a fixed seed: there is nothing to fetch.
 
-    python tests/tools/compare_experiment.py --trials 40 --gpus 0,1,2,3 --out results/nvidia-h200/compare.json
+    python tests/tools/compare_experiment.py --trials 40 --gpus 0,1,2,3 --out results/nvidia-h200/tools/compare.json
 
 Several GPUs share the trials. What was done in several sittings becomes one result by
 

@@ -4,7 +4,7 @@ Each round runs every part twice, once with `--judge inside` and once with `--ju
 anew; a part is some variants on one workload. The medians of each session are kept, so that the page can compare them
 round by round. The points are generated or must be prepared (datasets/prepare.py).
 
-    python tests/tools/judge_experiment.py --rounds 7 --seconds 400 --out results/nvidia-h200/judges.json
+    python tests/tools/judge_experiment.py --rounds 7 --seconds 400 --out results/nvidia-h200/tools/judges.json
     python -m plots.judges_page --update docs/trust.md
 """
 
