@@ -23,6 +23,7 @@
 #include "protocol/scopes.hpp"
 #include "worker/device_helpers.hpp"
 #include "worker/drive.hpp"
+#include "worker/peer.hpp"
 #include "worker/sampler.hpp"
 #include "worker/validate_solve.hpp"
 
@@ -126,8 +127,8 @@ class Timer {
     return row;
   }
 
-  /// One sample of a scope under a profiler, on a GPU after one warm-up sample. Its time is not a measurement: a profiler
-  /// runs each kernel many times.
+  /// One sample of a scope under a profiler, on a GPU after one warm-up sample. Its time is not a measurement: a
+  /// profiler runs each kernel many times.
   Timed profile(const Scope& scope) {
     Timed row;
     row.scope = scope.name;
@@ -316,12 +317,14 @@ class Timer {
     return (simulated ? 5 : leftover_ms) + double(result_bytes()) / (simulated ? 2e6 : 2.5e8) * 1e3;
   }
   /// A solve from centroids that no variant has met takes no longer than those from the problem's own, which could have
-  /// been kept from before: as many iterations, once in a session where time allows, else two.
+  /// been kept from before: as many iterations, once in a session where time allows; else, and of libraries, two.
   void call_witness(const Scope& scope, Timed& row) {
     if (!validator_.iterations() || *validator_.iterations() < 1 || row.samples_ms.empty()) return;
     const int all = *validator_.iterations();
     const double remaining = begin_seconds_ + 0.8 * request_.time_limit - now_seconds();
-    const bool whole_solve = !witnessed_ && std::max(1e-3 * *row.median_ms, validator_.solve_seconds()) < remaining / 3;
+    // A library may end where nothing changes any more, whatever number it was asked for.
+    const bool whole_solve = !witnessed_ && !is_peer(request_.module) &&
+                             std::max(1e-3 * *row.median_ms, validator_.solve_seconds()) < remaining / 3;
     witnessed_ = witnessed_ || whole_solve;
     const int iterations = whole_solve ? all : std::min(2, all);
     const auto solve = [&](bool careful) {
