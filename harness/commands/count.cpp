@@ -333,14 +333,21 @@ json count_one(const Variant& variant, const Workload& workload, const RunOption
           {"scopes", scopes}};
 }
 
+/// By its line `// link: ...`, as cmake/variants.cmake reads it.
+bool calls_libraries_of_a_gpu(const fs::path& source) {
+  std::ifstream file(source);
+  static const std::regex linked("^// link: *(cublas|cusparse|nccl).*");
+  for (std::string line; std::getline(file, line);)
+    if (std::regex_match(line, linked)) return true;
+  return false;
+}
+
 int count(CountWords& words, const std::vector<std::string>& argv) {
   std::string patterns;
   for (const std::string& word : words.variants) patterns += (patterns.empty() ? "" : ",") + word;
   const std::vector<Variant> all_variants = find_variants(module_folders({}));
   for (const std::string& word : words.variants) {
-    const bool listed =
-        std::any_of(all_variants.begin(), all_variants.end(), [&](const auto& v) { return v.id == word; });
-    if (!listed && source_of(word, source_folder() / "variants").extension() == ".cu")
+    if (calls_libraries_of_a_gpu(source_of(word, source_folder() / "variants")))
       throw Error(
           fmt::format("{} has no form for the CPU device, which counts: it calls libraries of the GPU; there `ladder "
                       "profile {}` counts it",

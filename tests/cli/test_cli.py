@@ -109,7 +109,8 @@ def test_variants_on_tiny_workloads(ladder: Ladder) -> None:
         assert row["status"] in ("checked", "refused"), row
         assert row["status"] == "refused" or row["validation"]["labels_wrong"] == 0
     runs = {r["variant"] for r in rows if r["status"] == "checked"}
-    assert runs == set(variants) - GPU_ONLY, "each runs somewhere"
+    lacking = set(variants) - GPU_ONLY - runs
+    assert not runs & GPU_ONLY and (not lacking or missing), f"each runs somewhere: {lacking}, without {missing}"
     reasons = {r["reason"] for r in rows if r["variant"] in GPU_ONLY and r["workload"] == few[0]}
     assert reasons == {
         "its products are those of warpgroups (wgmma), which a GPU of compute capability 9.0 has: "

@@ -385,13 +385,13 @@ def test_each_rung_over_the_base_that_its_card_names(ladder: Ladder) -> None:
     """Its pairs one after another, each in the scope of its card; the shared one has sessions of its own in each."""
     out = ladder.folder / "record.json"
     words = ["run", "--compare", "base", "--variants", "c1_fused,c1b_vectors,c0_serial", "--device", "cpu"]
-    done = ladder(*words, "--workloads", "wine_tiny,kmcuda_tiny", *QUICK, "--order-seed", 7, "--out", out)
+    done = ladder(*words, "--workloads", "blobs30_tiny,kmcuda_tiny", *QUICK, "--order-seed", 7, "--out", out)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads(out.read_text())
     jsonschema_rs.validate(json.loads((ROOT / "harness" / "records" / "record.schema.json").read_text()), record)
     found = {(c["candidate"], c["base"], c["scope"], c["workload"], c["method"]) for c in record["comparisons"]}
     pairs = {("c1_fused", "c0_serial"), ("c1b_vectors", "c1_fused")}
-    assert found == {(*p, "iteration", w, "interleaved") for p in pairs for w in ("wine_tiny", "kmcuda_tiny")}
+    assert found == {(*p, "iteration", w, "interleaved") for p in pairs for w in ("blobs30_tiny", "kmcuda_tiny")}
     assert sorted(c["order_seed"] for c in record["comparisons"]) == [7, 8, 9, 10]
     assert [len(row["turns"]["variants"]) for row in record["rows"]] == 40 * [2]
     assert len({row["key"] for row in record["rows"]}) == 40
