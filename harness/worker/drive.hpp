@@ -232,6 +232,8 @@ class Driver {
   /// Of the last solve or steps: labels that changed, per iteration, and what the variant counted.
   virtual std::vector<int64_t> reassigned() = 0;
   virtual std::map<std::string, std::vector<int64_t>> counters() = 0;
+  /// What the CPU device noticed that may explain wrong results, in a sentence; empty: nothing.
+  virtual std::string remark() { return ""; }
 
   // ---------------------------------------------------------------------------------------------------------- memory
 

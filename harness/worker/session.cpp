@@ -126,9 +126,9 @@ class Session {
   }
   void report_result(SolveValidator<T>& validator, Driver<T>& driver, SessionResult& result) {
     validator.fill(result);
-#ifndef LADDER_WORKER_CUDA
-    if (!result.fault.empty() && *simt_unwritten_read()) result.fault += std::string("; ") + simt_unwritten_read();
-#endif
+    if (!result.fault.empty()) {
+      if (const std::string remark = driver.remark(); !remark.empty()) result.fault += "; " + remark;
+    }
     result.axes = axes_.value;
     result.prepare_ms = driver.prepare_seconds() * 1e3;
     // On a GPU the first session of a process includes what the driver allocates once per process: sessions that share

@@ -235,6 +235,9 @@ class DirectDriver : public Driver<T> {
   bool keeps_count() override { return s_->changed != nullptr; }
   std::vector<int64_t> reassigned() override { return s_->reassigned; }
   std::map<std::string, std::vector<int64_t>> counters() override { return s_->counters; }
+#ifndef LADDER_WORKER_CUDA
+  std::string remark() override { return simt_unwritten_read(); }
+#endif
 
   // ---------------------------------------------------------------------------------------------------------- memory
 

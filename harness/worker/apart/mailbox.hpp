@@ -9,7 +9,7 @@
 //   solve     stop rule                          iterations
 //   measure   phases, how                        seconds, cpu seconds, iterations
 //   count, clock, sample_memory, watch, unwatch, peak
-//   told      from which byte on                 labels changed and counters, as JSON
+//   told      from which byte on                 labels changed, counters and a remark, as JSON
 //   chosen                                       where the drawn rows lie
 //   publish   labels or centroids                copied to the shared memory behind the mailbox
 //   end_run, quit

@@ -123,6 +123,12 @@ class RemoteDriver : public Driver<T> {
     return told().at("counters").template get<std::map<std::string, std::vector<int64_t>>>();
   }
 
+  std::string remark() override {
+    const nlohmann::json all = told();
+    const auto found = all.find("remark");
+    return found != all.end() && found->is_string() ? found->template get<std::string>().substr(0, 300) : "";
+  }
+
   int64_t peak_bytes() override { return ask(about(What::peak)).value; }
   void look_at_memory() override { ask(about(What::sample_memory)); }
   void watch_memory(const std::function<void()>& work) override {

@@ -116,8 +116,10 @@ class Servant {
         answer.value = run.peak_bytes();
         return;
       case What::told:
-        return say(nlohmann::json{{"reassigned", run.reassigned()}, {"counters", run.counters()}}.dump(), asked.value,
-                   answer);
+        return say(
+            nlohmann::json{{"reassigned", run.reassigned()}, {"counters", run.counters()}, {"remark", run.remark()}}
+                .dump(),
+            asked.value, answer);
       case What::chosen:
         chosen_ = run.chosen();
         answer.chosen = reinterpret_cast<uint64_t>(chosen_.data());
