@@ -111,18 +111,10 @@ def map_text(record: Record, beginning: str) -> list[str]:
 
 
 def cold_table(record: Record, others: Sequence[Record] = ()) -> list[str]:
-    lines = cold_lines(record)
-    for other in others if lines else ():
-        source = ", ".join(f"`{source.shown}`" for source in other.sources)
-        lines += [f"The main line on {other.machine(DEVICE)}, from {source}:", "", *cold_rows(other)]
-    return lines
-
-
-def cold_lines(record: Record) -> list[str]:
     rows = cold_rows(record)
     if not rows:
         return []
-    return [
+    lines = [
         "## What a program waits for",
         "",
         "A cold start is the time from the start of a process that finds the points in its memory, not page-locked, to "
@@ -131,6 +123,10 @@ def cold_lines(record: Record) -> list[str]:
         "",
         *rows,
     ]
+    for other in others:
+        source = ", ".join(f"`{source.shown}`" for source in other.sources)
+        lines += [f"The main line on {other.machine(DEVICE)}, from {source}:", "", *cold_rows(other)]
+    return lines
 
 
 def cold_rows(record: Record) -> list[str]:

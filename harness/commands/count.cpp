@@ -345,7 +345,6 @@ bool calls_libraries_of_a_gpu(const fs::path& source) {
 int count(CountWords& words, const std::vector<std::string>& argv) {
   std::string patterns;
   for (const std::string& word : words.variants) patterns += (patterns.empty() ? "" : ",") + word;
-  const std::vector<Variant> all_variants = find_variants(module_folders({}));
   for (const std::string& word : words.variants) {
     if (calls_libraries_of_a_gpu(source_of(word, source_folder() / "variants")))
       throw Error(
@@ -353,7 +352,7 @@ int count(CountWords& words, const std::vector<std::string>& argv) {
                       "profile {}` counts it",
                       word, word));
   }
-  const std::vector<Variant> variants = choose_variants(all_variants, patterns);
+  const std::vector<Variant> variants = choose_variants(find_variants(module_folders({})), patterns);
   std::vector<Workload> workloads;  // in the order in which they are named
   for (const std::string& glob : split(words.workloads)) {
     for (const Workload& workload : choose_workloads(load_workloads(), glob)) workloads.push_back(workload);

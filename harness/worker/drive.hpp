@@ -72,14 +72,15 @@ Acts acts_of(const PhaseTable<T>& phases) {
   return acts;
 }
 
-/// What a timed sample consists of: phases in the order of Act, where `solve` is a whole solve, whoever keeps its loop.
+/// What a timed sample consists of: phases in the order of Act, where `solve` is a whole solve, by the variant's loop
+/// or the harness's.
 struct Sample {
   Acts acts = {};
   bool from_host = false;    ///< timed by the host's clock on a GPU, too
   bool cold = false;         ///< the L2 cache is evicted first
   double spin = 0;           ///< seconds that the device is kept busy, so that all is submitted before the first event
   bool careful = false;      ///< what host code uses of the CPU counts, and its time need not be exact
-  bool waited = false;       ///< who asks has waited for all that was submitted before
+  bool waited = false;       ///< all that was submitted before has ended
   std::string watched = {};  ///< the scope's name, where a profiler looks; else empty
 };
 struct Measured {

@@ -118,9 +118,7 @@ class Session {
       }
     }
     doing("last check");
-    // What is counted on the CPU device was validated by itself, and takes hundreds of times as long as elsewhere.
-    const bool counted = request_.profile && device_.kind == DeviceKind::simt;
-    if (validator.ok() && !counted) validator.check_first_step("of all");
+    if (validator.ok()) validator.check_first_step("of all");
     report_result(validator, driver, result);
     return validator.ok();
   }

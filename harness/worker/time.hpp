@@ -1,7 +1,7 @@
 // Times the scopes of a variant. A sample is one call of a phase (or a whole solve), timed by the device's clock.
 // Phases start from centroids that are drawn in secret for that sample, whole solves from the problem's under numbers
 // that are: so that all samples of a solve are the same work. The results of some samples, drawn in secret too, and of
-// the last are validated; after the solves comes one of two iterations from drawn centroids, the witness.
+// the last are validated; after the solves comes one from drawn centroids, the witness.
 #pragma once
 #include <fmt/format.h>
 
@@ -127,15 +127,15 @@ class Timer {
     return row;
   }
 
-  /// One sample of a scope under a profiler, on a GPU after one warm-up sample. Its time is not a measurement: a
-  /// profiler runs each kernel many times.
+  /// One sample of a scope under a profiler, after one warm-up sample. Its time is not a measurement: a profiler runs
+  /// each kernel many times.
   Timed profile(const Scope& scope) {
     Timed row;
     row.scope = scope.name;
     row.reason = refusal(scope);
     if (!row.reason.empty()) return row;
     spin_ = 0;  // the spin kernel would be profiled too
-    if (run_.device().kind != DeviceKind::simt) sample_once(scope, row);
+    sample_once(scope, row);
     row.iterations.clear();
     watched_ = true;
     const double seconds = sample_once(scope, row).seconds;

@@ -171,7 +171,7 @@ class SolveValidator {
     }
   }
 
-  // ---------------------------------------------------------------------------------------- what nobody can foresee
+  // ------------------------------------------------------------------------------------------ what is drawn in secret
 
   /// The start of the next timed sample: of whole solves the problem's centroids under numbers drawn in secret, all but
   /// those of validation and of the last check; of other samples drawn centroids.

@@ -10,6 +10,7 @@
 #include "../../harness/base/clock.hpp"
 #include "../../variants/common/lloyd/assign_naive.cuh"
 #include "../../variants/common/update/block_private.cuh"
+#include "late.hpp"
 
 namespace {
 using namespace ladder;
@@ -95,25 +96,8 @@ void early_restart(S& s) {
 }
 
 //! labels_in_download: unstable: work was left to it
-void late_assign(S& s) { s.ws.due = true; }
-void late_update(S& s) {
-  if (std::exchange(s.ws.due, false)) assign(s);
-  update(s);
-}
-void late_download(S& s) {
-  if (std::exchange(s.ws.due, false)) assign(s);
-  download(s);
-}
-
 //! solve_in_download: unstable: work was left to it
-void late_solve(S& s) {
-  s.reassigned.assign(size_t(s.problem.stop.iterations), -1);
-  s.ws.steps_due = s.problem.stop.iterations;
-}
-void solving_download(S& s) {
-  for (; s.ws.steps_due > 0; --s.ws.steps_due) assign(s), update(s);
-  download(s);
-}
+// The phases of both are in late.hpp.
 
 //! own_stop_rule: invalid: ended after iteration 1 | 1 iterations were done | labels are wrong
 void impatient_solve(S& s) {
@@ -260,9 +244,11 @@ Table table_of(const std::string& name) {
       {"labels_in_restart",
        [](Table& p) { p.prepare = early_prepare, p.restart = early_restart, p.assign = copying_assign; }},
       {"labels_in_download",
-       [](Table& p) { p.assign = late_assign, p.update = late_update, p.download = late_download; }},
+       [](Table& p) { p.assign = late_assign<S>, p.update = late_update<S>, p.download = late_download<S>; }},
       {"solve_in_download",
-       [](Table& p) { p.assign = nullptr, p.update = nullptr, p.solve = late_solve, p.download = solving_download; }},
+       [](Table& p) {
+         p.assign = nullptr, p.update = nullptr, p.solve = late_solve<S>, p.download = solving_download<S>;
+       }},
       {"own_stop_rule", [](Table& p) { p.solve = impatient_solve; }},
       {"wrong_when_timed", [](Table& p) { p.assign = later_wrong_assign; }},
       {"half_the_points", [](Table& p) { p.assign = half_assign; }},

@@ -24,6 +24,7 @@
 #include <thread>
 
 #include "../../variants/common/cpu/lloyd.hpp"
+#include "late.hpp"
 
 namespace {
 using namespace ladder;
@@ -219,25 +220,8 @@ void solving_restart(S& s) {
 void solved_before(S& s) { s.reassigned = s.ws.solved.reassigned; }
 
 //! labels_in_download: unstable: work was left to it
-void late_assign(S& s) { s.ws.due = true; }
-void late_update(S& s) {
-  if (std::exchange(s.ws.due, false)) assign(s);
-  update(s);
-}
-void late_download(S& s) {
-  if (std::exchange(s.ws.due, false)) assign(s);
-  download(s);
-}
-
 //! solve_in_download: unstable: work was left to it
-void late_solve(S& s) {
-  s.reassigned.assign(size_t(s.problem.stop.iterations), -1);
-  s.ws.steps_due = s.problem.stop.iterations;
-}
-void solving_download(S& s) {
-  for (; s.ws.steps_due > 0; --s.ws.steps_due) assign(s), update(s);
-  download(s);
-}
+// The phases of both are in late.hpp.
 
 //! slow_downloads: unstable: work was left to it
 // Every download finds the labels anew, so that the second one takes as long as the first.
@@ -367,7 +351,7 @@ void writing_prepare(S& s) {
 }
 
 //! late_result: invalid: labels are wrong | a centroid is wrong
-// Download answers at once, and a thread fills the result in while nobody looks.
+// Download answers at once, and a thread fills the result in later.
 void lazy_result_download(S& s) {
   if (!is_timed(s, 30)) return download(s);
   if (s.ws.thread.joinable()) s.ws.thread.join();
@@ -523,9 +507,11 @@ Table table_of(const std::string& name) {
       {"solve_in_restart",
        [](Table& p) { p.restart = solving_restart, p.assign = nullptr, p.update = nullptr, p.solve = solved_before; }},
       {"labels_in_download",
-       [](Table& p) { p.assign = late_assign, p.update = late_update, p.download = late_download; }},
+       [](Table& p) { p.assign = late_assign<S>, p.update = late_update<S>, p.download = late_download<S>; }},
       {"solve_in_download",
-       [](Table& p) { p.assign = nullptr, p.update = nullptr, p.solve = late_solve, p.download = solving_download; }},
+       [](Table& p) {
+         p.assign = nullptr, p.update = nullptr, p.solve = late_solve<S>, p.download = solving_download<S>;
+       }},
       {"slow_downloads",
        [](Table& p) { p.assign = noted_assign, p.update = noted_update, p.download = noted_download; }},
       {"thread_after_restart", [](Table& p) { p.restart = threaded_restart, p.assign = awaited_assign; }},

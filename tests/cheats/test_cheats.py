@@ -86,20 +86,9 @@ def host_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[s
     return run_all(tmp_path_factory.mktemp("host"), "cpu", BUILT / "cpu" / "host_cheats.so", HOST)
 
 
-def judged(cheat: Cheat, rows: list[dict[str, Any]]) -> None:
-    reasons = {(row["status"], row["reason"]) for row in rows if row["status"] != "refused"}
-    told = [reason for status, reason in reasons if status == cheat.status]
-    assert any(words in reason for reason in told for words in cheat.words.split(" | ")), reasons
-
-
 @pytest.fixture(scope="module")
-def device_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+def simt_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
     return run_all(tmp_path_factory.mktemp("simt"), "simt", BUILT / "simt" / "device_cheats.so", DEVICE)
-
-
-@pytest.mark.parametrize("cheat", DEVICE, ids=lambda cheat: cheat.name)
-def test_a_cheat_of_device_code_is_found(device_rows: dict[str, list[dict[str, Any]]], cheat: Cheat) -> None:
-    judged(cheat, device_rows[cheat.name])
 
 
 @pytest.fixture(scope="module")
@@ -107,17 +96,21 @@ def gpu_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[st
     return run_all(tmp_path_factory.mktemp("cuda"), "cuda", BUILT / "cuda" / "device_cheats.so", GPU)
 
 
-@pytest.mark.parametrize("cheat", GPU, ids=lambda cheat: cheat.name)
-def test_a_cheat_on_a_gpu_is_found(gpu_rows: dict[str, list[dict[str, Any]]], cheat: Cheat) -> None:
-    judged(cheat, gpu_rows[cheat.name])
+ALL = {"host_rows": HOST, "simt_rows": DEVICE, "gpu_rows": GPU}
 
 
-@pytest.mark.parametrize("cheat", HOST, ids=lambda cheat: cheat.name)
-def test_a_cheat_of_host_code_is_found(host_rows: dict[str, list[dict[str, Any]]], cheat: Cheat) -> None:
-    judged(cheat, host_rows[cheat.name])
+@pytest.mark.parametrize(
+    ("which", "cheat"),
+    [pytest.param(which, cheat, id=f"{which}-{cheat.name}") for which, cheats in ALL.items() for cheat in cheats],
+)
+def test_a_cheat_is_found(which: str, cheat: Cheat, request: pytest.FixtureRequest) -> None:
+    rows = request.getfixturevalue(which)[cheat.name]
+    reasons = {(row["status"], row["reason"]) for row in rows if row["status"] != "refused"}
+    told = [reason for status, reason in reasons if status == cheat.status]
+    assert any(words in reason for reason in told for words in cheat.words.split(" | ")), reasons
 
 
-@pytest.mark.parametrize("which", ["host_rows", "device_rows", "gpu_rows"])
+@pytest.mark.parametrize("which", ALL)
 def test_honest_variants_beside_cheats_are_left_as_they_are(which: str, request: pytest.FixtureRequest) -> None:
     rows = request.getfixturevalue(which)
     for name in ("a_honest", "zz_honest"):
