@@ -291,6 +291,7 @@ void follow(const Request& request, const Device& device, const Card& card, Rank
     std::memcpy(&step, told.data(), sizeof step);
     if (step.what == Step::What::end) return;
     if (step.what == Step::What::end_run) driver.reset();
+    if (step.what == Step::What::meet && driver) driver->meet(ranks);
     if (step.what == Step::What::begin) {
       refusal.clear();
       Problem<T> problem = mapped.problem;

@@ -19,9 +19,10 @@
 namespace ladder {
 
 /// What rank 0 tells the other ranks of a run: each step that it takes, before it takes it. With the initial centroids
-/// (k x d) behind it where a phase takes them and `offset` is -1.
+/// (k x d) behind it where a phase takes them and `offset` is -1. To meet: what is timed begins when all have done
+/// what they were told before, so that no rank waits in it for another one's start.
 struct Step {
-  enum class What { begin, phase, end_run, end } what = What::end;
+  enum class What { begin, phase, meet, end_run, end } what = What::end;
   Act act = Act::prepare;
   int points = 0;  ///< of a run that begins: the first so many of the problem
   int offset = 0;  ///< of the initial centroids
@@ -103,6 +104,13 @@ class DirectDriver : public Driver<T> {
     }
     do_phase(step.act);
   }
+  /// All ranks are here, with nothing left to do.
+  void meet(Ranks& ranks) {
+    synchronize();
+    const char here = 1;
+    std::vector<char> all(size_t(ranks.count()));
+    ranks.gather(&here, sizeof here, all.data());
+  }
   void synchronize() override {
     if (this->host_memory()) return;
     check(cudaStreamSynchronize(stream_), "waiting for the device");
@@ -145,6 +153,10 @@ class DirectDriver : public Driver<T> {
       if (!evict_) evict_ = device_memory(evict_bytes);
       check(cudaMemsetAsync(evict_.get(), ++evictions_ & 0xFF, evict_bytes, stream_), "evicting the L2 cache");
       if (sample.from_host) synchronize();
+    }
+    if (ranks_) {
+      tell({.what = Step::What::meet});
+      meet(*ranks_);
     }
     Measured measured;
     const auto work = [&] {
