@@ -305,6 +305,9 @@ namespace {
 /// Centred. With m' the mean of all points as the variant has it, the values summed are x - m', each rounded once in
 /// the element type: |x - m'| <= |x| + |m'|. Their mean is rounded, and m' added to it, which rounds again.
 ///
+/// Kept rounded, by up to v (Rules): the values summed are off by v |x| each, so their mean by v sum|x| / m, and it is
+/// rounded by v. Euclidean only.
+///
 /// Cosine. Each summed direction's component is off by s relative to it (DistanceBound::direction_error; the
 /// reference's by r), so the sum S_f by e_f = (s + r + m (u_sum + 2^-53) (1 + s)) sum|a_f|, and |S| by at most |e| plus
 /// the roundings of the norm itself, which are no more than those of a distance: N = |e| + (g + r) |S|. Then
@@ -317,8 +320,10 @@ class MeanBound {
       : metric_(metric),
         d_(d),
         u_(element_roundoff),
-        sum_roundoff_((rules.arithmetic.sum_roundoff > 0 ? rules.arithmetic.sum_roundoff : element_roundoff) +
-                      reference_roundoff),
+        kept_(metric == Metric::euclidean ? rules.kept_roundoff() : 0),
+        sum_roundoff_(
+            (rules.arithmetic.sum_roundoff > 0 && kept_ == 0 ? rules.arithmetic.sum_roundoff : element_roundoff) +
+            reference_roundoff),
         smallest_(smallest),
         centre_(centre) {
     if (metric != Metric::cosine) return;
@@ -335,7 +340,8 @@ class MeanBound {
   /// From the sums over m points to `mean` and `allowed` (d each). False where cosine's mean may be zero.
   bool of(const double* sum, const double* magnitude, double m, double* mean, double* allowed) const {
     for (int f = 0; f < d_; ++f)
-      allowed[f] = metric_ == Metric::euclidean ? sum_roundoff_ * magnitude[f] + of_centre(magnitude[f], m, centre_[f])
+      allowed[f] = metric_ == Metric::euclidean ? (sum_roundoff_ * (1 + kept_) + kept_ / m) * magnitude[f] +
+                                                      of_centre(magnitude[f], m, centre_[f])
                                                 : (direction_ + m * sum_roundoff_ * (1 + direction_)) * magnitude[f];
     double shrunk = m, relative = 0;
     if (metric_ == Metric::cosine) {
@@ -348,8 +354,8 @@ class MeanBound {
     for (int f = 0; f < d_; ++f) {
       mean[f] = sum[f] / shrunk;
       const double error = allowed[f] + relative * std::fabs(mean[f]);
-      allowed[f] =
-          error + 3.01 * u_ * (std::fabs(mean[f]) + error) + 2 * reference_roundoff * std::fabs(mean[f]) + smallest_;
+      allowed[f] = error + (3.01 * u_ * (1 + kept_) + kept_) * (std::fabs(mean[f]) + error) +
+                   2 * reference_roundoff * std::fabs(mean[f]) + smallest_;
     }
     return true;
   }
@@ -365,7 +371,7 @@ class MeanBound {
 
   Metric metric_;
   int d_;
-  double u_, sum_roundoff_, smallest_;
+  double u_, kept_, sum_roundoff_, smallest_;
   const std::vector<double>& centre_;
   double direction_ = 0, norm_ = 0;
 };

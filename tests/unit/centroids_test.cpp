@@ -124,6 +124,19 @@ TEST(CheckCentroidsBound, CentredPointsErrByARoundingOfTheirMean) {
   EXPECT_FALSE(check(centred + 1e-4f, {.sum_roundoff = 0, .centred = true}));
 }
 
+TEST(CheckCentroidsBound, KeptRoundedPointsErrByTheirRoundingHoweverManyTheyAre) {
+  constexpr int n = 1000;
+  const Arithmetic halves{.form = Arithmetic::Form::expanded, .input_roundoff = 0x1p-11, .sum_roundoff = 0x1p-11};
+  Solved<float> solved(n, 1, 1, 100);
+  std::fill(solved.points.begin(), solved.points.end(), 1 + 0x1p-11f);  // half of a unit in a half's last place
+  for (const auto& [off, right] : {std::pair(0.f, true), {0x1p-11f, true}, {0x1.2p-10f, false}, {-0x1.2p-10f, false}}) {
+    solved.after[0] = 1 + 0x1p-11f + off;
+    EXPECT_EQ(solved.check_centroids({halves}).ok(), right) << off;
+  }
+  solved.after[0] = 1 + 0x1p-10f;
+  EXPECT_FALSE(solved.check_centroids({{.input_roundoff = 0x1p-11}}).ok()) << "rounded for distances alone";
+}
+
 TEST(CheckCentroidsBound, SumsThatCancelMayErrByTheirMagnitude) {
   // The mean is 0, the sum's terms are not: an error of a rounding of the terms is right, a thousandth is not.
   const float points[] = {1e6f, -1e6f}, before[] = {0};
