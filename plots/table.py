@@ -19,7 +19,7 @@ from shlex import quote
 
 from plots.figures.tree import usual_workload
 from plots.lib import cards, outputs, schema, short
-from plots.lib.inputs import in_sentences, read_text
+from plots.lib.inputs import in_sentences, read_json, read_text
 from plots.lib.pages import between_marks
 from plots.lib.record import (
     DAGGER,
@@ -37,6 +37,8 @@ from plots.lib.record import (
     RecordError,
     Row,
     Rung,
+    Workload,
+    committed,
     geometric_mean,
     ms,
     number,
@@ -202,7 +204,7 @@ def whole_run(record: Record, name: str) -> str:
         text += f"; {ms(row.prepare_ms)} of preparation are not in `{best.variant}`'s time"
     if start := short.cold_start(record, best, row):
         text += f", and a cold start takes {ms(short.time_of(start))}{parts_text(start)}"
-    return f"{text}. {labels_checked(row, workload.n)}"
+    return f"{text}. {labels_sentence(record, row, workload)}"
 
 
 def labels_checked(row: Row, points: int) -> str:
@@ -224,6 +226,48 @@ def labels_checked(row: Row, points: int) -> str:
     return f"{text}."
 
 
+def labels_sentence(record: Record, row: Row, workload: Workload) -> str:
+    """labels_checked, of the run with this row's history of which most were."""
+    seen, where = most_checked(record, row, workload.name)
+    text = labels_checked(seen, workload.n)
+    return f"{text.removesuffix('.')} (a run of the same history, in `{where}`)." if where else text
+
+
+def same_history(row: Row, other: Row) -> bool:
+    """Did as many labels move in every iteration of both, to the same inertia?"""
+    return bool(row.reassigned) and (row.reassigned, row.inertia) == (other.reassigned, other.inertia)
+
+
+def most_checked(record: Record, row: Row, workload: str) -> tuple[Row, str]:
+    """Of the rows of the same variant with the same history on the same kind of GPU, in the record and in those beside
+    it, the one of which most labels were compared with fp64; and, where it is another, the record that has it."""
+
+    def count(of: Row) -> int:
+        return int((of.validation or {}).get("rows_checked") or 0)
+
+    def candidates(of: Record) -> list[tuple[Row, str]]:
+        same = (row.variant, workload, row.device, row.gpus, "ok")
+        rows = [r for r in of.rows if (r.variant, r.workload, r.device, r.gpus, r.status) == same]
+        return [(r, of.behind([r]).sources[0].shown) for r in rows if same_history(row, r)]
+
+    found = [(row, ""), *candidates(record)]
+    for path in records_beside(row.path, f'"{row.variant}"'):
+        other = schema.load(path)
+        gpus = [(of.sources[0].context["gpu"] or {}).get("name") for of in (record, other)]
+        there = other.workloads.get(workload)
+        if gpus[0] == gpus[1] and there and there.problem == record.workloads[workload].problem:
+            found += candidates(other)
+    return max(found, key=lambda entry: count(entry[0]))
+
+
+def records_beside(path: Path, word: str) -> list[Path]:
+    """The committed records in a committed record's folder that hold the word; none beside another file."""
+    if path not in committed():
+        return []
+    beside = [p for p in sorted(path.parent.glob("*.json")) if p != path and word in p.read_text()]
+    return [p for p in beside if {"rows", "schema_version"} <= read_json(p).keys()]
+
+
 def one_history(record: Record, workload: str, row: Row) -> str:
     """How many rungs moved as many labels as this row in every iteration, to the same inertia; empty where it is alone.
     Labels and sums that are exact leave them no other way."""
@@ -232,8 +276,7 @@ def one_history(record: Record, workload: str, row: Row) -> str:
     same = {
         other.variant
         for other in record.rows
-        if (other.workload, other.status) == (workload, "ok")
-        and (other.reassigned, other.inertia) == (row.reassigned, row.inertia)
+        if (other.workload, other.status) == (workload, "ok") and same_history(row, other)
     }
     if len(same) < 2:
         return ""
@@ -298,7 +341,7 @@ def short_table(record: Record, name: str | None) -> str:
     used = [*(step.row for step in steps), *(row for _, row in beside), *cold.values()]
     bullets = [
         f"**{time}** ({variant}): {workload.size}, {last.row.iterations} iterations, host memory to host memory, one "
-        f"{machine}. {labels_checked(last.row, workload.n)}"
+        f"{machine}. {labels_sentence(record, last.row, workload)}"
     ]
     if same := one_history(record, workload.name, last.row):
         bullets.append(same)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -155,6 +156,38 @@ def test_what_a_sample_of_labels_leaves_open_is_said() -> None:
     assert table.labels_checked(replace(row, validation=old), 1000).endswith("0 are wrong.")
     wrong = table.labels_checked(replace(row, validation=seen | {"labels_wrong": 3}), 50000)
     assert wrong == "Of 1,500 labels compared with fp64, 3 are wrong."
+
+
+def test_the_run_of_the_same_history_whose_labels_were_all_checked_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = sample_record.make()
+    row = next(r for r in document["rows"] if r["scope"] == "end_to_end" and r["status"] == "ok" and r["reassigned"])
+    name, points = row["workload"], next(w["n"] for w in document["workloads"] if w["name"] == row["workload"])
+    source = sample_record.write(document, tmp_path / "record.json")
+    monkeypatch.setattr(table, "committed", lambda: [source])
+    record = from_document(document, source)
+    of_it = next(r for r in record.rows if r.place == from_document(document | {"rows": [row]}, source).rows[0].place)
+
+    def told(change: dict[str, Any], beside: str = "all.json", gpu: str = "") -> str:
+        other = copy.deepcopy(document)
+        other["rows"] = [copy.deepcopy(row) | change]
+        other["rows"][0]["validation"] |= {"rows_checked": points + 70, "last_rows_checked": points}
+        if gpu:
+            other["context"]["gpu"]["name"] = gpu
+        sample_record.write(other, tmp_path / beside)
+        return table.labels_sentence(record, of_it, record.workloads[name])
+
+    alone = table.labels_sentence(record, of_it, record.workloads[name])
+    assert "of the same history" not in alone
+    assert told({"inertia": [value * 1.001 for value in row["inertia"]]}) == alone
+    assert told({}, gpu="Another") == alone
+    assert told({}).startswith(
+        f"All {points:,} labels that it hands out, and 70 of its earlier iterations, are compared"
+    )
+    assert told({}).endswith("0 are wrong (a run of the same history, in `all.json`).")
+    monkeypatch.setattr(table, "committed", list)  # a record of one's own has no others beside it
+    assert told({}) == alone
 
 
 def test_rungs_that_share_a_history_are_counted() -> None:
