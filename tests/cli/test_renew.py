@@ -75,6 +75,16 @@ def test_the_build_hashes_what_it_compiles() -> None:
     assert len({v["text_hash"] for v in built}) == len(built)
 
 
+def test_rows_of_a_library_say_of_which_text_of_its_file_they_are(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    words = ["--device", "cpu", "--variants", "p_scipy", "--workloads", "blobs30_tiny", "--scopes", "solve"]
+    subprocess.run([LADDER, "run", *words, "--min-time", "0", "--max-time", "0.05", "--out", out], cwd=ROOT, check=True)
+    done = subprocess.run([LADDER, "list", "--json", "--texts"], capture_output=True, text=True, cwd=ROOT, check=True)
+    now = next(v["text_hash"] for v in json.loads(done.stdout)["variants"] if v["id"] == "p_scipy")
+    found = json.loads(out.read_text())["rows"]
+    assert now and found and {row["source_hash"] for row in found} == {now}
+
+
 def test_without_a_record_everything_is_lacking(fake: FakeBuild) -> None:
     assert stale(fake) == [
         "grapes, not in the record: x1, x2",
