@@ -85,7 +85,7 @@ def test_every_family_has_a_tiny_one() -> None:
         same |= {f"kmcuda_{count}": "kmcuda", f"kmcuda_isotropic_{count}": "tiles", f"mnist_k1000_{count}": "mnist"}
         same |= {f"blobs30_00_{count}": "blobs30", f"blobs30_01_{count}": "blobs30"}
     same |= {"mnist_k1000_10": "mnist", "powerlaw": "kmcuda", "zeros": "blobs30", "halves30": "halves"}
-    same |= {"kmcuda_features": "kmcuda", "chunks": "kmcuda", "kmcuda_outlier": "outlier"}
+    same |= {"kmcuda_features": "kmcuda", "chunks": "kmcuda", "kmcuda_outlier": "outlier", "far_point": "outlier"}
     for beginning in ("map", "hold"):
         same |= {f"{beginning}_flat": "tiles", f"{beginning}_decaying": "kmcuda", f"{beginning}_double": "kmcuda"}
         same |= {f"{beginning}_sparse": "blobs30"}
