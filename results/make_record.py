@@ -127,7 +127,14 @@ def within(workload: dict[str, Any], part: dict[str, Any]) -> bool:
     return all(size(of) >= value for of, value in low.items()) and all(size(of) <= value for of, value in high.items())
 
 
-def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[str]]:
+def could_run_on(device: str, variant: dict[str, Any], unbuilt: bool) -> bool:
+    """Whether what was built of a variant runs there; with `unbuilt` also what a build with nvcc would add, which is
+    every rung that the CPU device runs."""
+    devices = variant["devices"]
+    return device in (*devices, "auto") or (unbuilt and device == "cuda" and "simt" in devices)
+
+
+def jobs(plan: dict[str, Any], listed: dict[str, Any], unbuilt: bool = False) -> tuple[list[Job], list[str]]:
     """The jobs of a plan, in its order, of what `ladder list --json` has; and what is left out, with the reason."""
     workloads = {w["name"]: w for w in listed["workloads"]}
     found: list[Job] = []
@@ -135,7 +142,7 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any]) -> tuple[list[Job], list[
     planned: set[tuple[str, str, str]] = set()
     for part in plan["part"]:
         device = part.get("device", "cuda")
-        here = [v["id"] for v in listed["variants"] if device in (*v["devices"], "auto")]
+        here = [v["id"] for v in listed["variants"] if could_run_on(device, v, unbuilt)]
         words = options_of(plan.get("run", ""), part.get("options", ""))
         for key, names in (("workloads", list(workloads)), ("variants", [v["id"] for v in listed["variants"]])):
             for glob in part[key].split(","):
@@ -239,11 +246,11 @@ def say_what_is_out_of_date(found: list[tuple[Job, list[tuple[str, str, str]]]])
     print(f"{len(every)} to measure: {counts}{about}" if every else "the record is up to date with the plan")
 
 
-def built_for_the_plan(plan: dict[str, Any], listed: dict[str, Any]) -> None:
+def built_for_the_plan(plan: dict[str, Any], listed: dict[str, Any], unbuilt: bool) -> None:
     """Throws InputError where nothing was built for a device of the plan, and names what was not: no list is complete
     without it."""
     for device in dict.fromkeys(part.get("device", "cuda") for part in plan["part"]):
-        if device != "auto" and not any(device in v["devices"] for v in listed["variants"]):
+        if device != "auto" and not any(could_run_on(device, v, unbuilt) for v in listed["variants"]):
             raise InputError(
                 f"nothing here is built for {device}, which the plan is for: build where there is such a device"
             )
@@ -316,7 +323,7 @@ def main() -> int:
     if answer.returncode != 0:
         raise InputError(f"{ladder}: `{' '.join(words)}` failed: {answer.stderr.decode(errors='replace')}")
     listed = json_object(Path(ladder), answer.stdout, "`ladder list --json`")
-    every, left_out = jobs(plan, listed)
+    every, left_out = jobs(plan, listed, o.stale)
     planned = [job for job in every if matching(job.workload.split(","), o.only)]
     print(*left_out, sep="\n", end="\n" if left_out else "")
     if o.list:
@@ -327,7 +334,7 @@ def main() -> int:
             print(f"{device}: about {seconds:.0f} s")
         return 0
     if o.stale or o.renew:
-        built_for_the_plan(plan, listed)
+        built_for_the_plan(plan, listed, o.stale)
     renewed = (o.stale or o.renew) and o.out.exists()
     if o.stale or o.renew:
         try:
@@ -403,8 +410,8 @@ def main() -> int:
     parts = [str(part) for part in kept if part.exists()]
     if renewed and parts:
         parts = ["--renew", str(o.out), *parts]
-    elif len(parts) < 2:
-        raise InputError(f"{len(parts)} pieces in {folder}: there is nothing to join")
+    elif not parts:
+        raise InputError(f"no pieces in {folder}: there is nothing to join")
     o.out.parent.mkdir(parents=True, exist_ok=True)
     joined = subprocess.run([ladder, "join", str(o.out), *parts, "--samples", "100"], check=False)
     return joined.returncode or int(bool(bad))

@@ -25,7 +25,7 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
           "pieces", o->pieces,
           "Records of one commit (but see --renew) on one machine; if several have a row, the last one is taken")
       ->required()
-      ->expected(2, 1000);
+      ->expected(1, 1000);
   join->add_option("--samples", o->samples, "Keep at most this many samples of each row (default: all)")
       ->check(CLI::Range(10, 1000000));
   join->add_flag("--force", o->force, "OUT may replace a file that is no record");
