@@ -32,7 +32,11 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="the folder that holds ladder")
     parser.add_argument("--workloads", default="far_point_3,far_point_10", help="with commas between them")
-    parser.add_argument("--draws", default="i1_random,i2_kmeanspp", help="the variants that draw, likewise")
+    parser.add_argument(
+        "--draws",
+        default="i1_random,i2_kmeanspp",
+        help="the variants that draw, likewise: with equal chances, k-means++",
+    )
     parser.add_argument("--solver", default="v01_global", help="the variant that begins with what they draw")
     parser.add_argument("--device", default="simt", choices=("cuda", "simt"))
     parser.add_argument("--seeds", type=int, default=400, help="1 to so many")
@@ -61,10 +65,11 @@ def run(options: argparse.Namespace, folder: Path, variants: str, scope: str, wo
     return found
 
 
-def of_seed(options: argparse.Namespace, name: str, points: np.ndarray, seed: int) -> tuple[dict[str, Any], list[Any]]:
+def of_seed(options: argparse.Namespace, data: Path, points: np.ndarray, seed: int) -> tuple[dict[str, Any], list[Any]]:
     """The context, and of each variant that draws: the rows that it drew, the iterations from them, and how many points
     are in the cluster of the point that is farthest from the points' mean."""
-    data, k = CACHE / f"{name}.npy", options.k[name]
+    name = data.stem
+    k = options.k[name]
     far = int(np.linalg.norm(points - points.mean(axis=0), axis=1).argmax())
     found = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -89,8 +94,10 @@ def main() -> int:
     workloads = []
     for name in options.workloads.split(","):
         points = np.load(CACHE / f"{name}.npy")
-        with ThreadPoolExecutor(options.jobs) as pool:
-            each = list(pool.map(partial(of_seed, options, name, points), range(1, options.seeds + 1)))
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+            data = Path(folder) / f"{name}.npy"  # of these runs alone: other runs may touch the cache
+            np.save(data, points)
+            each = list(pool.map(partial(of_seed, options, data, points), range(1, options.seeds + 1)))
         context = each[0][0]
         drawn = [
             {
