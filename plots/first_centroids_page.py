@@ -167,9 +167,8 @@ def verdicts(examples: Sequence[Example]) -> list[str]:
             f"{shown(weighted.share(weighted.has_far))}.",
             "- *From centroids among the other points Lloyd never ends with the far point alone.* "
             + (
-                f"Holds: it did so from {shown(share)} of {len(without):,} such draws."
-                if share <= NEVER
-                else f"Does not hold: it did so from {shown(share)} of {len(without):,} such draws."
+                f"{'Holds' if share == 0 else 'Nearly holds' if share <= NEVER else 'Does not hold'}: it did so from "
+                f"{shown(share)} of {len(without):,} such draws."
             ),
             "",
         ]
