@@ -22,7 +22,7 @@ from plots.lib.speedup import IN_TURNS, Gain, gain_of
 from plots.lib.style import COLOURS, GREY, MARGIN, ROW, SMALL, WIDTH, Page, log_ticks, text_width
 
 DEVICE = "cuda"
-USUAL = [ROOT / "results" / "nvidia-h100" / f"comparisons{part}.json" for part in ("", "_rest")]
+USUAL = [ROOT / "results" / "nvidia-h100" / f"comparisons{part}.json" for part in ("", "_rest", "_more", "_first")]
 PLAN = ROOT / "results" / "nvidia-h200" / "comparisons.toml"
 HEAD = ("rung", "over", "time of", "gain", "95 % interval", "sessions", "verdict")
 LOOKS = {  # by verdict: colour, marker, in words
