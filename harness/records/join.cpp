@@ -61,6 +61,9 @@ void require_one_run(const InputRecord& first, const InputRecord& piece, bool at
       !std::all_of(rows.begin(), rows.end(), [](const json& row) { return row.contains("turns"); }))
     refuse("it holds comparisons, and its rows do not say what they took turns with: measure it anew");
   json was = first.record.at("context"), is = piece.record.at("context");
+  for (json* context : {&was, &is}) {
+    if (json& gpu = (*context)["gpu"]; gpu.is_object()) gpu.emplace("numa_node", nullptr);  // older records lack it
+  }
   if (at_another_commit && was.at("git_sha") != is.at("git_sha")) {
     for (const auto& [file, context] : {std::pair(first.file, was), std::pair(piece.file, is)}) {
       if (context.at("git_dirty"))

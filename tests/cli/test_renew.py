@@ -182,6 +182,9 @@ def test_rows_of_a_later_commit_are_joined_by_renewal_alone(fake: FakeBuild) -> 
     assert fake("run", *words, LADDER_GIT_SHA=LATER).returncode == 0
     done = fake("join", fake.out, fake.out, later)
     assert done.returncode == 2 and "git_sha" in done.stderr
+    document = json.loads(later.read_text())
+    document["context"]["gpu"]["numa_node"] = None  # older records lack it
+    later.write_text(json.dumps(document))
     assert fake("join", "--renew", fake.out, fake.out, later).returncode == 0
     assert [row.get("git_sha") for row in rows(fake)] == [None, None]
     document = json.loads(later.read_text())
