@@ -59,7 +59,8 @@ def labels(row: Row) -> str:
 
 
 def problem_table(record: Record, name: str) -> list[str]:
-    rows = [r for r in record.rows if (r.workload, r.scope, r.device) == (name, "solve", DEVICE)]
+    found = [r for r in record.rows if (r.workload, r.scope, r.device) == (name, "solve", DEVICE)]
+    rows = list({r.variant: r for r in reversed(found)}.values())  # of several records the first one's
     timed = {r.variant: slope_ms(record, r) for r in rows if r.timed}
     fastest = min(value for variant, value in timed.items() if value and not is_library(variant))
     workload = record.workloads[name]

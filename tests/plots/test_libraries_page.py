@@ -32,6 +32,12 @@ def test_times_are_slopes_and_failures_are_said(tmp_path: Path, capsys: pytest.C
     assert any("failed: solve raised" in line and "blobs" not in line for line in lines)
     assert not any("cold start" in line for line in lines), "the record has none"
     assert not any(line.startswith("**`map_") for line in lines), "this record has no rung on the map"
+    # A row that a second record has, too, is there once, as the first has it.
+    other = tmp_path / "more.json"
+    other.write_text(json.dumps(document | {"rows": [r for r in document["rows"] if r["variant"] == "p_cuvs"]}))
+    assert libraries_page.main([str(path), str(other), "--update", str(tmp_path / "both.md")]) == 0
+    both = (tmp_path / "both.md").read_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert [line for line in both.splitlines() if line.startswith("|")] == [x for x in lines if x.startswith("|")]
     page.write_text("else")
     assert libraries_page.main([str(path), "--check", str(page)]) == 1
     document["rows"] = [row for row in document["rows"] if not row["workload"].endswith("_5")]
