@@ -21,6 +21,7 @@ namespace ladder {
 ///   N, K, D         points, clusters, features
 ///   B               bytes per value: 4 or 8
 ///   registers       per thread, as counted: the compiler decides them
+///   multiprocessors of the GPU
 ///   reserved        bytes of shared memory that the driver takes of each block: 1,024 from compute capability 8.0 on
 ///   occupancy(threads per block, registers per thread, bytes of shared memory per block)   percent
 ///   from_dram(bytes, times)   what DRAM delivers where `bytes` are read so many times over: all of it, but only once

@@ -16,6 +16,7 @@ FormulaNames names_for(const Counted& sizes, const Gpu* gpu) {
   if (!gpu) return names;
   const Multiprocessor sm = gpu->multiprocessor;
   names.values["reserved"] = sm.reserved_bytes;
+  if (const auto count = gpu->figure("multiprocessors")) names.values["multiprocessors"] = *count;
   names.functions["occupancy"] = [sm](const std::vector<double>& of) {
     if (of.size() != 3) throw Error("occupancy(threads, registers, bytes of shared memory) takes three values");
     return occupancy_of(sm, int(of[0]), int(of[1]), of[2]).percent;

@@ -19,10 +19,10 @@ struct Predicted {
   std::string unknown;  ///< why there is no value, in a sentence
 };
 
-/// What a formula may name: sizes, axes, `registers` (as counted), `reserved` (bytes of shared memory that the driver
-/// takes of each block), occupancy(threads, registers, bytes), and from_dram(bytes, times): what DRAM delivers where
-/// `bytes` are read so many times over, once where they fit the L2 cache. Without a GPU neither of the last four is
-/// known, and without its figure for L2 the last one is not.
+/// What a formula may name: sizes, axes, `registers` (as counted), `multiprocessors`, `reserved` (bytes of shared
+/// memory that the driver takes of each block), occupancy(threads, registers, bytes), and from_dram(bytes, times): what
+/// DRAM delivers where `bytes` are read so many times over, once where they fit the L2 cache. Without a GPU none of the
+/// last five is known, and without its figure for L2 the last one is not.
 FormulaNames names_for(const Counted& sizes, const Gpu* gpu);
 
 /// The `index`-th prediction of a card at these sizes. Its formula may name those before it that are for the same

@@ -113,7 +113,7 @@ LADDER_LESSON(.predict = {{"tiles", "ceil(N / 128) * ceil(K / 128)"},
                           {"load_requests", "tiles * ceil(D / 8) * 64"},
                           {"sectors_per_load", "(B + 4 * B) / 2"},
                           {"shared_bytes", "reserved + 8 * (128 + 132) * B"},
-                          {"bank_conflicts_load", "tiles * 8 * ceil(D / 8) * 8 * 4"},
+                          {"bank_conflicts_load", "tiles * 8 * ceil(D / 8) * 8 * 8"},
                           {"occupancy_theoretical_percent", "occupancy(256, 128, shared_bytes)"}},
               .ask =
                   "Per multiply-add a tile of 128 x 128 loads 1/128 + 1/128 numbers from global memory, "

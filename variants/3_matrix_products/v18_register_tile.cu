@@ -136,7 +136,8 @@ LADDER_VARIANT(
         .arithmetic = {.form = Arithmetic::Form::expanded},
         .axes = {{"points", {8, 16}, 16}, {"block", {128, 256}, 128}}, .f32 = phases<float>, .f64 = phases<double>)
 
-LADDER_LESSON(.predict = {{"wide", "points * block / 16"},
+LADDER_LESSON(.predict = {{"busy", "floor(N / (points * block / 16) / multiprocessors)"},
+                          {"wide", "min(points, 8 + 8 * busy) * block / 16"},
                           {"tiles", "ceil(N / wide) * ceil(K / 128)"},
                           {"multiply_adds", "tiles * wide * 128 * ceil(D / 8) * 8"},
                           {"load_requests", "tiles * (ceil(D / 8) * (wide + 128) / 16 + block / 4)"},

@@ -154,7 +154,9 @@ TEST(Predictions, AreThereForEveryRungOfTheFirstChapters) {
 TEST(Predictions, AreWhatWasCounted) {
   // What does not hold within 10 %, by rung, counter and workload, and why.
   const std::string other = "the argmin takes longer than the distances there",
-                    small = "centroids and labels count, too";
+                    small = "centroids and labels count, too",
+                    part = "K is a third of a tile: warps with none of its centroids load none",
+                    norms = "rows are so short that loads of norms count, too";
   std::map<std::array<std::string, 3>, std::string> exceptions = {
       {{"v01a_constant", "dram_bytes", "wine_k900"}, small},
       {{"v08_shared_tiles", "dram_bytes", "kmcuda_tiny"}, small},
@@ -163,6 +165,15 @@ TEST(Predictions, AreWhatWasCounted) {
     for (const char* name : {"additions", "multiply_adds", "load_requests", "sectors_per_load"})
       exceptions[{id, name, "kmcuda_tiny"}] = other;
   }
+  for (const char* id : {"v15_block_tile", "v16_bank_layout", "v17_double_buffer"}) {
+    for (const char* name : {"load_requests", "sectors_per_load"}) exceptions[{id, name, "kmcuda_tiny"}] = part;
+  }
+  for (const char* id : {"v18_register_tile", "v19_fragment_prefetch", "v20_async_copy", "v21_three_stages"}) {
+    exceptions[{id, "dram_bytes", "kmcuda_tiny"}] = small;
+    exceptions[{id, "sectors_per_load", "kmcuda_tiny"}] = norms;
+  }
+  for (const char* id : {"v22_tensor_split", "v23_half_product"})
+    exceptions[{id, "load_requests", "kmcuda_tiny"}] = part;
   size_t compared = 0, met = 0;
   for (const CardText& card : lessons()) {
     for (const Counted& counted : counted_of(card.id)) {
