@@ -149,8 +149,8 @@ def table(document: dict[str, Any]) -> str:
     lines += [
         "",
         f"Not in this table are the kernels of {rungs}, for which rules are missing: joined loads from static "
-        "`__shared__` arrays, roundings to halves, and tensor cores, whose products the CPU device does by ordinary "
-        f"arithmetic, which is counted. {same} of their {len(apart)} values are equal; with them {equal + same} of "
+        f"`__shared__` arrays, and scaling by powers of two (`scalbn`). {same} of their {len(apart)} values are equal; "
+        f"with them {equal + same} of "
         f"{len(found) + len(apart)} ({100 * (equal + same) / (len(found) + len(apart)):.1f} %).",
     ]
     return "\n".join(lines)

@@ -134,6 +134,10 @@ void simt_count_atomic(const void* address, size_t bytes) {
     w->note_access(address, std::countr_zero(bytes), Worker::Way::atomic, __builtin_return_address(0));
 }
 
+void simt_count_silence(int by) {
+  if (Worker* const w = counted()) w->note_silence(by);
+}
+
 void __tsan_init() {}
 void __tsan_func_entry(const void*) {
   if (Worker* const w = counted()) w->note_enter();

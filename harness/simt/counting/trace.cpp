@@ -15,7 +15,7 @@ void Trace::start_block(int threads, KernelCounts& counts) {
   for (int i = 0; i < threads; ++i) {
     lanes_[i].events.clear();
     lanes_[i].next = 0;
-    lanes_[i].depth = 0;
+    lanes_[i].depth = lanes_[i].silent = 0;
     lanes_[i].was_full = lanes_[i].ended = false;
   }
   warps_.assign(size_t(threads + 31) / 32, {});
@@ -29,6 +29,7 @@ void Trace::start_block(int threads, KernelCounts& counts) {
 
 bool Trace::add(int thread, const void* address, Kind kind, int size_log2, uint64_t value) {
   Lane& lane = lanes_[thread];
+  if (lane.silent > 0) return true;
   lane.events.push_back({Place(lane.depth, address, kind, size_log2), value});
   lane.was_full = lane.count() >= capacity;
   return !lane.was_full;

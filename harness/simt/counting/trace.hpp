@@ -24,6 +24,8 @@ class Trace {
   /// A thread enters, or leaves, a function that was not inlined.
   void enter(int thread) { ++lanes_[thread].depth; }
   void leave(int thread) { --lanes_[thread].depth; }
+  /// What a thread does does not count while the sum of these is above 0.
+  void silence(int thread, int by) { lanes_[thread].silent += by; }
   /// Returns false where the thread's notes are full now: it has to wait until they were replayed.
   bool add(int thread, const void* address, Kind kind, int size_log2, uint64_t value);
   /// The thread has ended.
@@ -43,7 +45,7 @@ class Trace {
   struct Lane {
     std::vector<Event> events;
     size_t next = 0;  ///< the first that was not replayed
-    int depth = 0;
+    int depth = 0, silent = 0;
     bool was_full = false, ended = false;
     size_t count() const { return events.size() - next; }
     bool has_event() const { return next < events.size(); }

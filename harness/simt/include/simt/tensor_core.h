@@ -45,8 +45,14 @@ inline void widen(uint32_t pair, float* out) {
   out[1] = __half2float(__ushort_as_half((unsigned short)(pair >> 16)));
 }
 
-/// d += A B, called by all lanes of a warp, in a block of one dimension.
-inline void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#ifdef __SANITIZE_THREAD__  // a module to be counted: the product is one instruction of a tensor core, and none of
+                            // these
+#define SIMT_EMULATED __attribute__((noinline))
+#else
+#define SIMT_EMULATED
+#endif
+
+SIMT_EMULATED inline void emulated_mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   constexpr int depth = 16;
   struct Lane {
     uint32_t a[4], b[2];
@@ -74,6 +80,17 @@ inline void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (
     }
     d[e] = cut_sum(cut_sum(d[e], product, size), product + 8, size + 8);
   }
+}
+
+/// d += A B, called by all lanes of a warp, in a block of one dimension.
+inline void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#ifdef __SANITIZE_THREAD__
+  simt_count_silence(1);
+#endif
+  emulated_mma_m16n8k16(d, a, b);
+#ifdef __SANITIZE_THREAD__
+  simt_count_silence(-1);
+#endif
 }
 
 }  // namespace simt
