@@ -148,9 +148,9 @@ def table(document: dict[str, Any]) -> str:
     rungs = ", ".join(f"`{rung}`" for rung in sorted({v.rung for v in apart}))
     lines += [
         "",
-        f"Not in this table are the kernels of {rungs}, for which rules are missing: joined loads from static "
-        f"`__shared__` arrays, and scaling by powers of two (`scalbn`). {same} of their {len(apart)} values are equal; "
-        f"with them {equal + same} of "
+        f"Not in this table are the kernels of {rungs}, for which rules are missing: pieces of "
+        "16 bytes that g++ reads in halves, `min` where g++ branches, and scaling by powers of two "
+        f"(`scalbn`). {same} of their {len(apart)} values are equal; with them {equal + same} of "
         f"{len(found) + len(apart)} ({100 * (equal + same) / (len(found) + len(apart)):.1f} %).",
     ]
     return "\n".join(lines)
@@ -159,14 +159,17 @@ def table(document: dict[str, Any]) -> str:
 def count(ladder: Path) -> None:
     """Counts every rung of the profile, with the axes that it was profiled with, into COUNTS."""
     wanted = sorted({(p["variant"], p["workload"], json.dumps(p["axes"])) for p in profiles() + profiles(APART)})
+    listed = subprocess.run([str(ladder), "list", "--json"], capture_output=True, text=True, check=True).stdout
+    axes = {(v["id"], axis["name"]): axis["values"] for v in json.loads(listed)["variants"] for axis in v["axes"]}
+    fewest = {rung: min(values) for (rung, name), values in axes.items() if name == "points"}
     document: dict[str, Any] = {"counts_version": 1, "counts": []}
     for at, (rung, workload, axes) in enumerate(wanted, 1):
         print(f"[{at}/{len(wanted)}] {rung} {workload}", file=sys.stderr)
         words = [str(ladder), "count", rung, "--workload", workload]
         for name, value in json.loads(axes).items():
-            # Where a grid would leave multiprocessors idle, a rung takes one point per thread whatever the axis says.
-            # The CPU device has few of them, and a profiled GPU has more than these workloads fill.
-            words += ["--axis", f"{name}={1 if name == 'points' else value}"]
+            # Where a grid would leave multiprocessors idle, a rung takes fewest points per thread whatever the axis
+            # says. The CPU device has few of them, and a profiled GPU has more than these workloads fill.
+            words += ["--axis", f"{name}={fewest[rung] if name == 'points' else value}"]
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "counts.json"
             done = subprocess.run([*words, "--out", str(out)], capture_output=True, text=True, check=False)

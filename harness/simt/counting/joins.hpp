@@ -4,7 +4,7 @@
 // side by side: to 16 bytes where it can prove that the first address is a multiple of 16, else to 8. An access in
 // between that may be to the same memory ends it, and so does a call. LLVM proves that, in the code for PTX, of an
 // offset into memory whose alignment is declared, here dynamic_shared(), and of no parameter. ptxas joins once more
-// where the place that it gives a static array allows it, which is not known here.
+// where the place that it gives a static array allows it: taken to be a multiple of 16, as where all sizes are.
 #pragma once
 #include <cstdint>
 #include <unordered_map>

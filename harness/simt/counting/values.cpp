@@ -53,6 +53,8 @@ Register register_named(const std::string& operand) {
   return found == names().end() ? Register{} : found->second;
 }
 
+bool is_stack(uint32_t base) { return base == stack || base == aligned_stack; }
+
 uint64_t mask(int bits) { return bits >= 64 ? ~0ull : (1ull << bits) - 1; }
 
 Value keep(Value value, int known) {
@@ -156,38 +158,50 @@ void Values::for_each(const std::function<void(size_t)>& visit, const std::funct
 
 Value Values::of(const std::string& operand) const { return read(operand); }
 
-/// Within a block each place has a base of its own, unless it is known to point into the stack.
+/// Within a block each place has a base of its own, unless it is known to point into the stack or to differ from
+/// another place by a constant.
 void Values::enter(size_t block) {
   now_ = before_[block].at;
   bases_.clear();
   last_base_ = first_base;
+  std::unordered_map<uint32_t, uint32_t> today;
   for (Value& value : now_) {
-    if (value.base == stack || value.base == aligned_stack) continue;
-    value.base = ++last_base_;
-    value.offset = 0;
+    if (is_stack(value.base)) continue;
+    uint32_t& base = value.base ? today[value.base] : (today[0] = 0);
+    if (!base) base = ++last_base_;
+    value.base = base;
   }
 }
 
+/// Places have a base in common before a block if they have in all that comes before it, with the same difference. A
+/// base is a value at one moment: whatever is written later has another one.
 bool Values::join(State& into) const {
   if (!into.is_reached) {
     into.is_reached = true;
     into.at = now_;
-    for (Value& value : into.at) {
-      if (value.base != stack && value.base != aligned_stack) value.base = 0, value.offset = 0;
-    }
     return true;
   }
   bool changed = false;
   const Value nothing;
+  std::map<std::tuple<uint32_t, uint32_t, int64_t>, uint32_t> bases;
+  std::set<uint32_t> before, now;
+  uint32_t last = first_base;
   for (size_t i = 0; i < into.at.size(); ++i) {
     Value& old = into.at[i];
     const Value& other = i < now_.size() ? now_[i] : nothing;
     Value both = common(old, other);
-    if (old.base && (old.base != other.base || old.offset != other.offset)) both.base = 0, both.offset = 0;
-    changed |= both.known != old.known || both.base != old.base;
+    const bool same_stack = old.base == other.base && old.offset == other.offset;
+    if (!is_stack(old.base) || !same_stack) {
+      uint32_t& base = bases[{old.base, other.base, old.offset - other.offset}];
+      if (!base && old.base && other.base) base = ++last;
+      both.base = base;
+      if (old.base) before.insert(old.base);
+      if (base) now.insert(base);
+    }
+    changed |= both.known != old.known || (old.base && !both.base);
     old = both;
   }
-  return changed;
+  return changed || now.size() > before.size();
 }
 
 Value Values::fresh(int known, uint64_t bits) const { return keep({.base = ++last_base_, .bits = bits}, known); }
@@ -247,8 +261,10 @@ Value Values::read(const std::string& operand, int width) const {
   const Value address = address_of(memory);
   if (address.base == stack || address.base == aligned_stack) {
     const auto slot = slots_.find({address.base, address.offset});
-    if (slot != slots_.end() && slot->second < now_.size())
-      return keep(now_[slot->second], std::min(now_[slot->second].known, width));
+    if (slot != slots_.end() && slot->second.place < now_.size()) {
+      const Value& value = now_[slot->second.place];
+      return keep(value, std::min(value.known, width));
+    }
   }
   return fresh();
 }
@@ -266,7 +282,8 @@ void Values::write_register(size_t number, Value value, int width) {
 void Values::forget_slots(uint32_t in, int64_t offset, int bytes) {
   for (auto slot = slots_.lower_bound({in, offset - 7});
        slot != slots_.end() && slot->first < std::pair(in, offset + bytes); ++slot) {
-    if (slot->second < now_.size()) now_[slot->second] = fresh();
+    const auto& [place, wide] = slot->second;
+    if (place < now_.size() && slot->first.second + wide > offset) now_[place] = fresh();
   }
 }
 
@@ -278,9 +295,11 @@ void Values::write(const std::string& operand, Value value, int width) {
   if (address.base != stack && address.base != aligned_stack) return;
   forget_slots(address.base, address.offset, width / 8);
   if (width != 32 && width != 64) return;
-  const auto [slot, is_new] = slots_.try_emplace({address.base, address.offset}, registers + slots_.size());
-  if (now_.size() <= slot->second) now_.resize(slot->second + 1);
-  now_[slot->second] = keep(value, std::min(value.known, width));
+  auto& [place, bytes] =
+      slots_.try_emplace({address.base, address.offset}, Slot{registers + slots_.size()}).first->second;
+  bytes = std::max(bytes, width / 8);
+  if (now_.size() <= place) now_.resize(place + 1);
+  now_[place] = keep(value, std::min(value.known, width));
 }
 
 void Values::forget_registers_of_callee() {
@@ -294,7 +313,8 @@ void Values::execute(size_t index) {
   const auto constant = [](uint64_t bits) { return Value{.base = 0, .offset = 0, .known = all, .bits = bits}; };
   if (name == "call") {
     forget_registers_of_callee();
-    if (x.called == "simt_dynamic_shared") now_[rax] = fresh(4, 0);  // its address is a multiple of 16
+    // Multiples of 16: where dynamic shared memory begins, and __shared__ variables do, which g++ keeps per thread.
+    if (x.called == "simt_dynamic_shared" || begins(x.called, "__tls_get_addr")) now_[rax] = fresh(4, 0);
     return;
   }
   if (name == "push" || name == "pop") {

@@ -42,7 +42,11 @@ class Values {
     std::vector<Value> at;
     bool is_reached = false;
   };
-  using Slots = std::map<std::pair<uint32_t, int64_t>, size_t>;  // stack, offset; the place in State::at
+  struct Slot {
+    size_t place = 0;  // in State::at
+    int bytes = 0;     // of the widest write so far
+  };
+  using Slots = std::map<std::pair<uint32_t, int64_t>, Slot>;  // stack, offset
 
   void execute(size_t index);
   void enter(size_t block);
