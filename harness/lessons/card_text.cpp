@@ -86,7 +86,7 @@ std::string python_field(const std::string& card, const std::string& name) {
 }
 
 /// The rung's number, by which comments name it: v12 of v12_name.
-std::string number_in(const std::string& id) { return id.substr(0, id.find('_')); }
+std::string rung_number(const std::string& id) { return id.substr(0, id.find('_')); }
 
 }  // namespace
 
@@ -178,7 +178,7 @@ std::string flaw_of(const CardText& card, const std::vector<std::string>& chain)
   static const std::regex own_number(R"re(^[a-z]+\d*[a-z]*: )re");
   static const std::regex sentence(R"re((?:[^.]|\.(?! |$))+\.?)re"), clause(R"re((?:[^;]|;(?! ))+)re");
   std::string any_of_chain;
-  for (const std::string& id : chain) any_of_chain += (any_of_chain.empty() ? "" : "|") + number_in(id);
+  for (const std::string& id : chain) any_of_chain += (any_of_chain.empty() ? "" : "|") + rung_number(id);
   const std::regex names("\\b(" + any_of_chain + ")\\b|\\b(So far|[Tt]he base|[Ii]ts base)\\b(?!')");
   const std::string head = std::regex_replace(card.head, own_number, "");
   std::string flaw;

@@ -115,7 +115,7 @@ void add_claims(json& all, const CardText& card) {
 
 // ------------------------------------------------------------------------------------------- predicted beside counted
 
-const LessonMetric* metric_named(const std::string& name) {
+const LessonMetric* lesson_metric(const std::string& name) {
   for (const LessonMetric& metric : lesson_metrics()) {
     if (metric.name == name) return &metric;
   }
@@ -123,7 +123,7 @@ const LessonMetric* metric_named(const std::string& name) {
 }
 
 std::string unit_of(const std::string& name) {
-  const LessonMetric* metric = metric_named(name);
+  const LessonMetric* metric = lesson_metric(name);
   return metric ? metric->unit : "";
 }
 
