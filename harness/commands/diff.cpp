@@ -12,11 +12,11 @@ namespace fs = std::filesystem;
 namespace {
 
 int show_one(const std::string& id, const std::string& over) {
-  const Source variant = read_source(id);
+  const Source& variant = read_source(id);
   const std::string base_id = over.empty() ? variant.base : over;
   if (base_id.empty())
     throw Error(fmt::format("{} is a root, it has no base: name a variant to compare it with, --over ID", id));
-  const Source base = read_source(base_id);
+  const Source& base = read_source(base_id);
   const Comparer comparer;
   const Step step = comparer.step(base, variant, new_parts(variant, base_id));
   fmt::print("Code alone, with the parts that moved: no comments, includes or card; lines are counted in that text.\n");
@@ -59,7 +59,7 @@ int show_table(const std::string& patterns) {
   std::vector<Measured> steps;
   fmt::print("{:<28} {:<28} {:>5} {:>9} {:>5}\n", "variant", "base", "own", "new parts", "step");
   for (const std::string& id : chosen) {
-    const Source variant = read_source(id);
+    const Source& variant = read_source(id);
     if (variant.base.empty()) continue;
     const Step step = comparer.step(read_source(variant.base), variant, new_parts(variant, variant.base));
     fmt::print("{:<28} {:<28} {:>5} {:>9} {:>5}{}\n", id, variant.base, step.change.changed,

@@ -56,7 +56,7 @@ void add_step(json& all, const CardText& card) {
   all["step"] = json();
   all["diff"] = json::array();
   if (card.base.empty()) return;
-  const Source variant = read_source(card.id), base = read_source(card.base);
+  const Source &variant = read_source(card.id), &base = read_source(card.base);
   const Comparer comparer;
   const Step step = comparer.step(base, variant, new_parts(variant, card.base));
   json parts = json::array();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 
@@ -21,7 +22,8 @@ namespace fs = std::filesystem;
 fs::path variants_folder() { return source_folder() / "variants"; }
 fs::path parts_folder() { return variants_folder() / "common"; }
 
-Source read_source(const std::string& id) {
+namespace {
+Source read_files(const std::string& id) {
   const fs::path file = source_of(id, variants_folder());
   if (file.empty())
     throw Error(
@@ -39,6 +41,13 @@ Source read_source(const std::string& id) {
   for (const fs::path& part : parts) add_part(part, parts_folder(), source.parts);
   return source;
 }
+}  // namespace
+
+const Source& read_source(const std::string& id) {
+  static std::map<std::string, Source> read;  // each rung is in the chains of many
+  const auto known = read.find(id);
+  return known != read.end() ? known->second : read.emplace(id, read_files(id)).first->second;
+}
 
 Parts new_parts(const Source& variant, const std::string& base) {
   Parts fresh = variant.parts;
@@ -48,7 +57,7 @@ Parts new_parts(const Source& variant, const std::string& base) {
     const std::string id = pending.back();
     pending.pop_back();
     if (id.empty() || !seen.insert(id).second) continue;
-    const Source used = read_source(id);
+    const Source& used = read_source(id);
     for (const auto& [part, lines] : used.parts) fresh.erase(part);
     pending.insert(pending.end(), {used.base, used.joins});
   }

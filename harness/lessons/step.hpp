@@ -21,8 +21,8 @@ struct Source {
   bool gpu = false;         ///< a .cu file
 };
 
-/// Throws Error where there is no such rung.
-Source read_source(const std::string& id);
+/// Its files are read once per process. Throws Error where there is no such rung.
+const Source& read_source(const std::string& id);
 
 /// The parts that `variant` uses, and none of `base`, its base, and so on to the root; nor any of what these join.
 Parts new_parts(const Source& variant, const std::string& base);
