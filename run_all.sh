@@ -529,10 +529,10 @@ run_tests() {
     '^Arrival[.](Leaves|OfFewer|SumsAnew|Keeps|Solves|Multiplies|Refuses)'  # equal bits: others try the same memory
     '^Chunks[.](AreThose|WithAn|StayWithin)' '^Upload[.](InPieces|Halves|WaitsFor|HasTheWidth)'
     'Widths[.](WherePoints|OnePoint)'
-    'SeveralDevices[.]GiveTheBitsOfOneInDouble'                          # floats go the same ways through memory
+    'SeveralDevices[.](GiveTheBitsOfOneInDouble|AreTimed)'               # floats go the same ways, untimed
   )
   # Special points of these take 20 s and more with sanitizers, and others take the same ways through memory.
-  local slow_points='(i3_afkmc2|v13a_warp_centric|v32[cde]_.*|v33b_.*|v38a_.*|v44a_.*|v46[ac]_.*|v52_.*)'
+  local slow_points='(i3_afkmc2|v13a_warp_centric|v24_certified|v32[cde]_.*|v33b_.*|v38a_.*|v44a_.*|v46[ac]_.*|v52_.*)'
   slow_points+='_f32_special_points$'
   local long
   long=$(IFS='|' && printf '%s' "${only_all[*]}|$slow_points")
