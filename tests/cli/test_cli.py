@@ -79,9 +79,9 @@ def test_missing_data_is_listed_with_its_reason(ladder: Ladder, tmp_path: Path) 
 
 def test_variants_on_tiny_workloads(ladder: Ladder) -> None:
     scopes = ["iteration", "end_to_end"]
-    # Each rung takes the first, and a tenth of the rest; a fifth of them the one in double, whose many iterations cost as
-    # much as all others (the session tests try doubles of each rung). Who refuses all of them takes those that differ in
-    # kind. Rungs that others change a step of are tried through those, unless LADDER_TEST_ALL is set.
+    # Each rung takes the first, and a tenth of the rest; a fifth of them the one in double, whose many iterations cost
+    # as much as all others (the session tests try doubles of each rung). Who refuses all of them takes those that
+    # differ in kind. Rungs that others change a step of are tried through those, unless LADDER_TEST_ALL is set.
     few = ["outlier_tiny", "points2d_tiny"]
     kinds = {"halves_tiny", "sparse_tiny", "letter_tiny", "kernel_tiny", "angular_tiny"}
     words = ["--device", "simt", *PATIENT, "--check", "--scopes", ",".join(scopes)]
