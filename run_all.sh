@@ -497,12 +497,39 @@ check_architectures() {
   ((${#broken[@]})) || problem "not all GPU code compiles for all of them (see $log)"
 }
 
+# The CPU seconds of each part of the tests, in lines `SECONDS PART`; tests/seconds.txt holds their budget.
+seconds_taken=$PWD/build/log/seconds.txt
+# Sets $children_ms to the CPU time of this shell's children that have ended.
+look_at_children() {
+  local file=$seconds_taken.$BASHPID time seconds
+  times >"$file"
+  children_ms=0
+  for time in $(tail -n 1 "$file"); do  # of user and system: 1m2.345s 0m6.789s
+    time=${time%s}
+    seconds=${time#*m}
+    children_ms=$((children_ms + 60000 * ${time%m*} + 10#${seconds//[.,]/}))
+  done
+  rm -f "$file"
+}
+# timed PART COMMAND...: runs it, and adds the CPU seconds that its processes took.
+timed() {
+  local part=$1 status=0 before
+  shift
+  look_at_children
+  before=$children_ms
+  "$@" || status=$?
+  look_at_children
+  echo "$(((children_ms - before) / 1000)) $part" >>"$seconds_taken"
+  return "$status"
+}
+
 # test_sanitized PRESET PATTERN: its GoogleTests but those whose names match.
 test_sanitized() {
   local dir
   dir=$(binary_dir_of "$1")
   step "GoogleTest, preset $1"
-  ctest --test-dir "$dir" --output-on-failure -j "$jobs" -E "$2" || problem "ctest failed in $dir"
+  timed "GoogleTest $1" ctest --test-dir "$dir" --output-on-failure -j "$jobs" -E "$2" ||
+    problem "ctest failed in $dir"
 }
 
 run_tests() {
@@ -514,7 +541,9 @@ run_tests() {
     sanitized=asan-all
     export LADDER_TEST_ALL=1  # tests of rungs that are tried through others, too
   fi
-  build_preset "$first"
+  mkdir -p build/log
+  : >"$seconds_taken"
+  timed "build $first" build_preset "$first"
   local first_dir=$binary_dir
   # What --all alone runs with sanitizers, beside what the CMakeLists.txt of harness/ and tests/ leave out: tests that
   # take long and check numbers or counts rather than memory. tests/cli/test_run_all.py checks that each name exists.
@@ -540,13 +569,13 @@ run_tests() {
   prepare_data
   # Neither compilers nor tests keep all cores busy alone.
   say "the preset $sanitized is built beside the tests: build/log/beside.log"
-  beside build/log/beside.log build_preset "$sanitized"
+  beside build/log/beside.log timed "build $sanitized" build_preset "$sanitized"
   step "GoogleTest, preset $first"
   local -a parts=(-E '^$')
   if ((ci)); then parts=(-E '_f32_special_points$' -R "$slow_points"); fi  # with sanitizers the other ones run below
   local -i part
   for ((part = 0; part < ${#parts[@]}; part += 2)); do
-    ctest --test-dir "$first_dir" --output-on-failure -j "$jobs" "${parts[@]:part:2}" ||
+    timed "GoogleTest $first" ctest --test-dir "$first_dir" --output-on-failure -j "$jobs" "${parts[@]:part:2}" ||
       problem "ctest failed in $first_dir"
   done
   join build/log/beside.log "the build of preset $sanitized"
@@ -556,11 +585,16 @@ run_tests() {
     # Side by side file by file, because the tests of a file may share a build.
     local several=()
     if have_module xdist; then several=(-n "$((jobs < 4 ? jobs : 4))" --dist loadfile --no-loadscope-reorder); fi
-    "$python" -m pytest -q "${several[@]}" || problem "pytest failed"
+    LADDER_TEST_SECONDS=$seconds_taken "$python" -m pytest -q "${several[@]}" || problem "pytest failed"
   else
     problem "the tests written in Python did not run: ${python:-python3} lacks pytest"
   fi
   join build/log/beside.log "GoogleTest with sanitizers"
+  if ((ci)) && have_module sys; then
+    step "CPU seconds of each part, and its budget (tests/seconds.txt)"
+    "$python" tests/tools/budget.py tests/seconds.txt "$seconds_taken" ||
+      problem "a part of the tests took more than twice its budget: make it faster, or change tests/seconds.txt"
+  fi
   step "ruff"
   if have_module ruff; then
     "$python" -m ruff check . || problem "ruff found something to mend"

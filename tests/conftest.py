@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,7 @@ GPU_ONLY = {
     "v30_packed_argmax",
     "v31_bound_columns",
 }
+SECONDS: Counter[str] = Counter()  # of the CPU, by the file of the tests
 QUICK = ["--min-time", "0", "--max-time", "0.05"]
 PATIENT = ["--time-limit", "120"]  # for a machine that has other work, too: nothing is left out as too slow
 
@@ -54,6 +58,25 @@ class Ladder:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The file that builds a clone takes longest: begun last, it would have all but one core wait for it."""
     items.sort(key=lambda item: "clone" not in item.module.__dict__)
+
+
+def cpu_seconds() -> float:
+    uses = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(use.ru_utime + use.ru_stime for use in uses)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    begin = cpu_seconds()
+    yield
+    SECONDS[item.nodeid.split("::")[0]] += cpu_seconds() - begin
+
+
+def pytest_sessionfinish() -> None:
+    """With LADDER_TEST_SECONDS: the CPU seconds of each file, at the end of the file of that name."""
+    if name := os.environ.get("LADDER_TEST_SECONDS"):
+        with Path(name).open("a") as file:
+            file.write("".join(f"{seconds:.1f} {part}\n" for part, seconds in SECONDS.items()))
 
 
 @pytest.fixture(scope="session", autouse=True)
