@@ -85,6 +85,14 @@ def test_products_on_tensor_cores_are_not_counted(ladder: Ladder) -> None:
     assert metrics["fadd"] + metrics["ffma"] < 4 * rows * K
 
 
+def test_neighbours_in_a_static_array_are_loaded_at_once(ladder: Ladder) -> None:
+    """Eight values for a thread, in two loads of 16 bytes; those of centroids begin 32 bytes apart, two to a bank."""
+    metrics = assign(ladder, "v15_block_tile")["metrics"]
+    warps_and_features = ceil(N / 128) * 8 * D
+    assert metrics["bank_conflicts_load"] == 8 * warps_and_features
+    assert metrics["shared_load_requests"] == pytest.approx(4 * warps_and_features, rel=0.07)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
