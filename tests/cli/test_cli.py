@@ -347,7 +347,7 @@ def test_a_record_of_other_sources_is_not_resumed(ladder: Ladder) -> None:
         (["run", "--out", "tests"], "tests is a folder"),
         (["run", "--device", "cpu", "--cache", "cold"], "--cache cold"),
         (["run", "--k", "3"], "--data"),
-        (["join", "a.json", "b.json"], "pieces"),
+        (["join", "a.json"], "pieces"),
         (["join", "out.json", "nowhere.json", "nowhere.json"], "nowhere.json"),
         (["run", "--data", "nowhere.npy", "--k", "3"], "nowhere.npy"),
         (["show", "nowhere.json"], "nowhere.json"),
