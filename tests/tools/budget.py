@@ -1,6 +1,6 @@
 """budget.py BUDGET TAKEN: the CPU seconds of each part of a test run beside its budget. Both files have lines `SECONDS
-PART`; lines of TAKEN with one name are added up. A part above its budget is remarked on; above twice that, the exit
-status is 1. Tests of a file without a line share the line `pytest, other files`."""
+PART`; lines of TAKEN with one name are added up. A part above its budget is remarked on, and fails nothing: machines
+differ. Tests of a file without a line share the line `pytest, other files`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def seconds_in(text: str) -> dict[str, float]:
     return found
 
 
-def compare(budget: dict[str, float], measured: dict[str, float]) -> tuple[list[str], bool]:
-    """A line for each part, and whether one took more than twice its budget."""
+def compare(budget: dict[str, float], measured: dict[str, float]) -> list[str]:
+    """A line for each part."""
     taken: dict[str, float] = {}
     for part, seconds in measured.items():
         name = part if part in budget else OTHERS
@@ -30,7 +30,7 @@ def compare(budget: dict[str, float], measured: dict[str, float]) -> tuple[list[
         remark = "" if seconds <= budget[part] else f"  ABOVE ITS BUDGET BY {100 * (seconds / budget[part] - 1):.0f} %"
         lines.append(f"{seconds:8.0f} of {budget[part]:5.0f}  {part}{remark}")
     lines.append(f"{sum(taken.values()):8.0f} of {sum(budget.values()):5.0f}  in all")
-    return lines, any(seconds > 2 * budget[part] for part, seconds in taken.items())
+    return lines
 
 
 def main(arguments: list[str]) -> int:
@@ -42,9 +42,8 @@ def main(arguments: list[str]) -> int:
     if OTHERS not in budget:
         print(f"error: {arguments[0]} has no line for '{OTHERS}': add one", file=sys.stderr)
         return 2
-    lines, far_above = compare(budget, taken)
-    print("\n".join(lines))
-    return int(far_above)
+    print("\n".join(compare(budget, taken)))
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The budget of `./run_all.sh test --ci`: what is above it is named, and what is far above it fails."""
+"""The budget of `./run_all.sh test --ci`: what is above it is named."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def test_each_part_that_run_all_measures_has_a_budget() -> None:
         assert f'"{part.split()[0]} $' in script
 
 
-@pytest.mark.parametrize(("seconds", "status", "says"), [(9, 0, ""), (15, 0, "BY 50 %"), (21, 1, "BY 110 %")])
+@pytest.mark.parametrize(("seconds", "says"), [(9, ""), (15, "BY 50 %"), (21, "BY 110 %")])
 def test_what_is_above_its_budget_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], seconds: int, status: int, says: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seconds: int, says: str
 ) -> None:
     (tmp_path / "budget").write_text("# seconds\n10 one\n40 pytest, other files\n")
     (tmp_path / "taken").write_text(f"{seconds - 2} one\n2 one\n20 a.py\n3.5 b.py\n")
-    assert budget.main([str(tmp_path / "budget"), str(tmp_path / "taken")]) == status
+    assert budget.main([str(tmp_path / "budget"), str(tmp_path / "taken")]) == 0
     said = capsys.readouterr().out
     assert f"{seconds:8} of    10  one" in said and "24 of    40  pytest, other files" in said
     assert (says in said) if says else "ABOVE" not in said
