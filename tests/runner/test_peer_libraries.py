@@ -138,7 +138,8 @@ def test_an_end_at_another_iteration_is_found(told: Any, slow: dict[str, str]) -
     assert "is wrong at the end of a solve" in seen.fault
 
 
-def test_counts_that_rise_have_no_tolerance() -> None:
+def test_counts_that_rise_have_no_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     spec = importlib.util.spec_from_file_location("p_kmcuda", PEERS / "p_kmcuda.py")
     peer = importlib.util.module_from_spec(spec)
     sys.modules["p_kmcuda"] = peer  # its dataclass looks there
