@@ -167,8 +167,8 @@ void Values::enter(size_t block) {
   std::unordered_map<uint32_t, uint32_t> today;
   for (Value& value : now_) {
     if (is_stack(value.base)) continue;
-    uint32_t& base = value.base ? today[value.base] : (today[0] = 0);
-    if (!base) base = ++last_base_;
+    uint32_t& base = today[value.base];
+    if (!value.base || !base) base = ++last_base_;  // 0: nothing is known of it
     value.base = base;
   }
 }
