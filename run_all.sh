@@ -25,7 +25,7 @@ Without a GPU the first chapters come first: built, validated and drawn within m
   --all              test: also what takes minutes more and seldom finds something new. With sanitizers: every
                      variant on awkward sizes, right and wrong variants, what plans and prints
   --ci               test: with the presets ci and asan-ci. Warnings in variants are errors; without a GPU here, GPU
-                     code is only checked
+                     code is only checked. With sanitizers rungs are compiled for floats alone
   --architectures    test: no test, but all GPU code compiled for every kind of GPU that students have, from 7.5 (T4) to
                      12.0 (RTX 50): needs nvcc 13 and no GPU; seven machine codes of each file take long
   --no-install       install no packages: say what is missing and go on
@@ -403,7 +403,7 @@ show_first_chapters() {
     problem "the first picture could not be drawn (see results/latest/log/first.log)"
   fi
   # From what the first chapters took; the factors are those of an idle machine with 2 cores.
-  local seconds=$((built - began + (ran - built) * 15 + 90))
+  local seconds=$(((built - began) * 3 / 2 + (ran - built) * 45 + 120))
   say "now all other rungs, on all small workloads: about $(((seconds + 59) / 60)) more minutes"
   first_shown=1
 }
@@ -585,11 +585,15 @@ run_tests() {
     # Side by side file by file, because the tests of a file may share a build.
     local several=()
     if have_module xdist; then several=(-n "$((jobs < 4 ? jobs : 4))" --dist loadfile --no-loadscope-reorder); fi
-    LADDER_TEST_SECONDS=$seconds_taken "$python" -m pytest -q "${several[@]}" || problem "pytest failed"
+    LADDER_TEST_SECONDS=$seconds_taken "$python" -m pytest -q -m "not alone" "${several[@]}" || problem "pytest failed"
   else
     problem "the tests written in Python did not run: ${python:-python3} lacks pytest"
   fi
   join build/log/beside.log "GoogleTest with sanitizers"
+  if have_module pytest; then
+    step "pytest, tests of what times say"
+    LADDER_TEST_SECONDS=$seconds_taken "$python" -m pytest -q -m alone || problem "pytest -m alone failed"
+  fi
   if ((ci)) && have_module sys; then
     step "CPU seconds of each part, and its budget (tests/seconds.txt)"
     "$python" tests/tools/budget.py tests/seconds.txt "$seconds_taken" ||

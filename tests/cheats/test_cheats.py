@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from conftest import BUILD, LADDER, ROOT
 from plots.lib.schema import violations
 
 BUILT = BUILD / "tests" / "cheats"
+pytestmark = pytest.mark.alone
 
 
 class Cheat(NamedTuple):
@@ -81,22 +83,44 @@ def run_all(folder: Path, home: str, module: Path, cheats: list[Cheat]) -> dict[
     return found
 
 
-@pytest.fixture(scope="module")
-def host_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    return run_all(tmp_path_factory.mktemp("host"), "cpu", BUILT / "cpu" / "host_cheats.so", HOST)
+class Runs:
+    """The runs of one file of cheats. Some are found by their times alone, and what a time says is a matter of chance
+    where a machine has other work, too: if a test does not hold in the first run, it must in both of two more."""
+
+    def __init__(self, folder: Path, home: str, module: Path, cheats: list[Cheat]) -> None:
+        self.folder, self.home, self.module, self.cheats = folder, home, module, cheats
+        self.rows: list[dict[str, list[dict[str, Any]]]] = []
+
+    def run(self, number: int) -> dict[str, list[dict[str, Any]]]:
+        while len(self.rows) <= number:
+            folder = self.folder / str(len(self.rows))
+            self.rows.append(run_all(folder, self.home, self.module, self.cheats))
+        return self.rows[number]
+
+    def hold(self, wrong: Callable[[dict[str, list[dict[str, Any]]]], str]) -> None:
+        """`wrong` says what is not as it ought to be in a run; nothing where all is well."""
+        first = wrong(self.run(0))
+        if first:
+            said = [wrong(self.run(number)) for number in (1, 2)]
+            assert not any(said), "\n".join(("of three runs:", first, *said))
 
 
 @pytest.fixture(scope="module")
-def simt_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    return run_all(tmp_path_factory.mktemp("simt"), "simt", BUILT / "simt" / "device_cheats.so", DEVICE)
+def host_runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("host"), "cpu", BUILT / "cpu" / "host_cheats.so", HOST)
 
 
 @pytest.fixture(scope="module")
-def gpu_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    return run_all(tmp_path_factory.mktemp("cuda"), "cuda", BUILT / "cuda" / "device_cheats.so", GPU)
+def simt_runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("simt"), "simt", BUILT / "simt" / "device_cheats.so", DEVICE)
 
 
-ALL = {"host_rows": HOST, "simt_rows": DEVICE, "gpu_rows": GPU}
+@pytest.fixture(scope="module")
+def gpu_runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("cuda"), "cuda", BUILT / "cuda" / "device_cheats.so", GPU)
+
+
+ALL = {"host_runs": HOST, "simt_runs": DEVICE, "gpu_runs": GPU}
 
 
 @pytest.mark.parametrize(
@@ -104,14 +128,24 @@ ALL = {"host_rows": HOST, "simt_rows": DEVICE, "gpu_rows": GPU}
     [pytest.param(which, cheat, id=f"{which}-{cheat.name}") for which, cheats in ALL.items() for cheat in cheats],
 )
 def test_a_cheat_is_found(which: str, cheat: Cheat, request: pytest.FixtureRequest) -> None:
-    rows = request.getfixturevalue(which)[cheat.name]
-    reasons = {(row["status"], row["reason"]) for row in rows if row["status"] != "refused"}
-    told = [reason for status, reason in reasons if status == cheat.status]
-    assert any(words in reason for reason in told for words in cheat.words.split(" | ")), reasons
+    def wrong(rows: dict[str, list[dict[str, Any]]]) -> str:
+        reasons = {(row["status"], row["reason"]) for row in rows[cheat.name] if row["status"] != "refused"}
+        told = [reason for status, reason in reasons if status == cheat.status]
+        found = any(words in reason for reason in told for words in cheat.words.split(" | "))
+        return "" if found else f"{cheat.name} has {sorted(reasons)}"
+
+    request.getfixturevalue(which).hold(wrong)
 
 
 @pytest.mark.parametrize("which", ALL)
 def test_honest_variants_beside_cheats_are_left_as_they_are(which: str, request: pytest.FixtureRequest) -> None:
-    rows = request.getfixturevalue(which)
-    for name in ("a_honest", "zz_honest"):
-        assert {row["status"] for row in rows[name]} <= {"ok", "refused"}, rows[name]
+    def wrong(rows: dict[str, list[dict[str, Any]]]) -> str:
+        told = {
+            (name, row["scope"], row["status"], row["reason"])
+            for name in ("a_honest", "zz_honest")
+            for row in rows[name]
+            if row["status"] not in ("ok", "refused")
+        }
+        return str(sorted(told)) if told else ""
+
+    request.getfixturevalue(which).hold(wrong)
