@@ -35,6 +35,11 @@ constexpr bool all_ways = false;
 #else
 constexpr bool all_ways = true;
 #endif
+#ifdef LADDER_FLOATS_ALONE
+constexpr bool floats_alone = true;  // doubles are left out of rungs that have them
+#else
+constexpr bool floats_alone = false;
+#endif
 
 /// Seconds of CPU time that a session may take. One that would take longer, by what the one before, or those
 /// with few features, took for each pair of a point and a centroid, is left out: shuffles, of which some revisions need
@@ -347,11 +352,12 @@ const bool registered = [] {
     for (const bool is_float : {true, false}) {
       const auto types = variant.card["types"].get<std::vector<std::string>>();
       if (std::find(types.begin(), types.end(), is_float ? "f32" : "f64") == types.end()) continue;
+      const bool has_both = types.size() == 2 || floats_alone;
       for (const bool awkward : {true, false}) {
         // A peer's Python takes a second to begin; tests/runner/test_peers.py tries its sizes.
         if (awkward && is_peer(variant.modules.at(kind))) continue;
-        if (!awkward && !is_float && !all_ways && types.size() == 2) continue;
-        if ((!awkward || !is_float) && types.size() == 2 && !why_left_out(kind, variant.id).empty()) continue;
+        if (!awkward && !is_float && !all_ways && has_both) continue;
+        if ((!awkward || !is_float) && has_both && !why_left_out(kind, variant.id).empty()) continue;
         const std::string name =
             variant.id + (is_float ? "_f32" : "_f64") + (awkward ? "_awkward_sizes" : "_special_points");
         testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
