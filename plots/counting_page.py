@@ -160,7 +160,9 @@ def count(ladder: Path) -> None:
     """Counts every rung of the profile, with the axes that it was profiled with, into COUNTS."""
     wanted = sorted({(p["variant"], p["workload"], json.dumps(p["axes"])) for p in profiles() + profiles(APART)})
     listed = subprocess.run([str(ladder), "list", "--json"], capture_output=True, text=True, check=True).stdout
-    axes = {(v["id"], axis["name"]): axis["values"] for v in json.loads(listed)["variants"] for axis in v["axes"]}
+    axes = {
+        (v["id"], axis["name"]): axis["values"] for v in json.loads(listed)["variants"] for axis in v.get("axes", [])
+    }
     fewest = {rung: min(values) for (rung, name), values in axes.items() if name == "points"}
     document: dict[str, Any] = {"counts_version": 1, "counts": []}
     for at, (rung, workload, axes) in enumerate(wanted, 1):
