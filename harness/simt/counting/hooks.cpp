@@ -1,6 +1,7 @@
 // Where a module that was compiled to be counted calls the runtime: the call-backs that g++ puts at each access and
 // function with -fsanitize=thread, and at each block of code with -fsanitize-coverage=trace-pc. Its own runtime for
 // them is not linked. Calls from host code, and while nothing is counted, return at once.
+#include <simt/half.h>
 #include <simt/runtime.h>
 
 #include <algorithm>
@@ -133,6 +134,8 @@ void simt_count_atomic(const void* address, size_t bytes) {
   if (Worker* const w = counted())
     w->note_access(address, std::countr_zero(bytes), Worker::Way::atomic, __builtin_return_address(0));
 }
+
+unsigned short simt_bits_of_half(double value) { return __double2half(value).bits; }
 
 void simt_count_silence(int by) {
   if (Worker* const w = counted()) w->note_silence(by);

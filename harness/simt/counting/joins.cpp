@@ -43,7 +43,7 @@ void Joins::begin() {
 }
 
 void Joins::visit(const Instruction& x, const Values& values) {
-  if (x.name != "call") return;
+  if (x.name != "call" || finds_thread_variables(x)) return;
   bool is_store = false;
   int size_log2 = 0;
   if (!is_access(x.called, is_store, size_log2)) return begin();
@@ -53,11 +53,26 @@ void Joins::visit(const Instruction& x, const Values& values) {
                          chain.accesses.front().address.base == address.base;
     return (is_store || chain.is_store) && !is_same;  // they may be to the same memory
   });
+  const uint64_t place = x.address + call_bytes;
+  if (!is_store && is_loaded(address, size_log2)) {
+    found_[place] = {.is_first = false};
+    return;
+  }
   const auto chain = std::find_if(open_.begin(), open_.end(), [&](const Chain& c) {
     return c.is_store == is_store && c.size_log2 == size_log2 && c.accesses.front().address.base == address.base;
   });
   Chain& its = chain != open_.end() ? *chain : open_.emplace_back(Chain{is_store, size_log2, {}});
-  its.accesses.push_back({x.address + call_bytes, address});
+  its.accesses.push_back({place, address});
+}
+
+bool Joins::is_loaded(const Value& address, int size_log2) const {
+  const auto end = [](int64_t offset, int log2) { return offset + (int64_t(1) << log2); };
+  return std::any_of(open_.begin(), open_.end(), [&](const Chain& chain) {
+    return !chain.is_store && std::any_of(chain.accesses.begin(), chain.accesses.end(), [&](const Access& before) {
+      return before.address.base == address.base && before.address.offset <= address.offset &&
+             end(address.offset, size_log2) <= end(before.address.offset, chain.size_log2);
+    });
+  });
 }
 
 void Joins::join(Chain& chain) {

@@ -4,7 +4,8 @@
 // side by side: to 16 bytes where it can prove that the first address is a multiple of 16, else to 8. An access in
 // between that may be to the same memory ends it, and so does a call. LLVM proves that, in the code for PTX, of an
 // offset into memory whose alignment is declared, here dynamic_shared(), and of no parameter. ptxas joins once more
-// where the place that it gives a static array allows it: taken to be a multiple of 16, as where all sizes are.
+// where the place that it gives a static array allows it: taken to be a multiple of 16, as where all sizes are. What is
+// loaded already is not loaded again: g++ copies a structure and reads its members, too.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -41,6 +42,8 @@ class Joins {
     int size_log2 = 0;
     std::vector<Access> accesses;
   };
+  /// Whether a load before it, still in a register, has these bytes.
+  bool is_loaded(const Value& address, int size_log2) const;
   template <class Which>
   void close(Which which);
   void join(Chain& chain);

@@ -7,7 +7,7 @@
 namespace simt::counting {
 namespace {
 
-constexpr std::string_view prefixes[] = {"notrack", "bnd", "rep", "repz", "repnz", "lock", "cs", "data16"};
+constexpr std::string_view prefixes[] = {"notrack", "bnd", "rep", "repz", "repnz", "lock", "cs", "data16", "rex.W"};
 
 /// The operands of an instruction: commas within parentheses do not part them.
 std::vector<std::string> operands_in(std::string_view text) {
@@ -81,6 +81,7 @@ std::vector<std::vector<Instruction>> functions_in(std::string_view text) {
 }
 
 bool reports_a_block(const Instruction& instruction) { return instruction.called == "__sanitizer_cov_trace_pc"; }
+bool finds_thread_variables(const Instruction& instruction) { return instruction.called == "__tls_get_addr"; }
 
 Memory memory_operand(std::string_view operand) {
   const size_t open = operand.find('(');

@@ -15,6 +15,8 @@ constexpr Steps float_division{.multiply_add = 5}, float_reciprocal{.add = 1, .m
 constexpr Steps float_root{.multiply = 2, .multiply_add = 2};
 constexpr Steps double_division{.multiply = 1, .multiply_add = 7}, double_reciprocal{.multiply_add = 5};
 constexpr Steps double_root{.multiply = 3, .multiply_add = 5};
+constexpr Steps power_of_two{.multiply = 4};  // scaling by one: four factors, so that no step leaves the range
+constexpr Steps exponent{.add = 1};           // ilogb: the absolute value of what is finite and not zero
 constexpr uint32_t float_steps_of_double_division =
     1;  // a multiply-add of the high words tells whether it was in range
 
@@ -48,9 +50,29 @@ bool subtracts_the_double(std::string_view name, const Reader& reader) {
   return reader.is_constant(one, factor) || reader.is_constant(other, factor);
 }
 
+void add(Operations& to, const Steps& steps, bool is_double) {
+  const size_t first = size_t(is_double ? Operation::dadd : Operation::fadd);
+  to[first] += steps.add;
+  to[first + 1] += steps.multiply;
+  to[first + 2] += steps.multiply_add;
+}
+
+/// Functions of C's library, "scalbn" and "scalbnf", that nvcc has the steps of in line.
+Operations operations_of_call(std::string_view called) {
+  const bool is_float = !called.empty() && called.back() == 'f';
+  if (is_float) called.remove_suffix(1);
+  Steps steps;
+  if (called == "scalbn" || called == "scalbln" || called == "ldexp") steps = power_of_two;
+  if (called == "ilogb") steps = exponent;
+  Operations found{};
+  add(found, steps, !is_float);
+  return found;
+}
+
 }  // namespace
 
 Operations operations_of(const Instruction& x, const Values& values, const ReadConstant& read) {
+  if (!x.called.empty()) return operations_of_call(x.called);
   std::string_view name = x.name;
   if (name.size() > 1 && name[0] == 'v') name.remove_prefix(1);
   if (name.size() < 5 || x.operands.size() < 2) return {};
@@ -60,12 +82,7 @@ Operations operations_of(const Instruction& x, const Values& values, const ReadC
   const bool is_double = type == "sd";
   const Reader reader{x, values, read, is_double};
   Operations found{};
-  const auto add = [&](const Steps& steps) {
-    const size_t first = size_t(is_double ? Operation::dadd : Operation::fadd);
-    found[first] += steps.add;
-    found[first + 1] += steps.multiply;
-    found[first + 2] += steps.multiply_add;
-  };
+  const auto add = [&](const Steps& steps) { counting::add(found, steps, is_double); };
   if (name == "add" || name == "sub") {
     add({.add = 1});
   } else if (name == "mul") {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t general = 16, vectors = 16, registers = general + vectors;
 constexpr size_t rax = 0, rdx = 3, rsp = 7;
-constexpr uint32_t stack = 1, aligned_stack = 2, first_base = 16;
+constexpr uint32_t stack = 1, aligned_stack = 2, thread_variables = 3, first_base = 16;
 constexpr int all = 64;
 
 struct Register {
@@ -314,7 +314,9 @@ void Values::execute(size_t index) {
   if (name == "call") {
     forget_registers_of_callee();
     // Multiples of 16: where dynamic shared memory begins, and __shared__ variables do, which g++ keeps per thread.
-    if (x.called == "simt_dynamic_shared" || begins(x.called, "__tls_get_addr")) now_[rax] = fresh(4, 0);
+    if (x.called == "simt_dynamic_shared") now_[rax] = fresh(4, 0);
+    if (finds_thread_variables(x))
+      now_[rax] = keep({.base = base_of(thread_variables, 0, int64_t(last_relative_)), .bits = 0}, 4);
     return;
   }
   if (name == "push" || name == "pop") {
@@ -367,6 +369,7 @@ void Values::execute(size_t index) {
     write(to, wide, 64);
   } else if (name == "lea") {
     const Memory memory = memory_operand(from);
+    if (memory.is_relative) last_relative_ = x.refers_to;
     write(to, memory.is_relative ? fresh() : address_of(memory), width);
   } else if (count == 2 && (adds || subtracts)) {
     Value by = read(from);

@@ -69,6 +69,7 @@ class Values {
   std::vector<State> before_;              // of each block
   Slots slots_;
   std::vector<Value> now_;
+  uint64_t last_relative_ = 0;  // the address that was put in a register last: of thread variables, an argument
   mutable uint32_t last_base_ = 0;
   mutable std::map<std::tuple<uint32_t, uint32_t, int64_t>, uint32_t> bases_;  // of sums, within a block
 };

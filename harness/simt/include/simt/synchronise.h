@@ -1,5 +1,6 @@
 // Barriers, and what the lanes of a warp do together: shuffles, votes, reductions, matches.
 #pragma once
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -28,13 +29,34 @@ inline void __threadfence_block() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 #endif
 
 namespace simt {
+#ifdef __SANITIZE_THREAD__
+/// A module to be counted: a call of simt_warp that g++ leaves out where nothing needs its result, with the arithmetic
+/// before it, as nvcc does. g++ knows no such call that it would not move behind a branch, too; an asm stays in place.
+inline uint64_t exchange(WarpOp op, unsigned mask, uint64_t bits, int argument, int width, Where where) {
+  static_assert(sizeof where == 8 && std::is_trivially_copyable_v<Where>);
+  uint64_t result;
+  register int eighth asm("r8") = width;
+  register uint64_t ninth asm("r9") = std::bit_cast<uint64_t>(where);
+  asm("call simt_warp@PLT"
+      : "=a"(result), "+D"(op), "+S"(mask), "+d"(bits), "+c"(argument), "+r"(eighth), "+r"(ninth)
+      :
+      : "r10", "r11", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+        "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+  return result;
+}
+#else
+inline uint64_t exchange(WarpOp op, unsigned mask, uint64_t bits, int argument, int width, Where where) {
+  return simt_warp(op, mask, bits, argument, width, where);
+}
+#endif
+
 /// A warp operation on any value of up to 8 bytes.
 template <class T>
 T warp(WarpOp op, unsigned mask, T value, int argument, int width, Where where) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "lanes exchange values of at most 8 bytes");
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
-  bits = simt_warp(op, mask, bits, argument, width, where);
+  bits = exchange(op, mask, bits, argument, width, where);
   std::memcpy(&value, &bits, sizeof(T));
   return value;
 }
