@@ -302,7 +302,7 @@ json count_one(const Variant& variant, const Workload& workload, const RunOption
   if (source.empty() || source.extension() != ".cu")
     throw Error(fmt::format("{} has no CUDA text to count: rungs in .cu files have", variant.id));
   Variant counted = variant;
-  counted.modules[DeviceKind::simt] = build_counted(variant.id, source, scratch);
+  counted.modules[DeviceKind::simt] = build_counted(variant.id, workload.type, source, scratch);
   const fs::path folder = scratch / "counts";
   fs::remove_all(folder);
   fs::create_directories(folder);

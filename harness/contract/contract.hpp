@@ -269,6 +269,10 @@ struct PhaseTable {
   std::unique_ptr<State<T>> (*make)(const Problem<T>&, const Device&) = nullptr;
 
   PhaseTable() = default;
+#ifdef LADDER_ELEMENT_BYTES  // a module that is counted: of one type, as another takes as long to compile
+  template <class Workspace>
+  requires(sizeof(T) != LADDER_ELEMENT_BYTES) __attribute__((always_inline)) PhaseTable(const Phases<T, Workspace>&) {}
+#endif
   template <class Workspace>
   PhaseTable(const Phases<T, Workspace>& p)
       : prepare(p.prepare),

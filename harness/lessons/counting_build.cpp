@@ -55,11 +55,25 @@ bool is_newer(const fs::path& made, const std::vector<fs::path>& from) {
          });
 }
 
+/// An option for the contract's headers that the build has compiled for these modules (harness/CMakeLists.txt); none
+/// where one of them was changed since.
+std::string compiled_headers(const fs::path& folder, const Compiler& with) {
+  const fs::path header = folder / "contract.hpp";
+  std::vector<fs::path> from = {header, with.written};
+  for (const fs::path& headers : {source_folder() / "harness" / "contract", with.include}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(headers))
+      if (entry.is_regular_file()) from.push_back(entry.path());
+  }
+  if (!fs::exists(header) || !is_newer(header.string() + ".gch", from)) return "";
+  return fmt::format(" -include {}", quoted(header));
+}
+
 }  // namespace
 
-fs::path build_counted(const std::string& id, const fs::path& source, const fs::path& scratch) {
+fs::path build_counted(const std::string& id, const std::string& type, const fs::path& source,
+                       const fs::path& scratch) {
   const Compiler with = compiler();
-  const fs::path folder = program_folder() / "counted", module = folder / (id + ".so");
+  const fs::path folder = program_folder() / "counted" / type, module = folder / (id + ".so");
   fs::create_directories(folder);
   Parts parts;
   add_part(source, source_folder(), parts);
@@ -71,10 +85,12 @@ fs::path build_counted(const std::string& id, const fs::path& source, const fs::
   }
   const FileLock alone = FileLock::wait(module);
   if (is_newer(module, from)) return module;
+  const std::string headers = compiled_headers(folder, with);
   std::vector<std::string> commands;
   for (const Unit& unit : units) {
-    commands.push_back(fmt::format("{} {} -isystem {} -x c++ -c -o {} {}", with.program, with.flags,
-                                   quoted(with.include), quoted(unit.object), quoted(unit.source)));
+    commands.push_back(fmt::format("{} {} -DLADDER_ELEMENT_BYTES={}{} -isystem {} -x c++ -c -o {} {}", with.program,
+                                   with.flags, type == "f64" ? 8 : 4, headers, quoted(with.include),
+                                   quoted(unit.object), quoted(unit.source)));
   }
   // One shell that runs them side by side and ends as the first that fails.
   std::string all = "set -e; ";

@@ -10,10 +10,11 @@
 namespace ladder {
 
 /// Compiles the variant's file, and the parts that it uses, with a call to the runtime at each access and block of
-/// code, into build/counted/ID.so; what is newer than its sources is left as it is. `source`: a .cu file of the
-/// checkout. `scratch`: for what the compiler writes. Says on stderr what it does. Throws Error with the compiler's
-/// words where the text does not compile, and where this machine or build cannot count.
-std::filesystem::path build_counted(const std::string& id, const std::filesystem::path& source,
+/// code, for elements of one type ("f32" or "f64"), into build/counted/TYPE/ID.so; what is newer than its sources is
+/// left as it is. `source`: a .cu file of the checkout. `scratch`: for what the compiler writes. Says on stderr what it
+/// does. Throws Error with the compiler's words where the text does not compile, and where this machine or build cannot
+/// count.
+std::filesystem::path build_counted(const std::string& id, const std::string& type, const std::filesystem::path& source,
                                     const std::filesystem::path& scratch);
 
 struct SourceLine {

@@ -127,15 +127,15 @@ class Timer {
     return row;
   }
 
-  /// One sample of a scope under a profiler, after one warm-up sample. Its time is not a measurement: a profiler runs
-  /// each kernel many times.
+  /// One sample of a scope under a profiler, after one warm-up sample (none on the CPU device, which counts the same).
+  /// Its time is not a measurement: a profiler runs each kernel many times.
   Timed profile(const Scope& scope) {
     Timed row;
     row.scope = scope.name;
     row.reason = refusal(scope);
     if (!row.reason.empty()) return row;
     spin_ = 0;  // the spin kernel would be profiled too
-    sample_once(scope, row);
+    if (run_.device().kind != DeviceKind::simt) sample_once(scope, row);
     row.iterations.clear();
     watched_ = true;
     const double seconds = sample_once(scope, row).seconds;

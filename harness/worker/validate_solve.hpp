@@ -75,6 +75,10 @@ class SolveValidator {
 
   // ----------------------------------------------------------------------------------------------- before any timing
 
+  /// Whether the session is there to count one sample of each scope (`ladder count`): then one iteration is validated,
+  /// and each sample. On the CPU device an iteration takes as long as the sample.
+  bool is_counted() const { return request_.profile && run_.device().kind == DeviceKind::simt; }
+
   /// Validates the drawn centroids, if the variant draws them, and a solve, or two iterations if no solve is requested.
   void validate(bool whole) {
     if (run_.has(Act::initialise)) {
@@ -352,7 +356,7 @@ class SolveValidator {
 
   void validate_steps(bool whole) {
     const Problem<T>& p = problem();
-    const Stop stop = whole ? p.stop : Stop{.rule = Stop::Rule::fixed, .iterations = 2};
+    const Stop stop = whole ? p.stop : Stop{.rule = Stop::Rule::fixed, .iterations = is_counted() ? 1 : 2};
     std::vector<int32_t> previous(p.n, -1), label;
     run_.restart(0);
     std::vector<T> before = run_.initial();
