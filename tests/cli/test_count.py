@@ -122,7 +122,8 @@ def test_a_structure_is_loaded_once(ladder: Ladder) -> None:
     """16 points and 8 centroids of a feature in pieces of 16 bytes, which g++ copies and reads once more."""
     metrics = assign(ladder, "v18_register_tile")["metrics"]
     per_feature = (metrics["ffma"] / 32) / (16 * 8)  # times that a warp multiplies all of them
-    assert metrics["shared_load_requests"] == pytest.approx((16 + 8) / 4 * per_feature, rel=0.05)
+    neighbours = 2 * 16 * ceil(N / 128) * 4 / 2  # of half the warps: distance and centroid that another warp found
+    assert metrics["shared_load_requests"] == (16 + 8) / 4 * per_feature + neighbours
 
 
 def test_steps_of_library_functions_are_those_of_nvcc(ladder: Ladder) -> None:
