@@ -152,6 +152,22 @@ TEST(Joins, WhatMayBeToTheSameMemoryOrWaitEndsThem) {
   EXPECT_EQ(bytes(first + Lines{"je     1000 <kernel>"} + second), (std::vector{8, 8})) << "another block of code";
 }
 
+TEST(Joins, WhatIsLoadedAlreadyIsNotLoadedAgain) {
+  const Lines whole = {"lea    0x0(%rbx),%rdi", "call   30a0 <__tsan_read8@plt>"}, store = {"mov    %r12,%rdi", write4};
+  EXPECT_EQ(bytes(shared_in_rbx + whole + loads({"0x0", "0x4"})), std::vector{8}) << "a structure and its members";
+  EXPECT_EQ(bytes(shared_in_rbx + whole + loads({"0x8"})), (std::vector{8, 4})) << "what is beside it";
+  EXPECT_EQ(bytes(shared_in_rbx + loads({"0x0", "0x0"})), std::vector{4}) << "the same number twice";
+  EXPECT_EQ(bytes(shared_in_rbx + whole + store + loads({"0x0"})), (std::vector{8, 4, 4})) << "a store between them";
+}
+
+TEST(Joins, AskingForThreadVariablesEndsNothing) {
+  const Lines ask = {"lea    0x3e5c7(%rip),%rdi        # 53f78 <v>", "call   3410 <__tls_get_addr@plt>",
+                     "lea    0x100(%rax),%rbx"};
+  EXPECT_EQ(bytes(ask + loads({"0x0", "0x4"}) + ask + loads({"0x8", "0xc"})), std::vector{16});
+  const Lines other = {"lea    0x3e5d7(%rip),%rdi        # 53f88 <w>", ask[1], ask[2]};
+  EXPECT_EQ(bytes(ask + loads({"0x0", "0x4"}) + other + loads({"0x8", "0xc"})), (std::vector{8, 8})) << "another one";
+}
+
 TEST(Joins, StoresAreJoinedTooAndVolatileAccessesAreNot) {
   Lines stores = shared_in_rbx, told = shared_in_rbx;
   for (const std::string offset : {"0x0", "0x4", "0x8", "0xc"}) {
@@ -203,6 +219,13 @@ TEST(OperationsOf, RoutinesHaveTheStepsThatNvccMakesOfThem) {
             (Operations{0, 0, 0, 0, 0, 5}))
       << "a reciprocal";
   EXPECT_EQ(operations({"vsqrtsd %xmm0,%xmm0,%xmm0"}), (Operations{0, 0, 0, 0, 3, 5}));
+}
+
+TEST(OperationsOf, LibraryFunctionsHaveTheStepsThatNvccMakesOfThem) {
+  EXPECT_EQ(operations({"call   3000 <scalbn@plt>"}), (Operations{0, 0, 0, 0, 4, 0}));
+  EXPECT_EQ(operations({"call   3000 <ldexpf@plt>"}), (Operations{0, 4, 0, 0, 0, 0}));
+  EXPECT_EQ(operations({"call   3000 <ilogb@plt>"}), (Operations{0, 0, 0, 1, 0, 0}));
+  EXPECT_EQ(operations({"call   3000 <simt_warp@plt>"}), Operations{});
 }
 
 }  // namespace
