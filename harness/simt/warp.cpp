@@ -114,7 +114,7 @@ bool Worker::try_warp(Thread& thread) {
   unsigned set = 0;  // lanes whose value is not 0
   bool have = false, all_equal = true;
   uint64_t combined = 0;
-  for_each_lane(present, [&](int l) {
+  for_each_lane(is_shuffle(thread.op) ? 0 : present, [&](int l) {
     const uint64_t value = lanes[l].value;
     if (value) set |= 1u << l;
     all_equal &= value == thread.value;

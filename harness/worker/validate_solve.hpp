@@ -386,6 +386,7 @@ class SolveValidator {
       if (last) break;
     }
     counters_ = run_.counters();
+    if (is_counted() && !whole) return;
     if (whole && no_solve_.empty()) {
       iterations_ = int(reassigned_.size());
     } else {
