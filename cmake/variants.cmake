@@ -182,7 +182,7 @@ function(add_variant file home out)
     set(script ${PROJECT_SOURCE_DIR}/cmake/wrap.cmake)
     add_custom_command(
       OUTPUT ${wrapper}
-      COMMAND ${CMAKE_COMMAND} -D FILE=${file} -D WRAPPER=${wrapper} -D FLOATS_ALONE=${floats_alone} -P ${script}
+      COMMAND ${CMAKE_COMMAND} -D FILE=${file} -D WRAPPER=${wrapper} -P ${script}
       DEPENDS ${file} ${script}
       COMMENT "Reading ${id}"
       VERBATIM)

@@ -1,16 +1,11 @@
-# cmake -D FILE=variants/ID.cu -D WRAPPER=ID.cpp [-D FLOATS_ALONE=ON] -P wrap.cmake: writes the one-line source by which a
-# C++ compiler reads a .cu file. What only nvcc can read is one error there, in words and at its line, in the place of
-# many. FLOATS_ALONE leaves doubles out, where the file's table of phases has the usual form
-# (harness/contract/floats_alone.hpp).
+# cmake -D FILE=variants/ID.cu -D WRAPPER=ID.cpp -P wrap.cmake: writes the one-line source by which a C++ compiler reads
+# a .cu file. What only nvcc can read is one error there, in words and at its line, in the place of many.
 file(READ ${FILE} text)
 set(define "")
 if(text MATCHES "(^|\n)// for cuda: *([0-9]+[a-z]?)\n")
   set(define "#undef LADDER_FOR_CUDA\n#define LADDER_FOR_CUDA \"${CMAKE_MATCH_2}\"\n")  # as wrapper_text has it
 endif()
 string(REGEX REPLACE "//[^\n]*" "" text "${text}")  # comments may say what they like
-if(FLOATS_ALONE AND text MATCHES "\nconstexpr Phases<T, Workspace<T>> phases{" AND text MATCHES "[.]f64 = phases<double>")
-  string(APPEND define "#include \"${CMAKE_CURRENT_LIST_DIR}/../harness/contract/floats_alone.hpp\"\n")
-endif()
 
 # Makes `content` an error at the first place where `text` holds `mark`, if it does.
 function(refuse mark words)

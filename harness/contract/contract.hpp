@@ -269,7 +269,7 @@ struct PhaseTable {
   std::unique_ptr<State<T>> (*make)(const Problem<T>&, const Device&) = nullptr;
 
   PhaseTable() = default;
-#ifdef LADDER_ELEMENT_BYTES  // a module that is counted: of one type, as another takes as long to compile
+#ifdef LADDER_ELEMENT_BYTES  // a module for elements of this size alone: the other type takes as long to compile
   template <class Workspace>
   requires(sizeof(T) != LADDER_ELEMENT_BYTES) __attribute__((always_inline)) PhaseTable(const Phases<T, Workspace>&) {}
 #endif
