@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Ladder
-from test_certified import ADVERSARIAL, Data, faulty_copy, run
+from test_certified import SETS, Data, faulty_copy, in_turn, run, with_fault
 
 PROJECTED = "v40_rank_selection"
+BUILT_UPON_IT = ["v42_distance_bounds", "v45_overlapped_upload"]
 
 
 def near_few_directions() -> Data:
@@ -46,9 +47,7 @@ def counted(row: dict, name: str) -> int:
     return row["counters"][name][0]
 
 
-@pytest.mark.parametrize(
-    "make", [*ADVERSARIAL, near_few_directions, flat, hardly_any_flat], ids=lambda make: make.__name__
-)
+@pytest.mark.parametrize("make", [*SETS, near_few_directions, flat, hardly_any_flat], ids=lambda make: make.__name__)
 def test_labels_are_exact_whatever_the_directions_say(ladder: Ladder, make: Callable[[], Data]) -> None:
     rows = run(ladder, make, PROJECTED, "--axis", "short_row_width=32", "--scopes", "iteration")
     assert {row["status"] for row in rows} == {"checked"}, [row["reason"] for row in rows]
@@ -78,8 +77,13 @@ def test_the_record_says_which_way_rows_went(ladder: Ladder) -> None:
     assert counted(base, "rows of all features") == 500
 
 
-@pytest.mark.parametrize("variant", [PROJECTED, "v42_distance_bounds", "v45_overlapped_upload"])
-@pytest.mark.parametrize("workload", ["kmcuda_tiny", "points2d_tiny"])
+@pytest.mark.parametrize(
+    ("workload", "variant"),
+    [
+        ("kmcuda_tiny", PROJECTED),
+        *((workload, variant) for workload in ("kmcuda_tiny", "points2d_tiny") for variant in BUILT_UPON_IT),
+    ],
+)
 def test_whole_solves_are_exact_with_what_is_known_from_before(ladder: Ladder, workload: str, variant: str) -> None:
     chosen = ["--workloads", workload, "--variants", variant, "--device", "simt", "--check"]
     (row,) = ladder.run(*chosen, "--axis", "short_row_width=48", "--scopes", "solve")["rows"]
@@ -94,20 +98,23 @@ LESS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("file", "right", "wrong"),
-    [
-        pytest.param("filter/short_rows.cuh", r"half_up\(\w+\.rest\);", "half_up(0);", id="a_remainder_left_out"),
-        pytest.param(
-            "certified/candidates.cuh",
-            r"(\w+) < \*(\w+); \1 \+= gridDim",
-            r"\1 < *\2 - 1; \1 += gridDim",
-            id="a_row_that_is_not_compared",
-        ),
-    ],
-)
-def test_a_fault_is_found(ladder: Ladder, tmp_path: Path, file: str, right: str, wrong: str) -> None:
-    modules = faulty_copy(tmp_path / "copy", [*LESS, (file, right, wrong)], PROJECTED)
-    how = ["--modules", modules, "--axis", "short_row_width=32", "--scopes", "iteration"]
-    (row,) = run(ladder, near_few_directions, "faulty", *how, status=1)
+FAULTS = {
+    "a_remainder_left_out": ("filter/short_rows.cuh", r"half_up\(\w+\.rest\)(?=;)", "half_up(0)"),
+    "a_row_that_is_not_compared": ("certified/candidates.cuh", r"(?<=< )\*\w+(?=; \w+ \+= gridDim)", r"\g<0> - 1"),
+}
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    faults = [in_turn(digit, fault) for digit, fault in enumerate(FAULTS.values(), 1)]
+    return faulty_copy(tmp_path_factory.mktemp("faults") / "copy", [*LESS, *faults], PROJECTED)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found(ladder: Ladder, tmp_path: Path, modules: Path, name: str) -> None:
+    how = ["--axis", "short_row_width=32", "--scopes", "iteration", "--modules"]
+    (row,) = run(ladder, near_few_directions, "faulty", *how, modules)
+    assert row["status"] == "checked", row["reason"]
+    planted = with_fault(1 + list(FAULTS).index(name), modules, tmp_path / "modules")
+    (row,) = run(ladder, near_few_directions, "faulty", *how, planted, status=1)
     assert row["status"] == "invalid", row["reason"]

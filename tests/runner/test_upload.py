@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Ladder
-from test_certified import ADVERSARIAL, Data, faulty_copy, run
+from test_certified import SETS, Data, faulty_copy, in_turn, run, with_fault
 from test_projected import LESS, counted, many_near_few_directions, near_few_directions
 
 OVERLAPPED = "v45_overlapped_upload"
@@ -23,8 +23,19 @@ SMALL_SAMPLES = [
 ]
 
 
+SAME_ROWS = ("overlap/chunked_upload.cuh", r"(?<=\.x \+ first, )(\w+)\.points \+ first", r"\1.points")
+
+
+@pytest.fixture(scope="module")
+def overlapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small_samples") / "copy"
+    return faulty_copy(folder, [*SMALL_SAMPLES, in_turn(1, SAME_ROWS)], OVERLAPPED)
+
+
 @pytest.fixture(scope="module", params=[OVERLAPPED, GRAPH_LOOP])
-def modules(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+def modules(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, overlapped: Path) -> Path:
+    if request.param == OVERLAPPED:
+        return overlapped
     return faulty_copy(tmp_path_factory.mktemp("small_samples") / "copy", SMALL_SAMPLES, request.param)
 
 
@@ -40,7 +51,7 @@ def few_far_points() -> Data:
     return points, centroids
 
 
-@pytest.mark.parametrize("make", [*ADVERSARIAL, one_far_point, few_far_points], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [*SETS, one_far_point, few_far_points], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("width", [0, 32])
 def test_labels_are_exact(ladder: Ladder, modules: Path, make: Callable[[], Data], width: int) -> None:
     how = ["--modules", modules, "--axis", f"short_row_width={width}", "--scopes", "upload,iteration,end_to_end"]
@@ -80,11 +91,12 @@ def more_near_few_directions() -> Data:
     return np.concatenate([points + shift for shift in range(CHUNKED_POINTS // len(points))]), centroids
 
 
-def test_a_fault_is_found(ladder: Ladder, tmp_path: Path) -> None:
+def test_a_fault_is_found(ladder: Ladder, tmp_path: Path, overlapped: Path) -> None:
     """Most labels outlive a unit that does not hold: tests/simt/kernels/upload.cu has that fault, and those of
     streams."""
-    same_rows = ("overlap/chunked_upload.cuh", r"(\w+)\.x \+ first, \1\.points \+ first", r"\1.x + first, \1.points")
-    planted = faulty_copy(tmp_path / "copy", [*SMALL_SAMPLES, same_rows], OVERLAPPED)
-    how = ["--modules", planted, "--axis", "short_row_width=32", "--scopes", "iteration"]
-    (row,) = run(ladder, more_near_few_directions, "faulty", *how, status=1)
+    planted = with_fault(1, overlapped, tmp_path / "modules")
+    how = ["--axis", "short_row_width=32", "--scopes", "iteration", "--modules"]
+    (row,) = run(ladder, more_near_few_directions, "faulty", *how, overlapped)
+    assert row["status"] == "checked", row["reason"]
+    (row,) = run(ladder, more_near_few_directions, "faulty", *how, planted, status=1)
     assert row["status"] == "invalid", row["reason"]
