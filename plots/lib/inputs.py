@@ -99,15 +99,14 @@ def read_text(path: Path) -> str:
 
 def _depth(value: object) -> int:
     """How many values lie within each other."""
+    nests = {dict, list}
     depth, level = 0, [value]
     while level:
         depth += 1
+        inners = [outer.values() if type(outer) is dict else outer for outer in level if type(outer) in nests]
+        # Most lists are samples, and hold no other one.
         level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
+            inner for some in inners if not nests.isdisjoint(map(type, some)) for inner in some if type(inner) in nests
         ]
     return depth
 
