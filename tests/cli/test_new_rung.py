@@ -107,9 +107,12 @@ def test_the_readme_word_for_word(built: Clone) -> None:
             if command.startswith("./run_all.sh") or several:  # several GPUs are not everywhere
                 continue
             timed = command.startswith("build/ladder run") and "--compare" not in command
-            # The same words; but what is timed here needs no long look.
-            short = f"build/ladder run {' '.join(QUICK)}"
-            said[command.split("  ")[0]] = built(command.replace("build/ladder run", short) if timed else command)
+            # The same words; but what is timed here needs no long look, nor many steps of devices that stand for GPUs,
+            # and test_mistakes.py tries what `ladder check` does without --workloads.
+            words = command.split("  ")[0].rstrip()
+            more = [*(QUICK if timed else []), *(["--scopes", "iteration"] if timed and "--gpus " in words else [])]
+            more += ["--workloads", "kmcuda_tiny"] if words.startswith("build/ladder check") else []
+            said[words] = built(" ".join([words, *more]))
     of = {words: text for command, text in said.items() for words in [" ".join(command.split()[:2])]}
     assert f"{CHAPTER}/{EXAMPLE}.cu:1: " in of["build/ladder new"]
     assert f"cmake --build build --target simt_{EXAMPLE}" in of["build/ladder new"]
