@@ -179,7 +179,7 @@ def test_one_that_was_killed_goes_on(tmp_path: Path) -> None:
     (tmp_path / "week.toml").write_text(WEEK)
     (tmp_path / "in").mkdir()
     (tmp_path / "tmp").mkdir(mode=0o755)
-    for name in ("right.cu", "label.cu", "many.cu"):
+    for name in ("compile.cu", "label.cu", "tie.cu"):  # each is judged soon
         (tmp_path / "in" / name).write_text(SUBMISSIONS[name])
     words = [tmp_path / "in", "--assignment", tmp_path / "week.toml", "--out", tmp_path / "out", "--jobs", "1"]
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
@@ -199,9 +199,9 @@ def test_one_that_was_killed_goes_on(tmp_path: Path) -> None:
     assert f"{kept} of 3 submissions kept" in done.stderr
     with (tmp_path / "out" / "grades.csv").open() as file:
         assert {r["submission"]: r["verdict"] for r in csv.DictReader(file)} == {
-            "right.cu": "right",
+            "compile.cu": "does not compile",
             "label.cu": "wrong",
-            "many.cu": "wrong",
+            "tie.cu": "wrong",
         }
     assert not list((tmp_path / "tmp").glob("grade-*"))
 
