@@ -32,6 +32,9 @@ GPU_ONLY = {
 }
 SECONDS: Counter[str] = Counter()  # of the CPU, by the file of the tests
 QUICK = ["--min-time", "0", "--max-time", "0.05"]
+# Threads of libraries wait for work asleep: other tests need the cores on which they would spin.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of plots; sessions, which keep to OMP_* alone, have all
 PATIENT = ["--time-limit", "120"]  # for a machine that has other work, too: nothing is left out as too slow
 
 
