@@ -329,6 +329,20 @@ build_preset() {
   fi
 }
 
+# What `ladder count` compiles for a rung of the first chapters when it is first asked, so that it answers at once.
+compile_counted() {
+  local rungs=() file id
+  for file in variants/[123]_*/*.cu; do
+    id=$(basename "${file%.cu}")
+    if [[ -e build/variants/simt/$id.so ]]; then rungs+=("$id"); fi
+  done
+  if ((${#rungs[@]} == 0)); then return; fi
+  step "Build: what counts the loads, sectors and operations of chapters 1 to 3 (ladder count)"
+  say "follow it in build/log/counted.log"
+  printf '%s\n' "${rungs[@]}" | xargs -P "$jobs" -n 1 build/ladder count --build-only >build/log/counted.log 2>&1 ||
+    leave_out "some modules to be counted (see build/log/counted.log): ladder count compiles them when it is asked"
+}
+
 # ---------------------------------------------------------------------------------------------------- data, run and draw
 
 prepare_data() {
@@ -680,6 +694,7 @@ for name in "${steps[@]}"; do
     build)
       if ((first_chapters_first)); then show_first_chapters; fi
       build_preset default rungs
+      sees_gpu || compile_counted
       ;;
     data) prepare_data ;;
     run) run_ladder ;;

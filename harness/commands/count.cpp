@@ -34,7 +34,7 @@ struct CountWords {
   std::vector<std::string> variants, axes;
   std::string workloads = "kmcuda_tiny,angular_tiny,kernel_tiny", scopes;
   fs::path out;
-  bool lines = false, as_json = false;
+  bool lines = false, as_json = false, build_only = false;
   double time_limit = 300;
 };
 
@@ -296,13 +296,19 @@ struct Refused : Error {
   using Error::Error;
 };
 
-json count_one(const Variant& variant, const Workload& workload, const RunOptions& options, bool lines,
-               const fs::path& scratch, Progress& progress) {
+/// The variant, with the module that counts, for elements of this type.
+Variant built_to_count(const Variant& variant, const std::string& type, const fs::path& scratch) {
   const fs::path source = source_of(variant.id, source_folder() / "variants");
   if (source.empty() || source.extension() != ".cu")
     throw Error(fmt::format("{} has no CUDA text to count: rungs in .cu files have", variant.id));
   Variant counted = variant;
-  counted.modules[DeviceKind::simt] = build_counted(variant.id, workload.type, source, scratch);
+  counted.modules[DeviceKind::simt] = build_counted(variant.id, type, source, scratch);
+  return counted;
+}
+
+json count_one(const Variant& variant, const Workload& workload, const RunOptions& options, bool lines,
+               const fs::path& scratch, Progress& progress) {
+  const Variant counted = built_to_count(variant, workload.type, scratch);
   const fs::path folder = scratch / "counts";
   fs::remove_all(folder);
   fs::create_directories(folder);
@@ -327,9 +333,15 @@ json count_one(const Variant& variant, const Workload& workload, const RunOption
           fmt::format("{} on {}: {}: {}", variant.id, workload.name, status, row.at("reason").get<std::string>()));
   }
   if (scopes.empty()) throw Refused(fmt::format("{} refuses {}: {}", variant.id, workload.name, refused));
-  return {{"variant", variant.id},     {"base", variant.base},  {"source_hash", source_hash(source, source_folder())},
-          {"workload", workload.name}, {"n", workload.n},       {"d", workload.d},
-          {"k", workload.k},           {"type", workload.type}, {"axes", session.setting.axes},
+  return {{"variant", variant.id},
+          {"base", variant.base},
+          {"source_hash", source_hash(source_of(variant.id, source_folder() / "variants"), source_folder())},
+          {"workload", workload.name},
+          {"n", workload.n},
+          {"d", workload.d},
+          {"k", workload.k},
+          {"type", workload.type},
+          {"axes", session.setting.axes},
           {"scopes", scopes}};
 }
 
@@ -368,6 +380,10 @@ int count(CountWords& words, const std::vector<std::string>& argv) {
   const Scratch scratch;
   catch_interrupts();
   ReadyWorkloads ready(scratch.path);
+  if (words.build_only) {
+    for (const Variant& variant : variants) built_to_count(variant, ready(workloads.at(0)).type, scratch.path);
+    return 0;
+  }
   const auto count_on_one_of = [&](const Variant& variant, Progress& progress) {
     for (size_t i = 0;; ++i) {
       try {
@@ -416,6 +432,7 @@ Command count_command(CLI::App& app, const std::vector<std::string>& argv) {
                       "Scopes, with commas between them (default: one for each phase; the solve where it shows there)");
   command->add_option("--axis", words->axes, "NAME=VALUE for a tuning axis of the variants that have it");
   command->add_flag("--lines", words->lines, "Also by line of the source; in the file of --out, too");
+  command->add_flag("--build-only", words->build_only, "Compile what counts them, and count nothing");
   command->add_flag("--json", words->as_json, "For programs");
   command->add_option("--out", words->out, "A file for the counts, as JSON");
   command->add_option("--time-limit", words->time_limit, "Seconds per variant")

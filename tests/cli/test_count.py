@@ -6,7 +6,7 @@ import json
 from math import ceil
 
 import pytest
-from conftest import ROOT, Ladder
+from conftest import BUILD, ROOT, Ladder
 
 from plots import counting_page
 
@@ -100,6 +100,16 @@ def test_a_difference_without_a_reason_ends_the_table(monkeypatch: pytest.Monkey
         kernel["metrics"]["load_requests"] *= 1.5
     with pytest.raises(counting_page.InputError, match=r"REASONS .* has no reason for it"):
         counting_page.table(document)
+
+
+def test_a_module_is_compiled_before_it_is_asked_for(ladder: Ladder) -> None:
+    module = BUILD / "counted" / "f32" / "m1_distance_matrix.so"
+    module.unlink(missing_ok=True)
+    done = ladder("count", "m1_distance_matrix", "--build-only")
+    assert (done.returncode, done.stdout) == (0, "") and module.exists()
+    made = module.stat().st_mtime_ns
+    done = ladder("count", "m1_distance_matrix")
+    assert done.returncode == 0 and module.stat().st_mtime_ns == made, "it is not compiled twice"
 
 
 def test_products_on_tensor_cores_are_not_counted(ladder: Ladder) -> None:

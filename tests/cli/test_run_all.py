@@ -21,7 +21,7 @@ for module in ("numpy", "jsonschema_rs", "matplotlib"):
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN_TOOLS = (
     *("bash", "basename", "cat", "dirname", "env", "find", "grep", "head", "mkdir", "nproc", "printf", "rm", "sed"),
-    *("sha256sum", "sort", "tail", "touch", "tr"),
+    *("sha256sum", "sort", "tail", "touch", "tr", "xargs"),
 )
 
 CMAKE = """#!/bin/bash
@@ -282,6 +282,13 @@ def test_without_a_gpu_no_gpu_code_is_compiled_unless_asked_for(checkout: Path) 
     put(checkout / "tools" / "nvidia-smi", "#!/bin/bash\necho GPU 0: one\n")
     assert run_all(checkout, "build").returncode == 0
     assert [words[1:] for words in cmake_calls(checkout, "--preset")] == [off, [], []]
+
+
+def test_without_a_gpu_the_first_chapters_are_ready_to_be_counted(checkout: Path) -> None:
+    answer = first_command(checkout)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    asked = [words for words in ladder_calls(checkout) if words[0] == "count"]
+    assert asked == [["count", "--build-only", "v01_first"]]
 
 
 def test_with_a_gpu_everything_is_built_at_once(checkout: Path) -> None:
