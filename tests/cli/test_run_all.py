@@ -328,6 +328,14 @@ def test_every_test_that_only_all_runs_with_sanitizers_exists() -> None:
     if any(name.endswith("_NOT_BUILT") for name in names):
         pytest.skip("some tests are not built")
     assert [pattern for pattern in patterns if not any(re.search(pattern, name) for name in names)] == []
+    slow = "".join(re.findall(r"slow_points\+?='([^']+)'", script))
+    answer = subprocess.run(
+        ["ctest", "--test-dir", BUILD, "-N", "-E", "|".join([*patterns, slow])],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stderr == "" and 0 < len(re.findall(r"Test +#\d+: ", answer.stdout)) < len(names) - 100
 
 
 def test_the_shell_scripts_are_clean() -> None:
