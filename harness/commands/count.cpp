@@ -296,19 +296,19 @@ struct Refused : Error {
   using Error::Error;
 };
 
-/// The variant, with the module that counts, for elements of this type.
-Variant built_to_count(const Variant& variant, const std::string& type, const fs::path& scratch) {
+/// The file whose kernels are counted.
+fs::path cuda_file_of(const Variant& variant) {
   const fs::path source = source_of(variant.id, source_folder() / "variants");
   if (source.empty() || source.extension() != ".cu")
     throw Error(fmt::format("{} has no CUDA text to count: rungs in .cu files have", variant.id));
-  Variant counted = variant;
-  counted.modules[DeviceKind::simt] = build_counted(variant.id, type, source, scratch);
-  return counted;
+  return source;
 }
 
 json count_one(const Variant& variant, const Workload& workload, const RunOptions& options, bool lines,
                const fs::path& scratch, Progress& progress) {
-  const Variant counted = built_to_count(variant, workload.type, scratch);
+  const fs::path source = cuda_file_of(variant);
+  Variant counted = variant;
+  counted.modules[DeviceKind::simt] = build_counted(variant.id, workload.type, source, scratch);
   const fs::path folder = scratch / "counts";
   fs::remove_all(folder);
   fs::create_directories(folder);
@@ -333,15 +333,9 @@ json count_one(const Variant& variant, const Workload& workload, const RunOption
           fmt::format("{} on {}: {}: {}", variant.id, workload.name, status, row.at("reason").get<std::string>()));
   }
   if (scopes.empty()) throw Refused(fmt::format("{} refuses {}: {}", variant.id, workload.name, refused));
-  return {{"variant", variant.id},
-          {"base", variant.base},
-          {"source_hash", source_hash(source_of(variant.id, source_folder() / "variants"), source_folder())},
-          {"workload", workload.name},
-          {"n", workload.n},
-          {"d", workload.d},
-          {"k", workload.k},
-          {"type", workload.type},
-          {"axes", session.setting.axes},
+  return {{"variant", variant.id},     {"base", variant.base},  {"source_hash", source_hash(source, source_folder())},
+          {"workload", workload.name}, {"n", workload.n},       {"d", workload.d},
+          {"k", workload.k},           {"type", workload.type}, {"axes", session.setting.axes},
           {"scopes", scopes}};
 }
 
@@ -381,7 +375,8 @@ int count(CountWords& words, const std::vector<std::string>& argv) {
   catch_interrupts();
   ReadyWorkloads ready(scratch.path);
   if (words.build_only) {
-    for (const Variant& variant : variants) built_to_count(variant, ready(workloads.at(0)).type, scratch.path);
+    const std::string type = ready(workloads.at(0)).type;
+    for (const Variant& variant : variants) build_counted(variant.id, type, cuda_file_of(variant), scratch.path);
     return 0;
   }
   const auto count_on_one_of = [&](const Variant& variant, Progress& progress) {
