@@ -178,14 +178,6 @@ COMPILE = ["g++", "-std=c++20", "-Wall", f"-I{HARNESS}", f"-I{HARNESS}/simt/incl
 JSON = "nlohmann/json.hpp"
 
 
-def brings(header: Path, name: str) -> bool:
-    """Does it include <name>, itself or through others of the harness?"""
-    if f"#include <{name}>" in header.read_text():
-        return True
-    others = [HARNESS / other for other in included(header)]
-    return any(brings(other, name) for other in others if other.suffix == ".hpp" and other.exists())
-
-
 def brought(header: Path) -> set[Path]:
     """The headers of the harness that it includes, itself or through others."""
     found: set[Path] = set()
@@ -195,6 +187,11 @@ def brought(header: Path) -> set[Path]:
         waiting += others - found
         found |= others
     return found
+
+
+def brings(header: Path, name: str) -> bool:
+    """Does it include <name>, itself or through others of the harness?"""
+    return any(f"#include <{name}>" in one.read_text() for one in {header, *brought(header)})
 
 
 def in_chains(headers: list[Path]) -> list[list[Path]]:
