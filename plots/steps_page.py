@@ -22,7 +22,7 @@ from plots.lib.speedup import IN_TURNS, Gain, gain_of
 from plots.lib.style import COLOURS, GREY, MARGIN, ROW, SMALL, WIDTH, Page, log_ticks, text_width
 
 DEVICE = "cuda"
-USUAL = [ROOT / "results" / "nvidia-h100" / f"comparisons{part}.json" for part in ("", "_rest", "_more", "_first")]
+USUAL = sorted((ROOT / "results" / "nvidia-h100").glob("comparisons*.json"))
 PLAN = ROOT / "results" / "nvidia-h200" / "comparisons.toml"
 HEAD = ("rung", "over", "time of", "gain", "95 % interval", "sessions", "verdict")
 LOOKS = {  # by verdict: colour, marker, in words
@@ -80,6 +80,8 @@ def counts(steps: Sequence[Step]) -> str:
 
 def message(steps: Sequence[Step]) -> str:
     most = max(steps, key=lambda step: step.interval[0])
+    if len(steps) == 1:
+        return f"{most.rung}: {LOOKS[most.comparison.verdict][2]}, {number(most.gain.value)}{TIMES}"
     many = sum(step.comparison.verdict == "FASTER" for step in steps)
     if not many:
         return f"None of {len(steps)} steps is shown to be faster"
@@ -152,7 +154,9 @@ def compared(found: dict[str, list[Step]], variant: str) -> bool:
 # -------------------------------------------------------------------------------------------------------- the picture
 
 
-def draw(record: Record, workload: str, steps: Sequence[Step], given: Sequence[Path], path: Path) -> None:
+def draw(records: Sequence[Record], workload: str, steps: Sequence[Step], given: Sequence[Path], path: Path) -> None:
+    """The foot names those of the records that have sessions on this workload."""
+    record = of_one_gpu([r for r in records if any(c.workload == workload for c in r.comparisons)])
     files = "".join(f" {record}" for record in given)
     foot = [record.footer(DEVICE), f"drawn by python -m plots.steps_page{files} --update"]
     scopes = dict.fromkeys(step.comparison.scope for step in steps)
@@ -191,11 +195,12 @@ def draw(record: Record, workload: str, steps: Sequence[Step], given: Sequence[P
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
     arguments = page_arguments(argv, "docs/steps.md", " and ".join(str(path.relative_to(ROOT)) for path in USUAL))
-    record = of_one_gpu([schema.load(path) for path in records_or(arguments, USUAL, PLAN)])
+    records = [schema.load(path) for path in records_or(arguments, USUAL, PLAN)]
+    record = of_one_gpu(records)
     found = steps_of(record)
     if arguments.update:
         for workload, steps in found.items():
-            draw(record, workload, steps, arguments.records, picture_of(arguments.page, workload))
+            draw(records, workload, steps, arguments.records, picture_of(arguments.page, workload))
     text = markdown(record, found, arguments.records, arguments.page)
     return keep_page(arguments, text, "python -m plots.steps_page")
 
