@@ -65,6 +65,17 @@ def test_neighbouring_loads_are_counted_as_nvcc_joins_them(ladder: Ladder) -> No
         assert counted[name] == profiled[name]
 
 
+def test_what_depends_on_the_data_is_counted_the_same_each_time(ladder: Ladder) -> None:
+    def conflicts() -> list[float]:  # of an update: they depend on the labels, and those on where the sample starts
+        done = ladder("count", "v03_device_update", "--scopes", "update", "--json")
+        (count,) = json.loads(done.stdout)["counts"]
+        return [kernel["metrics"].get("steps_per_global_atomic") for kernel in count["scopes"][0]["kernels"]]
+
+    first = conflicts()
+    assert max(filter(None, first)) > 1
+    assert first == conflicts()
+
+
 def test_the_page_says_what_the_records_say() -> None:
     assert counting_page.main(["--check", str(ROOT / "docs" / "counting.md")]) == 0
 
