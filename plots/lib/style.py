@@ -90,11 +90,11 @@ def pieces(word: str, inches: float, points: float, bold: bool) -> Iterator[str]
 
 
 def wrap(text: str, inches: float, points: float = SMALL, bold: bool = False) -> list[str]:
-    """Lines of at most so many inches, broken between words."""
+    """Lines of at most so many inches, broken between words; a number and its % are one."""
     space = text_width("n n", points, bold) - text_width("nn", points, bold)
     lines: list[str] = []
     used = math.inf
-    for word in text.split(" "):
+    for word in text.replace(" %", "\u00a0%").split(" "):
         for piece in pieces(word, inches, points, bold):
             width = text_width(piece, points, bold)
             if used + space + width > inches:
@@ -103,7 +103,7 @@ def wrap(text: str, inches: float, points: float = SMALL, bold: bool = False) ->
             else:
                 lines[-1] += " " + piece
                 used += space + width
-    return [line for line in lines if line.strip()]
+    return [line.replace("\u00a0%", " %") for line in lines if line.strip()]
 
 
 class Notes:

@@ -37,6 +37,12 @@ def test_text_is_broken_where_it_ends() -> None:
     assert style.wrap("", 15) == []
 
 
+def test_a_number_and_its_percent_sign_stay_on_one_line() -> None:
+    text = "an occupancy of 25 %"
+    inches = style.text_width("an occupancy of 25", style.TITLE) + 0.01
+    assert style.wrap(text, inches, style.TITLE) == ["an occupancy of", "25 %"]
+
+
 @pytest.mark.parametrize("pitch", [0.2, 0.9])
 def test_labels_are_spread_in_order(pitch: float) -> None:
     wanted = [0.5, 0.52, 0.51, 3.9, 0.1, 4.0, 4.0]
