@@ -27,7 +27,8 @@ A plan is a list of parts, and options of `ladder run` for all of them:
     device = "cpu"                  # default cuda; these jobs run one after another, beside those of the GPUs
                                     # auto: these in a GPU's turn, and one after another what is only for the CPU
 
-Where --budget ends it early, what was not begun is named, and the record holds what there is.
+Where --budget ends it early, what was not begun is named, and the record holds what there is: a run that lasts longer
+than `seconds` said is interrupted then, and keeps its finished rows. So does Ctrl-C or a SIGTERM, as of `timeout`.
 
 --stale lists, by workload and rung, what the record lacks of the plan, whose rows are stale (the rung's text is another
 by now: comments and the harness do not count), and whose rows do not say of which text they are; --renew measures these
@@ -37,6 +38,7 @@ and no others, and puts their rows into the record. All its other rows stay, wit
 import argparse
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -44,6 +46,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from math import prod
@@ -356,15 +359,25 @@ def main() -> int:
     begin = time.monotonic()
     todo = deque(job for job in planned if not ((o.go_on or job.compares) and complete(folder / f"{job.name}.json")))
     most = len(todo)
-    taking = threading.Lock()
+    taking, over = threading.Lock(), threading.Event()
     done: list[Job] = []
     bad: list[str] = []
+    cut: list[str] = []
+    running: set[subprocess.Popen[bytes]] = set()
+
+    def interrupt() -> None:
+        """Nothing is begun any more, and what runs keeps the rows that it has."""
+        with taking:
+            over.set()
+            told = list(running)
+        for process in told:
+            process.send_signal(signal.SIGINT)
 
     def take(device: str) -> Job | None:
         with taking:
             spare = o.budget - (time.monotonic() - begin)
             fit = (job for job in todo if (job.device == "cpu") == (device == "cpu") and job.seconds <= spare)
-            job = next(fit, None)
+            job = None if over.is_set() else next(fit, None)
             if job:
                 todo.remove(job)
             return job
@@ -378,9 +391,18 @@ def main() -> int:
             command += ["--resume"] if part.exists() and not job.compares else []
             start = time.monotonic()
             with part.with_suffix(".log").open("w") as log:
-                status = subprocess.run(command, stdout=log, stderr=log, check=False).returncode
+                process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+                with taking:
+                    running.add(process)
+                    late = over.is_set()
+                if late:
+                    process.send_signal(signal.SIGINT)
+                status = process.wait()
+                running.discard(process)
             done.append(job)
-            if status != 0:
+            if status in (INTERRUPTED, -signal.SIGINT):
+                cut.append(f"interrupted after {time.monotonic() - start:.0f} s: {job.workload} {job.variants}")
+            elif status != 0:
                 bad.append(f"{job.workload} {job.variants}: status {status}, see {part.with_suffix('.log')}")
             now = time.monotonic()
             to_go = (now - begin) / len(done) * (most - len(done))
@@ -389,32 +411,30 @@ def main() -> int:
             print(f"{clock} {job.device} {gpu}: {job.workload[:60]} {job.variants[:60]} {ended}", flush=True)
 
     lanes = [("cuda", gpu) for gpu in o.gpus.split(",")] + [("cpu", "")]
-    workers = [threading.Thread(target=work, args=lane) for lane in lanes]
-    for worker in workers:
-        worker.start()
-    try:
-        for worker in workers:
-            worker.join()
-    except KeyboardInterrupt:  # the runs were told, too, and keep what they have
-        with taking:
-            todo.clear()
-        for worker in workers:
-            worker.join()
-        return INTERRUPTED
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stopped = False
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        works = [pool.submit(work, *lane) for lane in lanes]
+        try:
+            wait(works, timeout=max(0.0, begin + o.budget - time.monotonic()))
+        except KeyboardInterrupt:
+            stopped = True
+        interrupt()
+    for each in works:
+        each.result()
 
     for job in todo:
-        print(f"not begun within {o.budget:.0f} s: {job.workload} {job.variants}")
-    for line in bad:
-        print(line)
+        print(f"not begun{'' if stopped else f' within {o.budget:.0f} s'}: {job.workload} {job.variants}")
+    print(*cut, *bad, sep="\n", end="\n" if cut or bad else "")
     kept = (folder / f"{job.name}.json" for job in planned)
-    parts = [str(part) for part in kept if part.exists()]
+    parts = [str(part) for part in kept if part.exists() and read_json(part).get("rows")]
     if renewed and parts:
         parts = ["--renew", str(o.out), *parts]
     elif not parts:
         raise InputError(f"no pieces in {folder}: there is nothing to join")
     o.out.parent.mkdir(parents=True, exist_ok=True)
     joined = subprocess.run([ladder, "join", str(o.out), *parts, "--samples", "100"], check=False)
-    return joined.returncode or int(bool(bad))
+    return joined.returncode or (INTERRUPTED if stopped else int(bool(bad)))
 
 
 if __name__ == "__main__":

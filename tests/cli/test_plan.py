@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import BUILD, ROOT, Ladder
+from fake_build import wait_for
 
 sys.path.insert(0, str(ROOT / "results"))
 import make_record
@@ -167,6 +168,38 @@ def test_a_plan_becomes_one_record(ladder: Ladder, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "one.json").read_text())["rows"] == [
         r for r in rows if r["workload"] == "kmcuda_tiny"
     ]
+
+
+@pytest.mark.parametrize("by", ["budget", "SIGTERM"])
+def test_what_lasts_too_long_is_interrupted_and_the_rest_is_kept(ladder: Ladder, tmp_path: Path, by: str) -> None:
+    plan, out = tmp_path / "plan.toml", tmp_path / "all.json"
+    parts = "".join(
+        f'[[part]]\nworkloads = "{name}"\nvariants = "c0*"\ndevice = "cpu"\n'
+        for name in ("points2d_tiny", "kmcuda_tiny", "wine_tiny")
+    )
+    plan.write_text('run = "--scopes assign --min-time 0 --max-time 0.05"\n' + parts)
+    slow = tmp_path / "ladder"  # as the real one, but for a minute's run that ends as Ctrl-C has it
+    slow.write_text(
+        '#!/bin/sh\ncase "$*" in\n"run "*kmcuda_tiny*) trap "kill \\$!; exit 130" INT; sleep 60 & wait ;;\n'
+        f'*) exec {BUILD / "ladder"} "$@" ;;\nesac\n'
+    )
+    slow.chmod(0o755)
+    words = [sys.executable, ROOT / "results/make_record.py", plan, "--build", tmp_path, "--parts", tmp_path]
+    log = tmp_path / "log"
+    with log.open("w") as to:
+        made = subprocess.Popen(
+            [*words, "--out", out, "--budget", "4" if by == "budget" else "300"], stdout=to, stderr=to
+        )
+        if by == "SIGTERM":
+            wait_for(lambda: "[1/3" in log.read_text() and list(tmp_path.glob("kmcuda-tiny*.log")))
+            made.terminate()
+        status = made.wait(timeout=60)
+    said = log.read_text()
+    assert status == (0 if by == "budget" else 130), said
+    assert "not begun" in said and "wine_tiny c0_serial" in said
+    assert "interrupted after" in said and "kmcuda_tiny c0_serial" in said
+    rows = json.loads(out.read_text())["rows"]
+    assert [(row["workload"], row["status"]) for row in rows][:1] == [("points2d_tiny", "ok")]
 
 
 def test_a_plan_of_comparisons_becomes_one_record(ladder: Ladder, tmp_path: Path) -> None:
