@@ -411,7 +411,8 @@ def main() -> int:
             print(f"{clock} {job.device} {gpu}: {job.workload[:60]} {job.variants[:60]} {ended}", flush=True)
 
     lanes = [("cuda", gpu) for gpu in o.gpus.split(",")] + [("cpu", "")]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for name in (signal.SIGTERM, signal.SIGINT):  # a background job ignores SIGINT, and so would its runs
+        signal.signal(name, signal.default_int_handler)
     stopped = False
     with ThreadPoolExecutor(len(lanes)) as pool:
         works = [pool.submit(work, *lane) for lane in lanes]
