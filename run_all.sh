@@ -282,7 +282,8 @@ use_compiler_cache() {
   command -v ccache >/dev/null || return 0
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
   export CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache} CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-  export CCACHE_SLOPPINESS=pch_defines,time_macros  # without these a unit with a precompiled header is compiled anew
+  # Without these a unit with a precompiled header is compiled anew, and so is all that Python builds, which sets LC_CTYPE.
+  export CCACHE_SLOPPINESS=pch_defines,time_macros,locale
 }
 
 sees_gpu() { [[ $(nvidia-smi -L 2>/dev/null || true) == *"GPU 0"* ]]; }
