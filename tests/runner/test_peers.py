@@ -327,6 +327,89 @@ def test_a_wrong_solve_is_no_other_way(
     assert words in unruly(write, tmp_path, UNRULY.replace(before, after)).fault
 
 
+# A script of one's own beside it: labels come before the means, and its phases can be called one by one.
+PARTING = """
+NOISE = np.random.default_rng(1)
+
+def nearest(s, c):
+    return ((c * c).sum(1) - 2 * (s.points @ c.T)).argmin(1)
+
+def means(s, label, c):
+    of = (label == np.arange(s.k)[:, None]).astype(np.float64)
+    counts = of.sum(1)[:, None]
+    return np.where(counts > 0, of @ s.points / np.maximum(counts, 1), c).astype(np.float32)
+
+def assign(s):
+    s.label[:] = nearest(s, s.c)
+
+def update(s):
+    s.c[:] = means(s, s.label, s.c)
+
+def solve(s):
+    c, noise, most = s.centroids, NOISE, s.stop.most
+    for done in range(1, most + 1):
+        label = nearest(s, c)
+        c = means(s, label, c)
+        if done < most:
+            c = (c * (1 + 1e-4 * noise.normal(size=c.shape))).astype(np.float32)
+    s.c[:], s.label[:] = c, label
+    s.reassigned += [-1] * s.stop.most
+"""
+PHASES = PARTING[PARTING.index("def assign") : PARTING.index("def solve")]
+
+
+def parting(write: Any, tmp_path: Path, solve: str) -> Told:  # noqa: ANN401
+    x = np.random.default_rng(5).normal(size=(20_000, 64)).astype(np.float32)
+    np.save(tmp_path / "many.npy", x)
+    np.save(tmp_path / "begin.npy", x[:100])
+    files = {"points": str(tmp_path / "many.npy"), "centroids": str(tmp_path / "begin.npy")}
+    module = write("parting", LLOYD, solve, more='"arithmetic": {"form": "expanded"}')
+    return ask(module, stop="fixed:10", max_seconds=0, scopes=["solve"], validation_budget=1e7, **files)
+
+
+@pytest.mark.parametrize("phases", [True, False])
+def test_a_script_whose_solves_part_is_ok_and_noted(write: Any, tmp_path: Path, *, phases: bool) -> None:  # noqa: ANN401
+    told = parting(write, tmp_path, PARTING if phases else PARTING.replace(PHASES, ""))
+    assert (told.refused, told.error, told.fault) == ("", "", "")
+    assert told.timed["solve"]["status"] == "ok"
+    assert told.timed["solve"]["labels_differ"] > 0
+    assert "the path of iterations is not reproducible" in told.result["validation"]["note"]
+
+
+@pytest.mark.parametrize("phases", [True, False])
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        # an iteration less than asked for
+        ("NOISE, s.stop.most", "NOISE, max(s.stop.most - 1, 1)", "labels are wrong"),
+        # centroids that are no means
+        ("    s.c[:], s", "    c = c if done == 1 else c + np.float32(0.1)\n    s.c[:], s", "a centroid is wrong"),
+        # labels of the centroids that it leaves, not of those before
+        (
+            "= c, label",
+            "= c, label if s.stop.most == 1 else nearest(s, c)",
+            "a centroid is wrong at the end of a solve",
+        ),
+        # another way than that of single iterations, and the same in each solve
+        ("s.centroids, NOISE", "s.centroids, np.random.default_rng(1)", "labels are wrong"),
+        # noise in the last iteration too, so that none is right
+        ("if done < most:", "if True:", "centroid"),
+    ],
+)
+def test_a_wrong_script_does_not_pass_for_one_whose_solves_part(
+    write: Any,  # noqa: ANN401
+    tmp_path: Path,
+    before: str,
+    after: str,
+    words: str,
+    *,
+    phases: bool,
+) -> None:
+    text = PARTING if phases else PARTING.replace(PHASES, "")
+    assert text.count(before) == 1
+    assert words in parting(write, tmp_path, text.replace(before, after)).fault
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

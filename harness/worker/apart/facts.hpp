@@ -20,6 +20,7 @@ inline void to_json(nlohmann::json& to, const Facts& facts) {
   nlohmann::json axes = nlohmann::json::array();
   for (const Axis& axis : c.axes) axes.push_back({axis.name, axis.values, axis.standard});
   to = {{"id", c.id},
+        {"library", c.library},
         {"arithmetic", {int(a.form), a.distance_roundoff, a.input_roundoff, a.sum_roundoff, a.operands, a.centred}},
         {"axes", axes},
         {"metrics", c.metrics},
@@ -39,6 +40,7 @@ inline void from_json(const nlohmann::json& from, Facts& facts) {
   Arithmetic& a = c.arithmetic;
   const nlohmann::json& arithmetic = from.at("arithmetic");
   from.at("id").get_to(c.id);
+  from.at("library").get_to(c.library);
   const int form = arithmetic.at(0), draws = from.at("draws");
   if (form < 0 || form > int(Arithmetic::Form::exact) || draws < 0 || draws > int(Draws::afkmc2))
     throw Error("the card has a form of arithmetic, or of draws, that is none");
