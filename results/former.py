@@ -18,7 +18,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # the checkout
 from plots.lib.inputs import InputError, in_sentences, number, read_json
 
 ROOT = Path(__file__).resolve().parent.parent
-TODAY = ("record.json", "record_all.json", "record_shapes_trial.json")
+TODAY = ("record_16_cores.json", "record_all.json", "record_shapes_trial.json")
 FORMER = (
     "record_bounds.json",
     "record_seeds.json",

@@ -76,7 +76,9 @@ def draw_page(
         bend = most / reading
         ax.plot([low, bend, high], [low * reading, most, most], color="black", linewidth=2.5, linestyle=dash, zorder=2)
         text = f"{name}: {number(most / 1e3)} TFLOP/s"
-        ax.text(high / 1.05, most * 1.06, text, ha="right", va="bottom", fontsize=SMALL, gid="roof")
+        first = min(xs.values())
+        edge = first / 1.25 if first > 4 * bend else high / 1.05  # left of the dots, where there is room
+        ax.text(edge, most * 1.06, text, ha="right", va="bottom", fontsize=SMALL, gid="roof")
     slope = math.degrees(math.atan(
         (height / math.log10(top_y / bottom_y)) / (inches / math.log10(high / low))
     ))  # fmt: skip

@@ -39,7 +39,7 @@ def put(folder: Path, name: str, *rows: dict[str, Any]) -> None:
 def test_the_fastest_of_today_is_held_against_the_slowest_of_before(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put(folder, "record.json", row("v05_soa", 11.0, [3, 1]))
+    put(folder, "record_16_cores.json", row("v05_soa", 11.0, [3, 1]))
     put(folder, "record_all.json", row("v05_soa", 10.2, [3, 1]), row("v99_new", 1.0, [3]))
     put(folder, "record_seeds.json", row("v06_soa", 9.0, [3, 1]))  # its former id
     put(folder, "record_summit.json", row("v06_soa", 10.0, [3, 1]))
@@ -52,7 +52,7 @@ def test_the_fastest_of_today_is_held_against_the_slowest_of_before(
 
 
 def test_what_is_slower_or_moves_other_points_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    put(folder, "record.json", row("v05_soa", 10.4, [3, 2]), row("v05_soa", 1.0, [3], status="invalid"))
+    put(folder, "record_16_cores.json", row("v05_soa", 10.4, [3, 2]), row("v05_soa", 1.0, [3], status="invalid"))
     put(folder, "record_seeds.json", row("v06_soa", 10.0, [3, 1]))
     script().main(["--folder", str(folder)])
     said = capsys.readouterr().out.splitlines()
@@ -64,7 +64,7 @@ def test_what_is_slower_or_moves_other_points_is_named(folder: Path, capsys: pyt
 
 
 def test_host_scopes_are_not_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    put(folder, "record.json", row("v05_soa", 20.0, [], scope="upload"))
+    put(folder, "record_16_cores.json", row("v05_soa", 20.0, [], scope="upload"))
     put(folder, "record_seeds.json", row("v06_soa", 10.0, [], scope="upload"))
     script().main(["--folder", str(folder)])
     assert capsys.readouterr().out.startswith("0 rows compared")
