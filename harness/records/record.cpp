@@ -71,7 +71,8 @@ json context(const std::vector<std::string>& argv, const json& gpu) {
   if (sha.empty()) {
     sha = first_line(git + "rev-parse HEAD");
     // `ladder tune` writes results/tuned.json, which is not a source: each row states the values that it ran with.
-    dirty = !first_line(git + "status --porcelain -- . ':(exclude)results/tuned.json'").empty();
+    const std::string status = git + "status --porcelain -- . ':(exclude)results/tuned.json'";
+    dirty = !sha.empty() && !first_line(status + " || echo no answer").empty();  // none is no proof of clean sources
   }
   const std::string cuda = cuda_compiler;
   return {

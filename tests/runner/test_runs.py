@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -381,6 +382,18 @@ def test_another_problem_under_the_same_name_is_not_added_to(
     fake.workloads[0] |= change
     one_sentence(fake("run", *same), "grapes", "choose another --out", *words)
     assert json.loads(fake.out.read_text()) == before
+
+
+@pytest.mark.parametrize(
+    ("status", "dirty"), [("exit 0", False), ("echo ' M a.cpp'", True), ("exit 128", True), ("kill -INT $$", True)]
+)
+def test_sources_are_clean_only_where_git_says_so(fake: FakeBuild, tmp_path: Path, status: str, dirty: bool) -> None:
+    git = tmp_path / "git"
+    git.write_text(f'#!/bin/sh\ncase "$*" in *rev-parse*) echo {"2" * 40};; *) {status};; esac\n')
+    git.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    context = fake.run("--scopes", "assign", "--workloads", "grapes", PATH=path, LADDER_GIT_SHA="")["context"]
+    assert (context["git_sha"], context["git_dirty"]) == ("2" * 40, dirty)
 
 
 @pytest.mark.parametrize(
