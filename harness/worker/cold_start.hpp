@@ -114,7 +114,7 @@ Timed cold_run(const Request& request, const Problem<T>& problem, const Device& 
   row.iterations = {iterations};
   SolveValidator<T> validator(driver, request, now_seconds());
   validator.load(request.validated);
-  validator.check_sample(row.scope, row);
+  validator.check_sample(row.scope, row, iterations);
   if (validator.ok()) return row;
   row.status = "invalid";
   row.reason = validator.fault();

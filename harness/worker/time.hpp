@@ -1,7 +1,8 @@
 // Times the scopes of a variant. A sample is one call of a phase (or a whole solve), timed by the device's clock.
 // Phases start from centroids that are drawn in secret for that sample, whole solves from the problem's under numbers
-// that are: so that all samples of a solve are the same work. The results of some samples, drawn in secret too, and of
-// the last are validated; after the solves comes one from drawn centroids, the witness.
+// that are: so that all samples of a solve are the same work, unless points are as near to two centroids: the numbers
+// decide, and other iterations follow. The results of some samples, drawn in secret too, and of the last are validated;
+// after the solves comes one from drawn centroids, the witness.
 #pragma once
 #include <fmt/format.h>
 
@@ -115,7 +116,7 @@ class Timer {
     look_how_it_settles(scope, row, std::move(settling));
     if (was_judged) sample_aside(scope, row);
     look_for_leftovers(scope, row);
-    validator_.check_sample(row.scope, row);
+    validator_.check_sample(row.scope, row, iterations_);
     if (validator_.ok() && scope.whole) call_witness(scope, row);
     if (validator_.ok()) hold_against_the_clock(scope, row);
     if (validator_.ok() && doubt_.empty()) doubt_ = run_.restless();
@@ -144,7 +145,7 @@ class Timer {
     row.verdict = "asked";
     row.samples_ms = {seconds * 1e3};
     row.median_ms = seconds * 1e3;
-    validator_.check_sample(row.scope, row);
+    validator_.check_sample(row.scope, row, iterations_);
     if (!validator_.ok()) {
       row.status = "invalid";
       row.reason = validator_.fault();
@@ -257,6 +258,7 @@ class Timer {
     make_ready(scope);
     const Measured measured = run_.measure(sample_of(scope, careful));
     submit_seconds_ = measured.submit_seconds;
+    iterations_ = measured.iterations;
     if (scope.whole) row.iterations.push_back(measured.iterations);
     if (doubt_.empty()) doubt_ = measured.doubt;
     return measured;
@@ -271,7 +273,7 @@ class Timer {
   void judge_sample(const Timed& row, int number) {
     Timed judged = row;
     if (doubt_.empty() && number == 1) doubt_ = run_.restless();
-    validator_.check_sample(row.scope, judged, false);
+    validator_.check_sample(row.scope, judged, iterations_, false);
   }
   /// Who has answered answers again at once: else work goes on. On a machine with other work an answer may be late, but
   /// not nearly always.
@@ -469,6 +471,7 @@ class Timer {
   const double begin_seconds_;
   std::optional<PowerMeter> power_;
   double spin_ = 0, submit_seconds_ = 0;
+  int iterations_ = 0;      // of the last sample, be it one of the row's or not
   std::string doubt_;       // why a time of this scope is not believed
   bool witnessed_ = false;  // by a solve of all iterations
   bool watched_ = false;    // a profiler measures this sample

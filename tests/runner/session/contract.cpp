@@ -216,6 +216,36 @@ TEST_F(Contract, EachScopeIsTimedFromCentroidsOfItsOwn) {
   EXPECT_EQ(outcome.timed.at("assign").status, "refused");
 }
 
+/// Points on a small grid: the numbers of the initial centroids decide ties, and with these how many iterations follow.
+std::vector<float> on_a_grid(int n, int d) {
+  std::vector<float> values;
+  uint64_t state = 12;
+  for (int e = 0; e < n * d; ++e) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    values.push_back(float((state >> 33) % 16));
+  }
+  return values;
+}
+
+TEST_F(Contract, ASampleIsValidatedAfterItsOwnIterations) {
+  const auto [kind, found] = variant("t3_counts");
+  const std::vector<float> points = on_a_grid(700, 2);
+  std::set<int> iterations;
+  // In one session of four the only sample of a scope is judged, and another one takes its place.
+  for (int session = 0; session < 12 && !HasFailure(); ++session) {
+    const Outcome outcome =
+        validate_variant(kind, found, points, {points.begin(), points.begin() + 16 * 2}, 2,
+                         {.rule = Stop::Rule::reassigned, .fraction = 0.005}, {"solve", "end_to_end"},
+                         [](Request& request) { request.benchmark_flags = {"--benchmark_repetitions=1"}; });
+    for (const char* const scope : {"solve", "end_to_end"}) {
+      const Timed& timed = outcome.timed.at(scope);
+      ASSERT_NE(timed.status, "invalid") << scope << " in session " << session << ": " << timed.reason;
+      iterations.insert(timed.iterations.begin(), timed.iterations.end());
+    }
+  }
+  EXPECT_GT(iterations.size(), 1u) << "all starts take as many iterations: nothing was tried";
+}
+
 TEST_F(Contract, FewSamplesHaveNoQuartiles) {
   const Outcome few =
       run<float>("t3_counts", [](Request& request) { request.benchmark_flags = {"--benchmark_repetitions=4"}; });
