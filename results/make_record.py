@@ -30,7 +30,8 @@ A plan is a list of parts, and options of `ladder run` for all of them:
 Where --budget ends it early, what was not begun is named, and the record holds what there is: a run that lasts longer
 than `seconds` said is interrupted then, and keeps its finished rows. So does Ctrl-C or a SIGTERM, as of `timeout`.
 
---stale lists, by workload and rung, what the record lacks of the plan, whose rows are stale (the rung's text is another
+--stale lists, by workload and rung, what the record lacks of the plan (of scopes that the plan names, too), whose rows
+are stale (the rung's text is another
 by now: comments and the harness do not count), and whose rows do not say of which text they are; --renew measures these
 and no others, and puts their rows into the record. All its other rows stay, with the commit that they were measured at.
 """
@@ -51,7 +52,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # the checkout
 from plots.lib import plans
@@ -91,11 +92,26 @@ class Job:
         return int(given.get("--gpus", 1)), int(given.get("--ranks", 1))
 
     @property
+    def scopes(self) -> list[str]:
+        """Those that it names."""
+        given = dict(zip(self.options, self.options[1:], strict=False))
+        return [scope for scope in given.get("--scopes", "").split(",") if scope]
+
+    @property
     def name(self) -> str:
         what = f"{self.workload}--{self.device}--{self.variants}{self.kind}"
         kept = (c if c.isalnum() or c in "._-" else "_" for c in what)
         whole = "".join(kept).replace("_", "-")
         return whole if len(whole) <= 150 else f"{whole[:140]}-{zlib.crc32(whole.encode()):08x}"
+
+
+class Lack(NamedTuple):
+    """What a record does not answer for."""
+
+    workload: str
+    variant: str
+    why: str
+    scopes: tuple[str, ...] = ()  # these alone, or all of the job
 
 
 def options_of(*texts: str) -> list[str]:
@@ -193,57 +209,66 @@ def devices_of(job: Job, variant: dict[str, Any]) -> list[str]:
     return [device for device in LANES if device in variant["devices"]][:1]
 
 
-def out_of_date(
-    planned: list[Job], listed: dict[str, Any], record: dict[str, Any]
-) -> list[tuple[Job, list[tuple[str, str, str]]]]:
-    """Of each job the (workload, variant, why) that its rows in the record do not answer for."""
+def out_of_date(planned: list[Job], listed: dict[str, Any], record: dict[str, Any]) -> list[tuple[Job, list[Lack]]]:
+    """Of each job what the rows in the record do not answer for."""
     renamed = read_json(ROOT / "results/renamed.json")["renamed"]
     variants = {v["id"]: v for v in listed["variants"]}
     hashes: dict[tuple[str, str, str, tuple[int, int]], set[str]] = {}
+    scopes: dict[tuple[str, str, str, tuple[int, int]], set[str]] = {}
     for row in record["rows"]:
         processes = (row.get("gpus") or 1, row.get("ranks") or 1)
         place = (row["workload"], renamed.get(row["variant"], row["variant"]), row["device"], processes)
         hashes.setdefault(place, set()).add(row.get("source_hash", ""))
+        scopes.setdefault(place, set()).add(row.get("scope", ""))
     found = []
     for job in planned:
         why = []
         for workload in job.workload.split(","):
             for name in job.variants.split(","):
                 for device in devices_of(job, variants[name]):
-                    known = hashes.get((workload, name, device, job.processes))
+                    place = (workload, name, device, job.processes)
+                    known = hashes.get(place)
                     if known is None:
-                        why.append((workload, name, LACKING))
+                        why.append(Lack(workload, name, LACKING))
                     elif "" in known:
-                        why.append((workload, name, UNKNOWN))
+                        why.append(Lack(workload, name, UNKNOWN))
                     elif known != {todays_hash(variants[name], device)}:
-                        why.append((workload, name, STALE))
+                        why.append(Lack(workload, name, STALE))
+                    elif missing := tuple(s for s in job.scopes if s not in scopes[place]):
+                        why.append(Lack(workload, name, LACKING, missing))
         if why:
             found.append((job, why))
     return found
 
 
-def jobs_for(found: list[tuple[Job, list[tuple[str, str, str]]]]) -> list[Job]:
-    """Jobs of these measurements alone; workloads of a job that need the same variants stay together."""
+def jobs_for(found: list[tuple[Job, list[Lack]]]) -> list[Job]:
+    """Jobs of these measurements alone; workloads of a job that need the same of the same variants stay together."""
     smaller = []
     for job, why in found:
-        alike: dict[str, list[str]] = {}
-        for workload in dict.fromkeys(workload for workload, _, _ in why):
-            alike.setdefault(",".join(v for w, v, _ in why if w == workload), []).append(workload)
         each = job.seconds / (job.workload.count(",") + 1) / (job.variants.count(",") + 1)
-        for variants, workloads in alike.items():
-            seconds = each * len(workloads) * (variants.count(",") + 1)
-            smaller.append(replace(job, workload=",".join(workloads), variants=variants, seconds=seconds))
+        for scopes in dict.fromkeys(lack.scopes for lack in why):
+            alike: dict[str, list[str]] = {}
+            needed = [lack for lack in why if lack.scopes == scopes]
+            for workload in dict.fromkeys(lack.workload for lack in needed):
+                alike.setdefault(",".join(n.variant for n in needed if n.workload == workload), []).append(workload)
+            options = options_of(shlex.join(job.options), f"--scopes {','.join(scopes)}") if scopes else job.options
+            share = len(scopes) / len(job.scopes) if scopes else 1
+            for variants, workloads in alike.items():
+                seconds = each * share * len(workloads) * (variants.count(",") + 1)
+                smaller.append(
+                    replace(job, workload=",".join(workloads), variants=variants, seconds=seconds, options=options)
+                )
     return smaller
 
 
-def say_what_is_out_of_date(found: list[tuple[Job, list[tuple[str, str, str]]]]) -> None:
+def say_what_is_out_of_date(found: list[tuple[Job, list[Lack]]]) -> None:
     every = [entry for _, why in found for entry in why]
-    for workload in dict.fromkeys(workload for workload, _, _ in every):
+    for workload in dict.fromkeys(e.workload for e in every):
         for reason in (LACKING, STALE, UNKNOWN):
-            names = dict.fromkeys(v for w, v, why in every if (w, why) == (workload, reason))
+            names = dict.fromkeys(e.variant for e in every if (e.workload, e.why) == (workload, reason))
             if names:
                 print(f"{workload}, {reason}: {', '.join(names)}")
-    counts = ", ".join(f"{sum(why == r for _, _, why in every)} {r}" for r in (LACKING, STALE, UNKNOWN))
+    counts = ", ".join(f"{sum(e.why == r for e in every)} {r}" for r in (LACKING, STALE, UNKNOWN))
     seconds = sum(job.seconds for job in jobs_for(found))
     about = f"; about {seconds:.0f} s" if seconds else ""
     print(f"{len(every)} to measure: {counts}{about}" if every else "the record is up to date with the plan")

@@ -130,6 +130,22 @@ def test_only_what_changed_is_measured_anew(fake: FakeBuild) -> None:
     assert done.returncode == 0 and done.stdout == "the record is up to date with the plan\n" and not fake.asked()
 
 
+def test_a_scope_that_the_record_lacks_is_measured(fake: FakeBuild) -> None:
+    assert make(fake).returncode == 0
+    document = json.loads(fake.out.read_text())
+    place = ("x1", "plums", "update")
+    document["rows"] = [r for r in document["rows"] if (r["variant"], r["workload"], r["scope"]) != place]
+    fake.out.write_text(json.dumps(document))
+    assert stale(fake) == [
+        "plums, not in the record: x1",
+        "1 to measure: 1 not in the record, 0 stale, 0 of an unknown text; about 2 s",
+    ]
+    (fake.folder / "asked").unlink()
+    assert make(fake, "--renew", LADDER_GIT_SHA=LATER).returncode == 0
+    assert [(request["variant"], request["scopes"]) for request in fake.asked()] == [("x1", ["update"])]
+    assert stale(fake) == ["the record is up to date with the plan"]
+
+
 def test_a_change_of_one_workload_keeps_the_old_rows_of_the_others(fake: FakeBuild) -> None:
     assert make(fake).returncode == 0
     fake.add("x2", module="second", source_hash="new", idea="another idea")
@@ -170,7 +186,7 @@ def test_a_build_older_than_the_text_is_not_measured() -> None:
     listed = {"variants": [{"id": "a", "devices": ["cuda"], "source_hash": {"cuda": "old"}, "text_hash": "new"}]}
     job = make_record.Job("w", "a", "cuda", [])
     record = {"rows": [{"workload": "w", "variant": "a", "device": "cuda", "source_hash": "old"}]}
-    assert make_record.out_of_date([job], listed, record) == [(job, [("w", "a", make_record.STALE)])]
+    assert make_record.out_of_date([job], listed, record) == [(job, [make_record.Lack("w", "a", make_record.STALE)])]
     with pytest.raises(InputError, match=r"built from another text than that of now: a; \./run_all\.sh build"):
         make_record.built_from_todays_text([job], listed)
 
