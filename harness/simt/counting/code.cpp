@@ -44,7 +44,7 @@ class Function {
     values.for_each(
         [&](size_t i) {
           joins.visit(code_[i], values);
-          operations_[i] = operations_of(code_[i], values, read);
+          operations_[i] = operations_of(code_, i, values, read);
         },
         [&](size_t) { joins.begin(); });
     joins.begin();

@@ -50,6 +50,19 @@ bool subtracts_the_double(std::string_view name, const Reader& reader) {
   return reader.is_constant(one, factor) || reader.is_constant(other, factor);
 }
 
+/// An addition that turns whole numbers without a sign of 64 bits into floating-point numbers or back, where half of
+/// them is beyond x86's conversions. A GPU has an instruction for each.
+bool converts_without_sign(const std::vector<Instruction>& code, size_t index, std::string_view name,
+                           const Reader& reader) {
+  const Instruction& x = code[index];
+  const bool is_next = index + 1 < code.size() && begins(code[index + 1].name, "vcvtts");
+  if (name == "sub") return is_next && reader.is_constant(0, 0x1p63);
+  if (name != "add" || index < 2 || x.operands.size() != 3) return false;
+  const Instruction& converted = code[index - 1];
+  return begins(code[index - 2].name, "or") && begins(converted.name, "vcvtsi2s") &&
+         x.operands[0] == converted.operands.back() && x.operands[0] == x.operands[1];
+}
+
 void add(Operations& to, const Steps& steps, bool is_double) {
   const size_t first = size_t(is_double ? Operation::dadd : Operation::fadd);
   to[first] += steps.add;
@@ -71,7 +84,9 @@ Operations operations_of_call(std::string_view called) {
 
 }  // namespace
 
-Operations operations_of(const Instruction& x, const Values& values, const ReadConstant& read) {
+Operations operations_of(const std::vector<Instruction>& code, size_t index, const Values& values,
+                         const ReadConstant& read) {
+  const Instruction& x = code[index];
   if (!x.called.empty()) return operations_of_call(x.called);
   std::string_view name = x.name;
   if (name.size() > 1 && name[0] == 'v') name.remove_prefix(1);
@@ -84,7 +99,7 @@ Operations operations_of(const Instruction& x, const Values& values, const ReadC
   Operations found{};
   const auto add = [&](const Steps& steps) { counting::add(found, steps, is_double); };
   if (name == "add" || name == "sub") {
-    add({.add = 1});
+    if (!converts_without_sign(code, index, name, reader)) add({.add = 1});
   } else if (name == "mul") {
     add({.multiply = 1});
   } else if (begins(name, "fmadd") || begins(name, "fmsub") || begins(name, "fnmadd") || begins(name, "fnmsub")) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "counting/machine_code.hpp"
 #include "counting/values.hpp"
@@ -14,7 +15,8 @@ enum class Operation { fadd, fmul, ffma, dadd, dmul, dfma };
 inline constexpr std::array<std::string_view, 6> operation_names = {"fadd", "fmul", "ffma", "dadd", "dmul", "dfma"};
 using Operations = std::array<uint32_t, operation_names.size()>;
 
-/// Those of one instruction, whose operands have the values that are known before it.
-Operations operations_of(const Instruction& instruction, const Values& values, const ReadConstant& read);
+/// Those of one instruction of a function, whose operands have the values that are known before it.
+Operations operations_of(const std::vector<Instruction>& code, size_t index, const Values& values,
+                         const ReadConstant& read);
 
 }  // namespace simt::counting

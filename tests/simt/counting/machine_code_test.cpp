@@ -44,7 +44,7 @@ Found look_at(const std::vector<std::string>& lines, const std::map<uint64_t, ui
   values.for_each(
       [&](size_t i) {
         joins.visit(code[i], values);
-        const Operations its = operations_of(code[i], values, read);
+        const Operations its = operations_of(code, i, values, read);
         for (size_t o = 0; o < its.size(); ++o) found.operations[o] += its[o];
       },
       [&](size_t) { joins.begin(); });
@@ -219,6 +219,15 @@ TEST(OperationsOf, RoutinesHaveTheStepsThatNvccMakesOfThem) {
             (Operations{0, 0, 0, 0, 0, 5}))
       << "a reciprocal";
   EXPECT_EQ(operations({"vsqrtsd %xmm0,%xmm0,%xmm0"}), (Operations{0, 0, 0, 0, 3, 5}));
+}
+
+TEST(OperationsOf, ConversionsOfWholeNumbersWithoutASignAreNoAdditions) {
+  const std::string add = "vaddsd %xmm0,%xmm0,%xmm0", load = "vmovsd 0x10(%rip),%xmm1        # 2000 <.LC0>";
+  EXPECT_EQ(operations({"or     %rdi,%rax", "vcvtsi2sd %rax,%xmm0,%xmm0", add}), Operations{});
+  EXPECT_EQ(operations({"vcvtsi2sd %rax,%xmm0,%xmm0", "nop", add}), (Operations{0, 0, 0, 1})) << "twice a number";
+  const std::map<uint64_t, uint64_t> constants = {{0x2000, std::bit_cast<uint64_t>(0x1p63)}};
+  EXPECT_EQ(operations({load, "vsubsd %xmm1,%xmm0,%xmm0", "vcvttsd2si %xmm0,%rax"}, constants), Operations{});
+  EXPECT_EQ(operations({load, "vsubsd %xmm1,%xmm0,%xmm0", "ret"}, constants), (Operations{0, 0, 0, 1}));
 }
 
 TEST(OperationsOf, LibraryFunctionsHaveTheStepsThatNvccMakesOfThem) {

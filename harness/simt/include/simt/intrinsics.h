@@ -69,16 +69,20 @@ inline float rsqrt(float x) { return rsqrtf(x); }
 inline float __frsqrt_rn(float x) { return float(1.0 / sqrt(double(x))); }
 inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
 
-// The barrier keeps the compiler from fusing a product with a sum: that is what these are for.
-inline float __fadd_rn(float a, float b) { return __builtin_assoc_barrier(a + b); }
-inline float __fsub_rn(float a, float b) { return __builtin_assoc_barrier(a - b); }
+// Barriers keep the compiler from fusing a product with a sum: that is what these are for.
+template <class T>
+inline T added_alone(T a, T b) {
+  return __builtin_assoc_barrier(__builtin_assoc_barrier(a) + __builtin_assoc_barrier(b));
+}
+inline float __fadd_rn(float a, float b) { return added_alone(a, b); }
+inline float __fsub_rn(float a, float b) { return added_alone(a, -b); }
 inline float __fmul_rn(float a, float b) { return __builtin_assoc_barrier(a * b); }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline float __fsqrt_rn(float x) { return sqrtf(x); }
 inline float __frcp_rn(float x) { return 1.0f / x; }
-inline double __dadd_rn(double a, double b) { return __builtin_assoc_barrier(a + b); }
-inline double __dsub_rn(double a, double b) { return __builtin_assoc_barrier(a - b); }
+inline double __dadd_rn(double a, double b) { return added_alone(a, b); }
+inline double __dsub_rn(double a, double b) { return added_alone(a, -b); }
 inline double __dmul_rn(double a, double b) { return __builtin_assoc_barrier(a * b); }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
@@ -86,8 +90,8 @@ inline double __dsqrt_rn(double x) { return sqrt(x); }
 inline double __drcp_rn(double x) { return 1.0 / x; }
 // Towards +infinity: the next double above, where the nearest one is below.
 inline double __dadd_ru(double a, double b) {
-  const double sum = __builtin_assoc_barrier(a + b), part = __builtin_assoc_barrier(sum - a);
-  const double lost = __builtin_assoc_barrier((a - __builtin_assoc_barrier(sum - part)) + (b - part));
+  const double sum = __dadd_rn(a, b), part = __dsub_rn(sum, a);
+  const double lost = __dadd_rn(__dsub_rn(a, __dsub_rn(sum, part)), __dsub_rn(b, part));
   return lost > 0 ? std::nextafter(sum, std::numeric_limits<double>::infinity()) : sum;
 }
 inline double __dsub_ru(double a, double b) { return __dadd_ru(a, -b); }
