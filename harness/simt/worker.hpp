@@ -140,6 +140,8 @@ class Worker {
   void note(counting::Kind kind, int size_log2, const void* place);
   void note_enter() { trace_->enter(rank(*current_)); }
   void note_leave() { trace_->leave(rank(*current_)); }
+  /// A division of doubles whose numerator is 0.
+  void note_zero_dividend(const void* place);
   void note_silence(int by) { trace_->silence(rank(*current_), by); }
 
 #ifdef SIMT_CHECKED

@@ -162,6 +162,19 @@ def test_steps_of_library_functions_are_those_of_nvcc(ladder: Ladder) -> None:
     assert metrics["warp_operations"] == 5 * rows, "one maximum over the warp"
 
 
+def test_sums_and_quotients_of_doubles_have_the_steps_of_nvcc(ladder: Ladder) -> None:
+    """A mean is a sum of two products that is rounded by itself, a multiply-add, two sums and a quotient, which takes
+    longer where it is 0 / b: as columns are in which no row of a cluster has a value."""
+    done = ladder("count", "v04e_fused_sums", "--workload", "sparse_tiny", "--scopes", "iteration", "--json")
+    assert done.returncode == 0, done.stderr
+    kernels = json.loads(done.stdout)["counts"][0]["scopes"][0]["kernels"]
+    (metrics,) = (k["metrics"] for k in kernels if k["name"].startswith("means_kernel"))
+    means = metrics["dadd"] / (6 + 2)
+    zeros = metrics["dmul"] - (2 + 1) * means
+    assert 0 < zeros < means
+    assert metrics["dfma"] == (1 + 7) * means + 8 * zeros
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

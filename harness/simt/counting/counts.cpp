@@ -17,16 +17,18 @@ std::atomic<bool> counting = false;
 std::mutex mutex;
 std::map<KernelName, KernelCounts> kernels;
 
-constexpr const char* kind_names[] = {"code",        "together",     "global_load",   "global_store", "global_atomic",
-                                      "shared_load", "shared_store", "shared_atomic", "constant_load"};
+constexpr const char* kind_names[] = {"code",          "together",      "zero_dividend", "global_load",
+                                      "global_store",  "global_atomic", "shared_load",   "shared_store",
+                                      "shared_atomic", "constant_load"};
 
 /// The operations of all lanes in the blocks of code that ran.
 std::array<uint64_t, operation_names.size()> operations_of(const KernelCounts& counts) {
   std::array<uint64_t, operation_names.size()> sums{};
   for (const auto& [bits, place] : counts.places) {
-    if (kind_of(bits) != Kind::code) continue;
-    const Block& block = block_at(address_of(bits));
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] += block.operations[i] * place.lanes;
+    if (kind_of(bits) != Kind::code && kind_of(bits) != Kind::zero_dividend) continue;
+    const Operations& its =
+        kind_of(bits) == Kind::code ? block_at(address_of(bits)).operations : more_for_zero_dividend;
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += its[i] * place.lanes;
   }
   return sums;
 }
@@ -39,6 +41,7 @@ void write(FILE* file, const KernelName& name, const KernelCounts& counts) {
   for (size_t i = 0; i < operations.size(); ++i)
     std::fprintf(file, "operations\t%s\t%lu\n", operation_names[i].data(), operations[i]);
   for (const auto& [bits, place] : counts.places) {
+    if (kind_of(bits) == Kind::zero_dividend) continue;  // a part of the operations
     const uint64_t address = address_of(bits);
     Dl_info info;
     if (!dladdr(reinterpret_cast<void*>(address), &info) || !info.dli_fname) continue;

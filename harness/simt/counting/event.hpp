@@ -8,8 +8,9 @@ namespace simt::counting {
 /// What happened. A space and a way of access are told together, so that an event's place says all that lanes must have
 /// in common to be one instruction of their warp.
 enum class Kind : uint8_t {
-  code,      ///< a block of code begins
-  together,  ///< a barrier, or an operation of the warp
+  code,           ///< a block of code begins
+  together,       ///< a barrier, or an operation of the warp
+  zero_dividend,  ///< a division of doubles that took the longer way of 0 / b: counted by lanes, not in a trace
   global_load,
   global_store,
   global_atomic,

@@ -58,6 +58,13 @@ void Worker::note_access(const void* address, int size_log2, Way way, const void
     add_note(counting::Kind::constant_load, size_log2, reinterpret_cast<uint64_t>(a), place);
 }
 
+void Worker::note_zero_dividend(const void* place) {
+  if (trace_->is_silent(rank(*current_))) return;
+  counting::PlaceCounts& its = counts_.at(counting::Place(0, place, counting::Kind::zero_dividend, 0));
+  ++its.requests;
+  ++its.lanes;
+}
+
 bool Worker::release_full_notes() {
   trace_->replay();
   bool released = false;
@@ -122,6 +129,63 @@ NOTE(__tsan_volatile_write2, 1, Worker::Way::store)
 NOTE(__tsan_volatile_write4, 2, Worker::Way::store)
 NOTE(__tsan_volatile_write8, 3, Worker::Way::store)
 #undef NOTE
+
+#if defined(__x86_64__)
+/// `instruction`: vdivsd, its numerator in one of `registers`. Its number is inverted in the last but one byte of the
+/// prefix, which has two bytes or three (Intel's manual, volume 2, 2.3: VEX).
+__attribute__((used)) void simt_counted_division(const unsigned char* instruction, const double (*registers)[4]) {
+  Worker* const w = counted();
+  if (!w) return;
+  const unsigned prefix = instruction[instruction[0] == 0xc5 ? 1 : 2];
+  if (registers[~prefix >> 3 & 15][0] == 0) w->note_zero_dividend(instruction);
+}
+// Called before each division (include/simt/intrinsics.h), in the midst of a function: it keeps all registers and
+// flags.
+asm(R"(
+  .text
+  .globl simt_count_division
+  .type simt_count_division, @function
+simt_count_division:
+  pushfq
+  push %rbp
+  mov %rsp, %rbp
+  push %rax
+  push %rcx
+  push %rdx
+  push %rsi
+  push %rdi
+  push %r8
+  push %r9
+  push %r10
+  push %r11
+  sub $512, %rsp
+  and $-32, %rsp
+  .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+  vmovaps %ymm\n, 32*\n(%rsp)
+  .endr
+  mov 16(%rbp), %rdi
+  mov %rsp, %rsi
+  vzeroupper
+  call simt_counted_division@PLT
+  .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+  vmovaps 32*\n(%rsp), %ymm\n
+  .endr
+  lea -72(%rbp), %rsp
+  pop %r11
+  pop %r10
+  pop %r9
+  pop %r8
+  pop %rdi
+  pop %rsi
+  pop %rdx
+  pop %rcx
+  pop %rax
+  pop %rbp
+  popfq
+  ret
+  .size simt_count_division, .-simt_count_division
+)");
+#endif
 
 void __tsan_read_range(const void* address, size_t bytes) {
   note_range(address, bytes, Worker::Way::load, __builtin_return_address(0));

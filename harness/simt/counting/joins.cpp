@@ -43,7 +43,7 @@ void Joins::begin() {
 }
 
 void Joins::visit(const Instruction& x, const Values& values) {
-  if (x.name != "call" || finds_thread_variables(x)) return;
+  if (x.name != "call" || finds_thread_variables(x) || reports_a_division(x)) return;
   bool is_store = false;
   int size_log2 = 0;
   if (!is_access(x.called, is_store, size_log2)) return begin();

@@ -81,6 +81,7 @@ std::vector<std::vector<Instruction>> functions_in(std::string_view text) {
 }
 
 bool reports_a_block(const Instruction& instruction) { return instruction.called == "__sanitizer_cov_trace_pc"; }
+bool reports_a_division(const Instruction& instruction) { return instruction.called == "simt_count_division"; }
 bool finds_thread_variables(const Instruction& instruction) { return instruction.called == "__tls_get_addr"; }
 
 Memory memory_operand(std::string_view operand) {

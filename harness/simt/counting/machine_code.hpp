@@ -22,6 +22,8 @@ std::vector<std::vector<Instruction>> functions_in(std::string_view text);
 
 /// Whether a call reports that a block of code begins.
 bool reports_a_block(const Instruction& instruction);
+/// Whether a call tells of the division behind it; it changes no register.
+bool reports_a_division(const Instruction& instruction);
 /// Whether a call only asks where the thread's own variables are, as which g++ keeps __shared__ ones.
 bool finds_thread_variables(const Instruction& instruction);
 

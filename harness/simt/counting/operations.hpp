@@ -15,6 +15,9 @@ enum class Operation { fadd, fmul, ffma, dadd, dmul, dfma };
 inline constexpr std::array<std::string_view, 6> operation_names = {"fadd", "fmul", "ffma", "dadd", "dmul", "dfma"};
 using Operations = std::array<uint32_t, operation_names.size()>;
 
+/// What the routine for a division of doubles takes in addition where the numerator is 0.
+inline constexpr Operations more_for_zero_dividend = {0, 0, 0, 0, 1, 8};
+
 /// Those of one instruction of a function, whose operands have the values that are known before it.
 Operations operations_of(const std::vector<Instruction>& code, size_t index, const Values& values,
                          const ReadConstant& read);

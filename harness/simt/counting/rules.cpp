@@ -132,6 +132,7 @@ Cost cost_of(Kind kind, int size_log2, const std::array<uint64_t, 32>& address, 
       return constant_access(address, mask);
     case Kind::code:
     case Kind::together:
+    case Kind::zero_dividend:
       break;
   }
   return {};

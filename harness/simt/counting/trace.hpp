@@ -26,6 +26,7 @@ class Trace {
   void leave(int thread) { --lanes_[thread].depth; }
   /// What a thread does does not count while the sum of these is above 0.
   void silence(int thread, int by) { lanes_[thread].silent += by; }
+  bool is_silent(int thread) const { return lanes_[thread].silent > 0; }
   /// Returns false where the thread's notes are full now: it has to wait until they were replayed.
   bool add(int thread, const void* address, Kind kind, int size_log2, uint64_t value);
   /// The thread has ended.

@@ -311,6 +311,7 @@ void Values::execute(size_t index) {
   const Instruction& x = code_[index];
   const std::string& name = x.name;
   const auto constant = [](uint64_t bits) { return Value{.base = 0, .offset = 0, .known = all, .bits = bits}; };
+  if (reports_a_division(x)) return;
   if (name == "call") {
     forget_registers_of_callee();
     // Multiples of 16: where dynamic shared memory begins, and __shared__ variables do, which g++ keeps per thread.

@@ -17,6 +17,11 @@ extern "C" double scalbn(double, int) noexcept __attribute__((const));
 extern "C" float scalbnf(float, int) noexcept __attribute__((const));
 extern "C" double ldexp(double, int) noexcept __attribute__((const));
 extern "C" float ldexpf(float, int) noexcept __attribute__((const));
+#if defined(__x86_64__) && defined(__FMA__)
+// Before each division of doubles a call that keeps all registers: what it takes depends on the numerator. The
+// assembler takes `{vex} vdivsd` for the instruction, not for this macro.
+asm(".macro vdivsd operands:vararg\n\tcall simt_count_division@PLT\n\t{vex} vdivsd \\operands\n.endm");
+#endif
 #endif
 
 // ------------------------------------------------------------------------------------------------- loads and stores
