@@ -162,6 +162,20 @@ def test_steps_of_library_functions_are_those_of_nvcc(ladder: Ladder) -> None:
     assert metrics["warp_operations"] == 5 * rows, "one maximum over the warp"
 
 
+def test_functions_are_a_part_of_the_kernel(ladder: Ladder) -> None:
+    """A large function with another as its argument: a centroid is loaded once for the four points of a lane."""
+    kernel = assign(ladder, "v05d_warp_sums", "--workload", "points2d_tiny", "--lines")
+    distance = "const double difference = double(x[f]) - double(c[f]);"
+    (loads,) = (
+        line["requests"]
+        for line in kernel["lines"]
+        if line["what"] == "global_load_8"
+        and (ROOT / line["file"]).read_text().splitlines()[line["line"] - 1].strip() == distance
+    )
+    boxes, centroids, tests = ceil(1500 / 128), 20, 12  # additions of a box's tests of a centroid
+    assert kernel["metrics"]["dadd"] == 4 * 32 * loads + boxes * centroids * tests
+
+
 def test_sums_and_quotients_of_doubles_have_the_steps_of_nvcc(ladder: Ladder) -> None:
     """A mean is a sum of two products that is rounded by itself, a multiply-add, two sums and a quotient, which takes
     longer where it is 0 / b: as columns are in which no row of a cluster has a value."""
