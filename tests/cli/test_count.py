@@ -176,6 +176,17 @@ def test_functions_are_a_part_of_the_kernel(ladder: Ladder) -> None:
     assert kernel["metrics"]["dadd"] == 4 * 32 * loads + boxes * centroids * tests
 
 
+def test_arithmetic_stays_behind_the_branch_whose_sides_lead_to_it(ladder: Ladder) -> None:
+    """A square of a coordinate, or of a 0 that stands in its place: a multiply-add in either case."""
+    done = ladder("count", "v04a_csr", "--workload", "sparse_tiny", "--scopes", "assign", "--json")
+    assert done.returncode == 0, done.stderr
+    kernels = json.loads(done.stdout)["counts"][0]["scopes"][0]["kernels"]
+    (metrics,) = (k["metrics"] for k in kernels if k["name"].startswith("centroids_kernel"))
+    centroids, features = 8, 123
+    assert metrics["ffma"] == centroids * features
+    assert (metrics["fadd"], metrics["fmul"]) == (0, 0)
+
+
 def test_sums_and_quotients_of_doubles_have_the_steps_of_nvcc(ladder: Ladder) -> None:
     """A mean is a sum of two products that is rounded by itself, a multiply-add, two sums and a quotient, which takes
     longer where it is 0 / b: as columns are in which no row of a cluster has a value."""

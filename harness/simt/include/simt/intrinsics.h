@@ -79,15 +79,19 @@ template <class T>
 inline T added_alone(T a, T b) {
   return __builtin_assoc_barrier(__builtin_assoc_barrier(a) + __builtin_assoc_barrier(b));
 }
+template <class T>
+inline T subtracted_alone(T a, T b) {
+  return __builtin_assoc_barrier(__builtin_assoc_barrier(a) - __builtin_assoc_barrier(b));
+}
 inline float __fadd_rn(float a, float b) { return added_alone(a, b); }
-inline float __fsub_rn(float a, float b) { return added_alone(a, -b); }
+inline float __fsub_rn(float a, float b) { return subtracted_alone(a, b); }
 inline float __fmul_rn(float a, float b) { return __builtin_assoc_barrier(a * b); }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline float __fsqrt_rn(float x) { return sqrtf(x); }
 inline float __frcp_rn(float x) { return 1.0f / x; }
 inline double __dadd_rn(double a, double b) { return added_alone(a, b); }
-inline double __dsub_rn(double a, double b) { return added_alone(a, -b); }
+inline double __dsub_rn(double a, double b) { return subtracted_alone(a, b); }
 inline double __dmul_rn(double a, double b) { return __builtin_assoc_barrier(a * b); }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
