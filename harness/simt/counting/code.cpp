@@ -44,7 +44,9 @@ class Function {
     values.for_each(
         [&](size_t i) {
           joins.visit(code_[i], values);
-          operations_[i] = operations_of(code_, i, values, read);
+          const Operations its = operations_of(code_, i, values, read);
+          Operations& to = operations_[branch_before(code_, i).value_or(i)];
+          for (size_t o = 0; o < its.size(); ++o) to[o] += its[o];
         },
         [&](size_t) { joins.begin(); });
     joins.begin();

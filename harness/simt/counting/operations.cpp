@@ -92,11 +92,13 @@ Operations operations_of(const std::vector<Instruction>& code, size_t index, con
   if (name.size() > 1 && name[0] == 'v') name.remove_prefix(1);
   if (name.size() < 5 || x.operands.size() < 2) return {};
   const std::string_view type = name.substr(name.size() - 2);
-  if (type != "ss" && type != "sd") return {};
+  const bool is_negation = x.name == "vxorpd";
+  if (type != "ss" && type != "sd" && !is_negation) return {};
   name.remove_suffix(2);
-  const bool is_double = type == "sd";
+  const bool is_double = type == "sd" || is_negation;
   const Reader reader{x, values, read, is_double};
   Operations found{};
+  if (is_negation && reader.is_constant(0, -0.0)) found[size_t(Operation::dadd)] = 1;  // 0 - a
   const auto add = [&](const Steps& steps) { counting::add(found, steps, is_double); };
   if (name == "add" || name == "sub") {
     if (!converts_without_sign(code, index, name, reader)) add({.add = 1});
@@ -116,6 +118,15 @@ Operations operations_of(const std::vector<Instruction>& code, size_t index, con
     add(is_double ? double_root : float_root);
   }
   return found;
+}
+
+std::optional<size_t> branch_before(const std::vector<Instruction>& code, size_t index) {
+  if (code[index].name != "vxorpd") return {};
+  size_t i = index;
+  while (i > 1 && (begins(code[i - 1].name, "mov") || begins(code[i - 1].name, "vmov"))) --i;
+  if (i < 2 || !reports_a_block(code[i - 1])) return {};
+  const Instruction& before = code[i - 2];
+  return before.target && before.name != "jmp" ? std::optional(i - 2) : std::nullopt;
 }
 
 }  // namespace simt::counting

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,5 +22,8 @@ inline constexpr Operations more_for_zero_dividend = {0, 0, 0, 0, 1, 8};
 /// Those of one instruction of a function, whose operands have the values that are known before it.
 Operations operations_of(const std::vector<Instruction>& code, size_t index, const Values& values,
                          const ReadConstant& read);
+
+/// Of a negation that one side of a branch begins with, the branch: nvcc negates first and then chooses.
+std::optional<size_t> branch_before(const std::vector<Instruction>& code, size_t index);
 
 }  // namespace simt::counting

@@ -230,6 +230,21 @@ TEST(OperationsOf, ConversionsOfWholeNumbersWithoutASignAreNoAdditions) {
   EXPECT_EQ(operations({load, "vsubsd %xmm1,%xmm0,%xmm0", "ret"}, constants), (Operations{0, 0, 0, 1}));
 }
 
+TEST(OperationsOf, ANegationOfADoubleIsAnAdditionBeforeTheBranchToIt) {
+  const std::map<uint64_t, uint64_t> sign = {{0x2000, std::bit_cast<uint64_t>(-0.0)}};
+  const std::string negate = "vxorpd 0x10(%rip),%xmm7,%xmm6        # 2000 <.LC0>";
+  EXPECT_EQ(operations({negate}, sign), (Operations{0, 0, 0, 1}));
+  EXPECT_EQ(operations({negate}), Operations{}) << "with another number";
+  EXPECT_EQ(operations({"vxorps 0x10(%rip),%xmm7,%xmm6        # 2000 <.LC0>"}, sign), Operations{}) << "of a float";
+  const std::string block = "call   3300 <__sanitizer_cov_trace_pc@plt>", move = "vmovq  %r12,%xmm7";
+  const auto branch = [&](const Lines& lines) {
+    return branch_before(functions_in(disassembly(lines)).at(0), lines.size() - 1);
+  };
+  EXPECT_EQ(branch({"nop", "jns    1014 <kernel+0x14>", block, move, negate}), std::optional<size_t>(1));
+  EXPECT_EQ(branch({"nop", "jmp    1014 <kernel+0x14>", block, move, negate}), std::nullopt);
+  EXPECT_EQ(branch({"jns    1014 <kernel+0x14>", block, "vaddsd %xmm0,%xmm7,%xmm7", negate}), std::nullopt);
+}
+
 TEST(OperationsOf, LibraryFunctionsHaveTheStepsThatNvccMakesOfThem) {
   EXPECT_EQ(operations({"call   3000 <scalbn@plt>"}), (Operations{0, 0, 0, 0, 4, 0}));
   EXPECT_EQ(operations({"call   3000 <ldexpf@plt>"}), (Operations{0, 4, 0, 0, 0, 0}));
