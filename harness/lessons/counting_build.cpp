@@ -55,15 +55,22 @@ bool is_newer(const fs::path& made, const std::vector<fs::path>& from) {
          });
 }
 
-/// An option for the contract's headers that the build has compiled for these modules (harness/CMakeLists.txt); none
-/// where one of them was changed since.
-std::string compiled_headers(const fs::path& folder, const Compiler& with) {
-  const fs::path header = folder / "contract.hpp";
-  std::vector<fs::path> from = {header, with.written};
+/// What each module includes.
+std::vector<fs::path> common_headers(const Compiler& with) {
+  std::vector<fs::path> found;
   for (const fs::path& headers : {source_folder() / "harness" / "contract", with.include}) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(headers))
-      if (entry.is_regular_file()) from.push_back(entry.path());
+      if (entry.is_regular_file()) found.push_back(entry.path());
   }
+  return found;
+}
+
+/// An option for those of these headers that the build has compiled (harness/CMakeLists.txt); none where one of them
+/// was changed since.
+std::string compiled_headers(const fs::path& folder, const Compiler& with) {
+  const fs::path header = folder / "contract.hpp";
+  std::vector<fs::path> from = common_headers(with);
+  from.insert(from.end(), {header, with.written});
   if (!fs::exists(header) || !is_newer(header.string() + ".gch", from)) return "";
   return fmt::format(" -include {}", quoted(header));
 }
@@ -77,7 +84,8 @@ fs::path build_counted(const std::string& id, const std::string& type, const fs:
   fs::create_directories(folder);
   Parts parts;
   add_part(source, source_folder(), parts);
-  std::vector<fs::path> from = {with.written, with.library};
+  std::vector<fs::path> from = common_headers(with);
+  from.insert(from.end(), {with.written, with.library});
   std::vector<Unit> units;
   for (const auto& [part, lines] : parts) {
     from.push_back(part);
