@@ -89,6 +89,16 @@ def test_nearly_all_values_are_those_of_nsight_compute() -> None:
     assert counting_page.share(counting_page.values(document, medians=False)) >= 0.975
 
 
+def test_later_rungs_are_held_too_and_what_is_not_explained_is_said() -> None:
+    later = counting_page.LATER
+    found = counting_page.values(json.loads(later.counts.read_text()), later)
+    assert {v.rung for v in found} == {p["variant"] for p in counting_page.profiles(later)}
+    assert counting_page.share(found) >= 0.85
+    different = [v for v in found if not v.equal]
+    unknown = [v for v in different if v.reason(later) == counting_page.UNEXPLAINED]
+    assert 0 < len(unknown) <= 8 and all(v.reason(later) for v in different)
+
+
 def test_a_median_stands_only_for_what_scatters() -> None:
     """The profiles that it is of agree in all that is counted by instruction, and in the launch."""
     launches = counting_page.repeated()
@@ -102,7 +112,7 @@ def test_a_median_stands_only_for_what_scatters() -> None:
 def test_a_scatter_is_no_reason_for_a_large_difference() -> None:
     for gpu, reason in ((1.96, True), (1.7, False)):
         value = counting_page.Value("any", "assign_kernel<float>", "sectors_per_store", gpu, 2.0, gpu)
-        assert not value.equal and bool(value.reason) == reason
+        assert not value.equal and bool(value.reason()) == reason
 
 
 def test_a_difference_without_a_reason_ends_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
