@@ -9,6 +9,7 @@ verdicts follow from the numbers alone.
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -21,10 +22,10 @@ from matplotlib.patches import Patch
 
 from plots.figures import counters, roofline, shape_map
 from plots.figures.shape_map import Place
-from plots.lib import plans, schema
+from plots.lib import outputs, plans, schema
 from plots.lib.claims import named
 from plots.lib.heatmap import NONE
-from plots.lib.inputs import in_sentences
+from plots.lib.inputs import in_sentences, read_text
 from plots.lib.pages import cell_text, keep_page, page_arguments
 from plots.lib.record import (
     ROOT,
@@ -71,6 +72,8 @@ NAMES = (
 LEAST_SUSTAINED = 1.0  # seconds of the same work before a row is one that a power limit acts on
 PLANS = ("goals.toml", "large.toml")  # there, too; the first: of what no other plan has
 VALUES = ("median_ms", "per_iteration_ms")
+BEGIN, END = "<!-- ladder:goals -->", "<!-- /ladder:goals -->"  # of the short form, on the first page
+FEW_WORDS = 4
 HEAD = (
     "goal", "asked", "measured", "by", "labels checked, wrong", "clock, MHz", "drawn, W", "verdict", "GPU", "commit",
 )  # fmt: skip
@@ -474,6 +477,29 @@ def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequen
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+def in_short(text: str) -> str:
+    """The first sentence, without links; the next one, too, where it is of a few words."""
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+    first, *others = re.split(r"(?<=[.;])\s+(?=[A-Z])", plain)
+    return f"{first} {others[0]}" if others and len(first.split()) < FEW_WORDS else first
+
+
+def short_markdown(results: Sequence[Result]) -> str:
+    """How many goals are reached, and a line for each of the others, folded away."""
+    left = [result for result in results if not result.verdict.startswith("reached")]
+    lines = [
+        f"<details><summary>{len(results) - len(left)} of {len(results)} goals for the top of the ladder are reached; "
+        f"what limits each of the others</summary>",
+        "",
+        "| goal | asked | measured | what limits it |",
+        "| --- | --- | --- | --- |",
+    ]
+    for result in left:
+        short = (result.goal.goal, result.goal.asked, result.measured, in_short(result.goal.limiter))
+        lines.append("| " + " | ".join(map(cell_text, short)) + " |")
+    return "\n".join([*lines, "", "[All goals](docs/goals.md), with what was tried.", "</details>"])
+
+
 # -------------------------------------------------------------------------------------------------------- the picture
 
 
@@ -533,8 +559,12 @@ def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[P
 
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
-    arguments = page_arguments(argv, "docs/goals.md", "those of every GPU in results/")
+    arguments = page_arguments(argv, "docs/goals.md", "those of every GPU in results/", generated=False)
     path: Path = arguments.page
+    page = read_text(path) if path.is_file() else ""
+    in_marks = BEGIN in page and END in page
+    if arguments.update and not in_marks:
+        outputs.need_place(path, outputs.PAGE, arguments.records)
     goals = load_goals(GOALS)
     records = [schema.load(record, retired=True) for record in arguments.records or usual_records()]
     records = [record for record in records if record.workloads_on(DEVICE)]
@@ -542,6 +572,10 @@ def main(argv: list[str] | None = None) -> int:
         raise RecordError("no record has a time on a GPU, and the goals are about one.")
     folder = records[0].sources[0].path.parent
     results = [result_of(records, goal, folder) for goal in goals]
+    if in_marks:
+        begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+        text = f"{page[:begin]}\n{short_markdown(results)}\n{page[end:]}"
+        return keep_page(arguments, text, "python -m plots.goals_page")
     picture = path.with_suffix(".png")
     if arguments.update:
         draw(results, records, arguments.records, picture)

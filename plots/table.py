@@ -252,10 +252,7 @@ def most_checked(record: Record, row: Row, workload: str) -> tuple[Row, str]:
 
     found = [(row, ""), *candidates(record)]
     for path in records_beside(row.path, f'"{row.variant}"'):
-        other = schema.load(path)
-        gpus = [(of.sources[0].context["gpu"] or {}).get("name") for of in (record, other)]
-        there = other.workloads.get(workload)
-        if gpus[0] == gpus[1] and there and there.problem == record.workloads[workload].problem:
+        if other := of_the_same_gpu(record, path, workload):
             found += candidates(other)
     return max(found, key=lambda entry: count(entry[0]))
 
@@ -266,6 +263,33 @@ def records_beside(path: Path, word: str) -> list[Path]:
         return []
     beside = [p for p in sorted(path.parent.glob("*.json")) if p != path and word in p.read_text()]
     return [p for p in beside if {"rows", "schema_version"} <= read_json(p).keys()]
+
+
+def of_the_same_gpu(record: Record, path: Path, workload: str) -> Record | None:
+    """The record at the path, if it has the same problem on the same kind of GPU."""
+    other = schema.load(path)
+    gpus = [(of.sources[0].context["gpu"] or {}).get("name") for of in (record, other)]
+    there = other.workloads.get(workload)
+    same = gpus[0] == gpus[1] and there and there.problem == record.workloads[workload].problem
+    return other if same else None
+
+
+def cold_starts(record: Record, runs: Sequence[tuple[Rung, Row]]) -> dict[Rung, Row]:
+    """Of these whole runs, from the record or one beside it."""
+    workload = runs[0][1].workload
+    beside = [of_the_same_gpu(record, path, workload) for path in records_beside(runs[0][1].path, f'"{short.COLD}"')]
+    found: dict[Rung, Row] = {}
+    for of in (record, *filter(None, beside)):
+        for rung, row in runs:
+            if rung not in found and (start := short.cold_start(of, rung, row)):
+                found[rung] = start
+    return found
+
+
+def from_beside(record: Record, row: Row) -> str:
+    """In which record the row is, where it is another."""
+    there = row.path and row.path not in {source.path for source in record.sources}
+    return f", in `{row.path.relative_to(ROOT).as_posix()}`" if there else ""
 
 
 def one_history(record: Record, workload: str, row: Row) -> str:
@@ -318,7 +342,7 @@ def short_table(record: Record, name: str | None) -> str:
 
     shown = [*((step.rung, step.row, "") for step in steps), *((rung, row, "*") for rung, row in beside)]
     shown.sort(key=lambda entry: -short.time_of(entry[1]))
-    cold = {rung: start for rung, row, _ in shown if (start := short.cold_start(record, rung, row))}
+    cold = cold_starts(record, [(rung, row) for rung, row, _ in shown])
     # A time that is not in the record leaves its cell empty; a column without any time is left out.
     columns: list[tuple[str, Callable[[Rung, Row], str]]] = [
         ("whole run", lambda _, row: ms(short.time_of(row))),
@@ -362,7 +386,7 @@ def short_table(record: Record, name: str | None) -> str:
     if start := cold.get(last.rung):
         bullets.append(
             f"A cold start of {variant}, from a fresh process to labels and centroids: {ms(short.time_of(start))}"
-            f"{parts_text(start)}."
+            f"{parts_text(start)}{from_beside(record, start)}."
         )
     head = ["| step | idea | " + " | ".join(name for name, _ in columns) + " |"]
     head.append("| --- | --- |" + " ---: |" * len(columns))

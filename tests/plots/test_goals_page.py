@@ -80,6 +80,20 @@ def test_a_number_changed_by_hand_is_found(tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().err == f"{path}: is not what the records say; run `{command}`.\n"
 
 
+def test_the_first_page_says_in_short_what_limits_each_missed_goal(tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    path.write_text(f"Above.\n{goals_page.BEGIN}\n{goals_page.END}\nBelow.\n")
+    assert goals_page.main(["--check", str(path)]) == 1
+    assert goals_page.main(["--update", str(path)]) == 0 == goals_page.main(["--check", str(path)])
+    text = path.read_text()
+    assert text.startswith("Above.\n") and text.endswith("\nBelow.\n") and not path.with_suffix(".png").exists()
+    (missed,) = re.findall(r"(\d+) missed", PAGE.read_text())
+    assert len(re.findall(r"^\| .* \| (?:at most|at least) .* \| .+ \|$", text, re.MULTILINE)) == int(missed)
+    short = goals_page.in_short("Not [profiled](x.md). The [copies](y.md) take 3.5 ms; then all waits. More.")
+    assert short == "Not profiled. The copies take 3.5 ms; then all waits."
+    assert goals_page.in_short("Its first product takes half. More.") == "Its first product takes half."
+
+
 def test_what_no_record_has_is_in_a_plan() -> None:
     plans = [tomllib.loads((ROOT / "results" / "nvidia-h200" / name).read_text())["part"] for name in goals_page.PLANS]
     planned, others = ({name for part in parts for name in part["workloads"].split(",")} for parts in plans)
