@@ -65,6 +65,8 @@ TAIL = "nvcc unrolls loops with an unknown number of rounds by 4, with the rest 
 LATER_REASONS = (
     ("sum_shared_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ANY, ATOMICS),
     ("sum_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ANY, ATOMICS),
+    ("sum_kernel<float, unsigned char*", ("load_requests", "sectors_per_load"), ANY,
+     "two columns of a byte each, aligned as a pair, are one load; the counter does not see the type of an address"),
     ("sum_boxes_kernel<double>", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ANY, ATOMICS),
     ("sum_boxes_kernel<double, 2>", ("dmul",), ANY,
      "nvcc multiplies by a power of two before the loop over labels; g++ does so in the loop, as it is one of three"),
