@@ -22,6 +22,7 @@ from typing import Any
 
 from plots.lib import outputs
 from plots.lib.inputs import InputError, in_sentences, read_json, read_text
+from plots.lib.pages import between_marks
 from plots.lib.record import ROOT, number
 
 RESULTS = ROOT / "results"
@@ -95,14 +96,6 @@ class Held:
     counts: Path
     reasons: tuple[tuple[str, tuple[str, ...], float, str], ...]
     all_explained: bool
-
-    @property
-    def begin(self) -> str:
-        return f"<!-- counting:{self.mark} -->"
-
-    @property
-    def end(self) -> str:
-        return f"<!-- /counting:{self.mark} -->"
 
 
 FIRST = Held("table", PROFILES, COUNTS, REASONS, True)
@@ -229,7 +222,8 @@ def table(document: dict[str, Any], held: Held = FIRST) -> str:
         )
     of_gpu = profiles(held)
     kernels = len({(v.rung, v.kernel) for v in found})
-    named = " and ".join(filter(None, [", ".join((some := [f"`{w}`" for w in workloads_of(of_gpu)])[:-1]), some[-1]]))
+    *others, last = (f"`{name}`" for name, _ in Counter(p["workload"] for p in of_gpu).most_common())
+    named = f"{', '.join(others)} and {last}" if others else last
     lines = [
         f"{of_gpu[0]['gpu']['name']}, ncu {of_gpu[0]['ncu']}, workloads {named}: of {len(found)} values of "
         f"{kernels} kernels in {len({v.rung for v in found})} rungs, {len(found) - len(different)} are equal "
@@ -252,11 +246,6 @@ def table(document: dict[str, Any], held: Held = FIRST) -> str:
             f"{count} | {number(first.gpu)} | {number(first.cpu)} | {reason} |"
         )
     return "\n".join(lines)
-
-
-def workloads_of(of_gpu: list[dict[str, Any]]) -> list[str]:
-    """The one that most profiles are of first."""
-    return [name for name, _ in Counter(p["workload"] for p in of_gpu).most_common()]
 
 
 def count(ladder: Path, held: Held) -> None:
@@ -300,10 +289,10 @@ def main(argv: list[str] | None = None) -> int:
     page = arguments.update or arguments.check
     text = new = read_text(page)
     for held in (FIRST, LATER):
-        if held.begin not in text or held.end not in text:
-            raise InputError(f"{page}: lacks the lines {held.begin} and {held.end} around its table")
         made = table(read_json(held.counts, "`ladder count`"), held)
-        new = f"{new[: new.index(held.begin) + len(held.begin)]}\n{made}\n{new[new.index(held.end) :]}"
+        new = between_marks(
+            new, f"<!-- counting:{held.mark} -->", f"<!-- /counting:{held.mark} -->", f"{made}\n", str(page)
+        )
     if arguments.update:
         outputs.write(page, new)
     elif new != text:

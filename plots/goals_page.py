@@ -26,7 +26,7 @@ from plots.lib import outputs, plans, schema
 from plots.lib.claims import named
 from plots.lib.heatmap import NONE
 from plots.lib.inputs import in_sentences, read_text
-from plots.lib.pages import cell_text, keep_page, page_arguments
+from plots.lib.pages import between_marks, cell_text, keep_page, page_arguments
 from plots.lib.record import (
     ROOT,
     SCOPE_TITLES,
@@ -562,7 +562,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = page_arguments(argv, "docs/goals.md", "those of every GPU in results/", generated=False)
     path: Path = arguments.page
     page = read_text(path) if path.is_file() else ""
-    in_marks = BEGIN in page and END in page
+    in_marks = BEGIN in page
     if arguments.update and not in_marks:
         outputs.need_place(path, outputs.PAGE, arguments.records)
     goals = load_goals(GOALS)
@@ -573,8 +573,7 @@ def main(argv: list[str] | None = None) -> int:
     folder = records[0].sources[0].path.parent
     results = [result_of(records, goal, folder) for goal in goals]
     if in_marks:
-        begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-        text = f"{page[:begin]}\n{short_markdown(results)}\n{page[end:]}"
+        text = between_marks(page, BEGIN, END, short_markdown(results) + "\n", str(path))
         return keep_page(arguments, text, "python -m plots.goals_page")
     picture = path.with_suffix(".png")
     if arguments.update:

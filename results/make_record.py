@@ -31,9 +31,9 @@ Where --budget ends it early, what was not begun is named, and the record holds 
 than `seconds` said is interrupted then, and keeps its finished rows. So does Ctrl-C or a SIGTERM, as of `timeout`.
 
 --stale lists, by workload and rung, what the record lacks of the plan (of scopes that the plan names, too), whose rows
-are stale (the rung's text is another
-by now: comments and the harness do not count), and whose rows do not say of which text they are; --renew measures these
-and no others, and puts their rows into the record. All its other rows stay, with the commit that they were measured at.
+are stale (the rung's text is another by now: comments and the harness do not count), and whose rows do not say of which
+text they are; --renew measures these and no others, and puts their rows into the record. All its other rows stay, with
+the commit that they were measured at.
 """
 
 import argparse
@@ -86,16 +86,19 @@ class Job:
         return "--compare" in self.options
 
     @property
+    def given(self) -> dict[str, str]:
+        """Options and what stands behind them."""
+        return dict(zip(self.options, self.options[1:], strict=False))
+
+    @property
     def processes(self) -> tuple[int, int]:
         """GPUs and ranks."""
-        given = dict(zip(self.options, self.options[1:], strict=False))
-        return int(given.get("--gpus", 1)), int(given.get("--ranks", 1))
+        return int(self.given.get("--gpus", 1)), int(self.given.get("--ranks", 1))
 
     @property
     def scopes(self) -> list[str]:
         """Those that it names."""
-        given = dict(zip(self.options, self.options[1:], strict=False))
-        return [scope for scope in given.get("--scopes", "").split(",") if scope]
+        return [scope for scope in self.given.get("--scopes", "").split(",") if scope]
 
     @property
     def name(self) -> str:
@@ -213,28 +216,26 @@ def out_of_date(planned: list[Job], listed: dict[str, Any], record: dict[str, An
     """Of each job what the rows in the record do not answer for."""
     renamed = read_json(ROOT / "results/renamed.json")["renamed"]
     variants = {v["id"]: v for v in listed["variants"]}
-    hashes: dict[tuple[str, str, str, tuple[int, int]], set[str]] = {}
-    scopes: dict[tuple[str, str, str, tuple[int, int]], set[str]] = {}
+    rows: dict[tuple[str, str, str, tuple[int, int]], list[dict[str, Any]]] = {}
     for row in record["rows"]:
         processes = (row.get("gpus") or 1, row.get("ranks") or 1)
         place = (row["workload"], renamed.get(row["variant"], row["variant"]), row["device"], processes)
-        hashes.setdefault(place, set()).add(row.get("source_hash", ""))
-        scopes.setdefault(place, set()).add(row.get("scope", ""))
+        rows.setdefault(place, []).append(row)
     found = []
     for job in planned:
         why = []
         for workload in job.workload.split(","):
             for name in job.variants.split(","):
                 for device in devices_of(job, variants[name]):
-                    place = (workload, name, device, job.processes)
-                    known = hashes.get(place)
-                    if known is None:
+                    there = rows.get((workload, name, device, job.processes), [])
+                    known = {row.get("source_hash", "") for row in there}
+                    if not known:
                         why.append(Lack(workload, name, LACKING))
                     elif "" in known:
                         why.append(Lack(workload, name, UNKNOWN))
                     elif known != {todays_hash(variants[name], device)}:
                         why.append(Lack(workload, name, STALE))
-                    elif missing := tuple(s for s in job.scopes if s not in scopes[place]):
+                    elif missing := tuple(s for s in job.scopes if s not in {row["scope"] for row in there}):
                         why.append(Lack(workload, name, LACKING, missing))
         if why:
             found.append((job, why))

@@ -282,12 +282,12 @@ def solve(s):
 """
 
 
-def unruly(write: Any, tmp_path: Path, solve: str) -> Told:  # noqa: ANN401
+def unruly(write: Any, tmp_path: Path, solve: str, more: str = '"labels_last": True, ') -> Told:  # noqa: ANN401
     x = np.random.default_rng(5).normal(size=(20_000, 64)).astype(np.float32)
     np.save(tmp_path / "many.npy", x)
     np.save(tmp_path / "begin.npy", x[:100])
     files = {"points": str(tmp_path / "many.npy"), "centroids": str(tmp_path / "begin.npy")}
-    module = write("unruly", LLOYD, solve, more='"labels_last": True, "arithmetic": {"form": "expanded"}')
+    module = write("unruly", LLOYD, solve, more=more + '"arithmetic": {"form": "expanded"}')
     return ask(module, stop="fixed:10", max_seconds=0, scopes=["solve"], validation_budget=1e7, **files)
 
 
@@ -339,12 +339,6 @@ def means(s, label, c):
     counts = of.sum(1)[:, None]
     return np.where(counts > 0, of @ s.points / np.maximum(counts, 1), c).astype(np.float32)
 
-def assign(s):
-    s.label[:] = nearest(s, s.c)
-
-def update(s):
-    s.c[:] = means(s, s.label, s.c)
-
 def solve(s):
     c, noise, most = s.centroids, NOISE, s.stop.most
     for done in range(1, most + 1):
@@ -355,21 +349,11 @@ def solve(s):
     s.c[:], s.label[:] = c, label
     s.reassigned += [-1] * s.stop.most
 """
-PHASES = PARTING[PARTING.index("def assign") : PARTING.index("def solve")]
-
-
-def parting(write: Any, tmp_path: Path, solve: str) -> Told:  # noqa: ANN401
-    x = np.random.default_rng(5).normal(size=(20_000, 64)).astype(np.float32)
-    np.save(tmp_path / "many.npy", x)
-    np.save(tmp_path / "begin.npy", x[:100])
-    files = {"points": str(tmp_path / "many.npy"), "centroids": str(tmp_path / "begin.npy")}
-    module = write("parting", LLOYD, solve, more='"arithmetic": {"form": "expanded"}')
-    return ask(module, stop="fixed:10", max_seconds=0, scopes=["solve"], validation_budget=1e7, **files)
 
 
 @pytest.mark.parametrize("phases", [True, False])
 def test_a_script_whose_solves_part_is_ok_and_noted(write: Any, tmp_path: Path, *, phases: bool) -> None:  # noqa: ANN401
-    told = parting(write, tmp_path, PARTING if phases else PARTING.replace(PHASES, ""))
+    told = unruly(write, tmp_path, PARTING + (STEPS if phases else ""), more="")
     assert (told.refused, told.error, told.fault) == ("", "", "")
     assert told.timed["solve"]["status"] == "ok"
     assert told.timed["solve"]["labels_differ"] > 0
@@ -405,9 +389,9 @@ def test_a_wrong_script_does_not_pass_for_one_whose_solves_part(
     *,
     phases: bool,
 ) -> None:
-    text = PARTING if phases else PARTING.replace(PHASES, "")
-    assert text.count(before) == 1
-    assert words in parting(write, tmp_path, text.replace(before, after)).fault
+    assert PARTING.count(before) == 1
+    wrong = PARTING.replace(before, after) + (STEPS if phases else "")
+    assert words in unruly(write, tmp_path, wrong, more="").fault
 
 
 @pytest.mark.parametrize(
