@@ -30,7 +30,8 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
       ->check(CLI::Range(10, 1000000));
   join->add_flag("--force", o->force, "OUT may replace a file that is no record");
   join->add_flag("--renew", o->renews,
-                 "The first piece may be of an earlier commit: rows of the others come in the place of its own");
+                 "The first piece may be of an earlier commit, and of a host with other cores: rows of the others "
+                 "come in the place of its own");
   return {join, [o, argv] {
             need_place(o->out, {}, o->force);
             std::string holder;

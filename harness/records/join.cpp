@@ -19,10 +19,11 @@ using nlohmann::json;
 
 namespace {
 
-/// `ran` says whether any piece ran a workload of this name.
+/// `ran` says whether any piece ran a workload of this name. Where the others renew the first piece, the machine is
+/// theirs: what was measured of the first one's host is not known of it.
 template <class F>
-json context_of(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv, F ran) {
-  json context = pieces.front().record.at("context");
+json context_of(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv, bool renews, F ran) {
+  json context = (renews ? pieces.back() : pieces.front()).record.at("context");
   context["argv"] = argv;
   context["pieces"] = json::array();
   context["left_out"] = json::array();
@@ -37,7 +38,8 @@ json context_of(const std::vector<InputRecord>& pieces, const std::vector<std::s
       if (context[key].is_null()) context[key] = its.at(key);
     }
     for (const auto& [device, ceilings] : its.at("ceilings").items()) {
-      if (!context["ceilings"].contains(device)) context["ceilings"][device] = ceilings;
+      const bool of_this_host = its.at("host") == context["host"];
+      if (of_this_host && !context["ceilings"].contains(device)) context["ceilings"][device] = ceilings;
     }
     for (const json& left_out : its.value("left_out", json::array())) {
       json& all = context["left_out"];
@@ -48,8 +50,9 @@ json context_of(const std::vector<InputRecord>& pieces, const std::vector<std::s
   return context;
 }
 
-/// `at_another_commit`: the commits may differ, where both are known.
-void require_one_run(const InputRecord& first, const InputRecord& piece, bool at_another_commit) {
+/// `renews`: the commits may differ, where both are known; and with a GPU how many cores the hosts have, as of machines
+/// that are rented by the hour.
+void require_one_run(const InputRecord& first, const InputRecord& piece, bool renews) {
   const auto refuse = [&](const std::string& why) {
     throw Error(fmt::format("{} cannot be joined with {}: {}", piece.file.string(), first.file.string(), why));
   };
@@ -64,7 +67,8 @@ void require_one_run(const InputRecord& first, const InputRecord& piece, bool at
   for (json* context : {&was, &is}) {
     if (json& gpu = (*context)["gpu"]; gpu.is_object()) gpu.emplace("numa_node", nullptr);  // older records lack it
   }
-  if (at_another_commit && was.at("git_sha") != is.at("git_sha")) {
+  if (renews && was.at("gpu").is_object() && is.at("gpu").is_object()) is["host"]["cores"] = was["host"]["cores"];
+  if (renews && was.at("git_sha") != is.at("git_sha")) {
     for (const auto& [file, context] : {std::pair(first.file, was), std::pair(piece.file, is)}) {
       if (context.at("git_dirty"))
         refuse(fmt::format("{} was made from sources with uncommitted changes, so that its rows have no commit to name",
@@ -159,11 +163,16 @@ void renew_rows(json& rows, const std::vector<json>& more) {
   put_rows_of_commit(rows, more);
 }
 
-/// Says of each row at which commit it was measured, where that is not `commit`, the record's.
-void name_commits(std::vector<json>& rows, const json& of_piece, const json& commit) {
+/// Says of each row at which commit it was measured, and on a host of how many cores, where these are not those of
+/// `record`, the context of the whole.
+void name_origin(std::vector<json>& rows, const json& piece, const json& record) {
+  const auto name = [](json& row, const char* key, const json& of_piece, const json& of_record) {
+    if (!row.contains(key)) row[key] = of_piece;
+    if (row[key] == of_record) row.erase(key);
+  };
   for (json& row : rows) {
-    if (!row.contains("git_sha")) row["git_sha"] = of_piece;
-    if (row["git_sha"] == commit) row.erase("git_sha");
+    name(row, "git_sha", piece.at("git_sha"), record.at("git_sha"));
+    name(row, "host_cores", piece.at("host").at("cores"), record.at("host").at("cores"));
   }
 }
 
@@ -171,7 +180,7 @@ void name_commits(std::vector<json>& rows, const json& of_piece, const json& com
 
 json joined(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv, const fs::path& out,
             bool renews) {
-  const json commit = pieces.back().record.at("context").at("git_sha");
+  const json& latest = pieces.back().record.at("context");
   const fs::path folder = fs::absolute(out).parent_path();
   json workloads = json::array(), rows = json::array();
   std::map<std::string, std::pair<size_t, const InputRecord*>> places;  // of a workload: its index, and its first piece
@@ -194,7 +203,7 @@ json joined(const std::vector<InputRecord>& pieces, const std::vector<std::strin
       if (json& dump = row.at("dump"); dump.is_string())
         dump = fs::relative(fs::absolute(piece.file).parent_path() / dump.get<std::string>(), folder).string();
     }
-    name_commits(more, piece.record.at("context").at("git_sha"), commit);
+    name_origin(more, piece.record.at("context"), latest);
     drop_turns(rows, more);
     if (renews && &piece != &pieces.front())
       renew_rows(rows, more);
@@ -210,11 +219,12 @@ json joined(const std::vector<InputRecord>& pieces, const std::vector<std::strin
     };
     return place(a) < place(b);
   });
-  json record = {{"schema_version", record_version},
-                 {"context", context_of(pieces, argv, [&](const std::string& name) { return places.count(name) > 0; })},
-                 {"workloads", std::move(workloads)},
-                 {"rows", std::move(ordered)}};
-  record["context"]["git_sha"] = commit;
+  json record = {
+      {"schema_version", record_version},
+      {"context", context_of(pieces, argv, renews, [&](const std::string& name) { return places.count(name) > 0; })},
+      {"workloads", std::move(workloads)},
+      {"rows", std::move(ordered)}};
+  record["context"]["git_sha"] = latest.at("git_sha");
   put_efficiency(record["rows"]);
   for (const InputRecord& piece : pieces) {
     if (piece.record.contains("comparisons")) {

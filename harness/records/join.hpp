@@ -18,7 +18,8 @@ struct InputRecord {
 /// do not belong together: another machine, another commit, other problems under one name, or comparisons whose rows do
 /// not say what they took turns with. `renews`: the first piece is a record, and the others, of a later commit, renew
 /// rows of it: in the place of a row they also come where it was measured alike with another text of the variant. The
-/// record is then of the later commit, and each row that is not names its own.
+/// record is then of the later commit and machine, whose host may have another number of cores where both have a GPU,
+/// and each row that is of another commit, or of a host with other cores, names its own.
 nlohmann::json joined(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv,
                       const std::filesystem::path& out, bool renews = false);
 

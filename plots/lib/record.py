@@ -204,6 +204,7 @@ class Row:
     launch_bound: bool | None = None
     dump: str | None = None
     git_sha: str | None = None  # the commit that it was measured at, where that is not the record's
+    host_cores: int | None = None  # of the host that it was measured on, likewise
     folder: Path = Path()  # of the record: what a dump is relative to
     path: Path = Path()  # of the record
 
@@ -613,7 +614,8 @@ class Record:
                 parts.append(f"{gpu['name']} (driver {gpu['driver']}, CUDA {gpu['cuda']})")
         if device != "cuda":
             hosts = [source.context["host"] for source in self.sources]
-            cores = " or ".join(dict.fromkeys(str(host["cores"]) for host in hosts))
+            every = [host["cores"] for host in hosts] + [row.host_cores for row in self.rows if row.host_cores]
+            cores = " or ".join(dict.fromkeys(str(count) for count in every))
             parts.append(f"{hosts[0]['cpu']} ({cores} cores)")
         return " · ".join(dict.fromkeys(parts))
 

@@ -209,6 +209,24 @@ def contradictions(rows: list[dict[str, Any]]) -> list[str]:
     return found
 
 
+OF_HOST = ("upload", "download", "end_to_end", "cold_start")  # scopes in which the host works, too
+
+
+def host_violations(document: dict[str, Any]) -> list[str]:
+    """Rows that are held against each other and depend on the host, and were measured on hosts of different cores."""
+    cores: dict[tuple[str, str, str], set[int]] = {}
+    for row in document["rows"]:
+        if row["median_ms"] is not None and (row["scope"] in OF_HOST or row["device"] != "cuda"):
+            place = (row["workload"], row["device"], row["scope"])
+            cores.setdefault(place, set()).add(row.get("host_cores", document["context"]["host"]["cores"]))
+    return [
+        f"{workload} {device} {scope}: measured on hosts of {' and of '.join(map(str, sorted(hosts)))} cores, on which "
+        "it depends: measure the older rows anew, or keep them in a record of their own."
+        for (workload, device, scope), hosts in cores.items()
+        if len(hosts) > 1
+    ]
+
+
 def semantic_violations(document: dict[str, Any]) -> list[str]:
     """What is wrong with a document that fits the schema."""
     found = []
@@ -234,7 +252,8 @@ def semantic_violations(document: dict[str, Any]) -> list[str]:
                     f"{name}: {row['iterations']} iterations, but {len(row['reassigned'])} entries in reassigned."
                 )
     rows = document["rows"]
-    return found + contradictions(rows) + base_violations(rows) + tuning_violations(document)
+    found += contradictions(rows) + base_violations(rows) + host_violations(document)
+    return found + tuning_violations(document)
 
 
 # What an older record must have to be read; today's fields that it has are of today's types.

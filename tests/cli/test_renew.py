@@ -210,6 +210,44 @@ def test_rows_of_a_later_commit_are_joined_by_renewal_alone(fake: FakeBuild) -> 
     assert done.returncode == 2 and "another host" in done.stderr
 
 
+def test_rows_of_a_host_with_other_cores_say_so(fake: FakeBuild) -> None:
+    fake.run("--device", "cuda", "--scopes", "assign,end_to_end")
+    here = json.loads(fake.out.read_text())["context"]["host"]["cores"]
+    later = fake.folder / "later.json"
+
+    def on_another_host(*words: str | Path) -> None:
+        done = fake("run", "--device", "cuda", "--workloads", "grapes", *words, "--out", later, LADDER_GIT_SHA=LATER)
+        assert done.returncode == 0, done.stderr
+        document = json.loads(later.read_text())
+        document["context"]["host"]["cores"] = here + 1
+        document["context"]["ceilings"]["cuda"]["pageable_h2d_gbs"] = 17.0
+        later.write_text(json.dumps(document))
+
+    on_another_host("--scopes", "assign", "--variants", "x1")
+    done = fake("join", fake.out, later, fake.out)
+    assert done.returncode == 2 and "another git_sha" in done.stderr
+    assert fake("join", "--renew", fake.out, fake.out, later).returncode == 0
+    context = json.loads(fake.out.read_text())["context"]
+    assert context["host"]["cores"] == here + 1 and context["ceilings"]["cuda"]["pageable_h2d_gbs"] == 17.0
+    cores = {(row["variant"], row["scope"]): row.get("host_cores") for row in rows(fake)}
+    assert cores == {
+        ("x1", "assign"): None,
+        ("x1", "end_to_end"): here,
+        ("x2", "assign"): here,
+        ("x2", "end_to_end"): here,
+    }
+    assert schema.violations(json.loads(fake.out.read_text())) == []
+
+    on_another_host("--scopes", "end_to_end", "--variants", "x1")
+    assert fake("join", "--renew", fake.out, fake.out, later).returncode == 0
+    (said,) = schema.violations(json.loads(fake.out.read_text()))
+    assert said.startswith(f"grapes cuda end_to_end: measured on hosts of {here} and of {here + 1} cores")
+
+    on_another_host("--scopes", "end_to_end")
+    assert fake("join", "--renew", fake.out, fake.out, later).returncode == 0
+    assert schema.violations(json.loads(fake.out.read_text())) == []
+
+
 @pytest.mark.parametrize(("text", "scopes"), [("one", ["assign", "update"]), ("new", ["assign"])])
 def test_rows_of_another_text_go_even_where_they_were_not_measured_again(
     fake: FakeBuild, text: str, scopes: list[str]
