@@ -643,12 +643,14 @@ class Record:
 
 
 def tree_order(bases: dict[str, str]) -> list[str]:
-    """Each variant after its base, as deep as the chain goes, before the base's next child; otherwise as given."""
+    """Each variant after its base, as deep as the chain goes, before the base's next child; roots that nothing was made
+    from, as of libraries, last; otherwise as given."""
     children: dict[str, list[str]] = {}
     for variant, base in bases.items():
         children.setdefault(base if base in bases else "", []).append(variant)
     order: list[str] = []
-    pending = list(reversed(children.get("", [])))
+    roots = sorted(children.get("", []), key=lambda root: root not in children)
+    pending = list(reversed(roots))
     while pending:
         variant = pending.pop()
         order.append(variant)

@@ -41,6 +41,10 @@ def test_the_tree_goes_down_a_chain_before_the_next_branch() -> None:
     assert tree_order(bases) == ["r", "a", "a1", "a2", "b", "b1", "other", "lost"]
 
 
+def test_roots_that_nothing_was_made_from_come_last() -> None:
+    assert tree_order({"lib": "", "r": "", "a": "r", "other": ""}) == ["r", "a", "lib", "other"]
+
+
 def test_the_root_is_at_the_end_of_the_chain_of_bases(mixed: Record) -> None:
     assert mixed.root("g5_fused") == "g1_plain"
     assert mixed.root("h3_crash") == "h1_matrix"

@@ -75,6 +75,9 @@ def test_cold_starts_stand_beside_whole_runs_where_there_are_any() -> None:
         "A cold start of `g`, from a fresh process to labels and centroids: 400 ms (context 300 ms, run 100 ms)."
         in text
     )
+    without = table.short_table(chain({"a": 1500.0, "e": 450.0}), "grapes").replace("\N{NO-BREAK SPACE}", " ")
+    assert "A cold start of the fastest rung that has one, `e` (100 ms), from" in without
+    assert "from a fresh process to labels and centroids: 450 ms (context 300 ms, run 150 ms)." in without
     assert "a cold start takes 400 ms" in table.whole_run(record, "grapes").replace("\N{NO-BREAK SPACE}", " ")
     (line,) = ladder_page.cold_texts(record, Rung("g", "cuda"))
     assert line == "`grapes`: 400 ms; a whole run 10.0 ms, its preparation 33.0 ms."
