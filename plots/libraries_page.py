@@ -18,7 +18,7 @@ from plots.lib.pages import cell_text, keep_page, page_arguments
 from plots.lib.record import ROOT, TIMES, Record, RecordError, Row, Rung, ms, number, of_one_gpu
 from plots.lib.slope import iterations_of, slope_ms
 
-COLD = ROOT / "results" / "nvidia-h200" / "cold_start.json"  # of the main line on another GPU
+COLD = ROOT / "results" / "nvidia-h200" / "record.json"  # of the main line on another GPU
 DEVICE = "cuda"
 USUAL = tuple(ROOT / "results" / "nvidia-h100" / name for name in ("libraries.json", "cold_start.json", "map.json"))
 MAPS = ("map_", "grid_")  # beginnings of the names of workloads that are maps of shapes

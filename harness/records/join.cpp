@@ -19,8 +19,8 @@ using nlohmann::json;
 
 namespace {
 
-/// `ran` says whether any piece ran a workload of this name. Where the others renew the first piece, the machine is
-/// theirs: what was measured of the first one's host is not known of it.
+/// `ran` says whether any piece ran a workload of this name. Where the others renew the first piece, time and machine
+/// are theirs: what was measured of the first one's host is not known of it.
 template <class F>
 json context_of(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv, bool renews, F ran) {
   json context = (renews ? pieces.back() : pieces.front()).record.at("context");
@@ -32,7 +32,8 @@ json context_of(const std::vector<InputRecord>& pieces, const std::vector<std::s
     // One that was joined already counts as the runs that it was made of.
     for (const json& run : its.value("pieces", json::array({{{"argv", its.at("argv")}, {"time", its.at("time")}}})))
       context["pieces"].push_back(run);
-    context["time"] = std::min(context["time"].get<std::string>(), its.at("time").get<std::string>());
+    if (!renews || &piece != &pieces.front())
+      context["time"] = std::min(context["time"].get<std::string>(), its.at("time").get<std::string>());
     context["complete"] = context["complete"].get<bool>() && its.at("complete").get<bool>();
     for (const char* key : {"gpu", "floor_us"}) {
       if (context[key].is_null()) context[key] = its.at(key);
