@@ -124,7 +124,6 @@ PLANS = [
     "peers.toml",
     "sustained.toml",
     "goals.toml",
-    "cold_start.toml",
     "comparisons.toml",
 ]
 
