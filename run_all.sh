@@ -558,7 +558,10 @@ run_tests() {
   fi
   mkdir -p build/log
   : >"$seconds_taken"
+  beside build/log/setup_python.log setup_python  # most of it waits for the network and the disk
   timed "build $first" build_preset "$first"
+  join build/log/setup_python.log "the setup of Python"
+  choose_python
   local first_dir=$binary_dir
   # What --all alone runs with sanitizers, beside what the CMakeLists.txt of harness/ and tests/ leave out: tests that
   # take long and check numbers or counts rather than memory. tests/cli/test_run_all.py checks that each name exists, and
@@ -706,7 +709,6 @@ for name in "${steps[@]}"; do
         check_architectures
       else
         setup_packages
-        setup_python
         run_tests
       fi
       ;;
