@@ -111,7 +111,11 @@ json metrics_of(const Kernel& kernel) {
   };
   const Sum load = kernel.of("global_load"), store = kernel.of("global_store"), atomic = kernel.of("global_atomic"),
             shared_load = kernel.of("shared_load"), shared_store = kernel.of("shared_store"),
-            shared_atomic = kernel.of("shared_atomic"), constant = kernel.of("constant_load"), code = kernel.of("code");
+            one_turn = kernel.of("shared_atomic"), addition = kernel.of("shared_addition"),
+            constant = kernel.of("constant_load"), code = kernel.of("code");
+  Sum several_turns = addition, shared_atomic = one_turn;
+  several_turns += kernel.of("shared_update");
+  shared_atomic += several_turns;
   Sum barriers, operations;
   for (const Place& place : kernel.places) {
     if (place.kind == "together") (place.bytes == 1 ? barriers : operations) += place.sum;
@@ -131,12 +135,28 @@ json metrics_of(const Kernel& kernel) {
                   {"steps_per_global_atomic", per(atomic.units, atomic.requests)},
                   {"shared_atomics", mean(shared_atomic.requests)},
                   {"steps_per_shared_atomic", per(shared_atomic.units, shared_atomic.requests)},
+                  {"turns_per_shared_update", per(several_turns.requests, several_turns.ideal)},
                   {"barriers", mean(barriers.requests)},
                   {"warp_operations", mean(operations.requests)},
                   {"branches_parted", mean(code.parted)},
                   {"lanes_per_step", per(code.lanes, code.requests)}};
   for (const auto& [name, count] : kernel.operations) metrics[name] = mean(count);
   return metrics;
+}
+
+/// Of its counters those that depend on how the warps of a block come between each other (simt/counting/updates.hpp).
+std::vector<std::string> estimates_of(const Kernel& kernel) {
+  std::vector<std::string> found;
+  const auto has = [&](const std::string& kind, int bytes) {
+    return std::any_of(kernel.places.begin(), kernel.places.end(),
+                       [&](const Place& place) { return place.kind == kind && (bytes == 0 || place.bytes == bytes); });
+  };
+  if (!has("shared_addition", 0) && !has("shared_update", 0)) return found;
+  found = {"bank_conflicts_load",     "shared_atomics",          "shared_load_requests",
+           "steps_per_shared_atomic", "turns_per_shared_update", "wavefronts_load"};
+  if (has("shared_addition", 8)) found.push_back("dadd");
+  if (has("shared_addition", 4)) found.push_back("fadd");
+  return found;
 }
 
 struct CountedLine {
@@ -190,6 +210,7 @@ json kernels_of(const fs::path& file, bool lines, const fs::path& scratch) {
                        {"block", kernel.block},
                        {"launches", kernel.launches},
                        {"metrics", metrics_of(kernel)}});
+    if (const auto estimates = estimates_of(kernel); !estimates.empty()) kernels.back()["estimates"] = estimates;
     if (lines) kernels.back()["lines"] = lines_in(kernel, scratch);
   }
   return kernels;
@@ -216,6 +237,7 @@ void print_kernel(const std::string& scope, const json& kernel, bool lines) {
   fmt::print("  {}: {}   grid {}, block {}{}\n", scope, kernel.at("name").get<std::string>(),
              size_text(kernel.at("grid")), size_text(kernel.at("block")),
              launches > 1 ? fmt::format("   {} launches, means", launches) : "");
+  const json estimates = kernel.value("estimates", json::array());
   const auto row = [&](const char* group, std::initializer_list<std::pair<const char*, const char*>> words) {
     std::string text;
     bool any = false;
@@ -224,7 +246,8 @@ void print_kernel(const std::string& scope, const json& kernel, bool lines) {
       if (value.is_null()) continue;
       any = any || value != 0;
       if (value != 0 || text.empty())
-        text += fmt::format("{}{} {}", text.empty() ? "" : "   ", label, number_text(value));
+        text += fmt::format("{}{} {}{}", text.empty() ? "" : "   ", label,
+                            std::count(estimates.begin(), estimates.end(), name) ? "~" : "", number_text(value));
     }
     if (any) fmt::print("    {:<11} {}\n", group, text);
   };
@@ -242,13 +265,19 @@ void print_kernel(const std::string& scope, const json& kernel, bool lines) {
   row("atomics", {{"global", "global_atomics"},
                   {"steps each", "steps_per_global_atomic"},
                   {"shared", "shared_atomics"},
-                  {"steps each", "steps_per_shared_atomic"}});
+                  {"steps each", "steps_per_shared_atomic"},
+                  {"turns for an addition", "turns_per_shared_update"}});
   row("warps", {{"lanes/step", "lanes_per_step"},
                 {"branches that part lanes", "branches_parted"},
                 {"barriers", "barriers"},
                 {"warp operations", "warp_operations"}});
   row("arithmetic",
       {{"FADD", "fadd"}, {"FMUL", "fmul"}, {"FFMA", "ffma"}, {"DADD", "dadd"}, {"DMUL", "dmul"}, {"DFMA", "dfma"}});
+  if (!estimates.empty())
+    fmt::print(
+        "    ~ an estimate: shared memory has no instruction for such an atomic, so that a warp repeats it until no "
+        "other\n      warp came between. How often that is depends on timing, which no count knows "
+        "(docs/counting.md).\n");
   if (!lines) return;
   std::map<std::string, std::vector<std::string>> texts;
   const auto text_of = [&](const std::string& file, int line) -> std::string {

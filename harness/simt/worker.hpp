@@ -135,7 +135,9 @@ class Worker {
   bool is_counted() const { return trace_ != nullptr; }
   enum class Way { load, store, atomic };
   /// An access of the running thread; `place`: behind the call in its code. Other memory than a GPU's is left out.
-  void note_access(const void* address, int size_log2, Way way, const void* place);
+  /// `atomic_of_shared`: what an atomic is noted as where the memory is shared.
+  void note_access(const void* address, int size_log2, Way way, const void* place,
+                   counting::Kind atomic_of_shared = counting::Kind::shared_atomic);
   /// A block of code, a barrier (size_log2 0), or an operation of the warp (1).
   void note(counting::Kind kind, int size_log2, const void* place);
   void note_enter() { trace_->enter(rank(*current_)); }

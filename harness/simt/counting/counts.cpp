@@ -19,12 +19,14 @@ std::map<KernelName, KernelCounts> kernels;
 
 constexpr const char* kind_names[] = {"code",          "together",      "zero_dividend", "global_load",
                                       "global_store",  "global_atomic", "shared_load",   "shared_store",
-                                      "shared_atomic", "constant_load"};
+                                      "shared_atomic", "constant_load", "shared_update", "shared_addition"};
 
 /// The operations of all lanes in the blocks of code that ran.
 std::array<uint64_t, operation_names.size()> operations_of(const KernelCounts& counts) {
   std::array<uint64_t, operation_names.size()> sums{};
   for (const auto& [bits, place] : counts.places) {
+    if (kind_of(bits) == Kind::shared_addition)
+      sums[size_t((bits & 15) == 3 ? Operation::dadd : Operation::fadd)] += place.lanes;
     if (kind_of(bits) != Kind::code && kind_of(bits) != Kind::zero_dividend) continue;
     const Operations& its =
         kind_of(bits) == Kind::code ? block_at(address_of(bits)).operations : more_for_zero_dividend;

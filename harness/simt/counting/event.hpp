@@ -18,12 +18,15 @@ enum class Kind : uint8_t {
   shared_store,
   shared_atomic,
   constant_load,
+  shared_update,    ///< an atomic that takes several turns (updates.hpp)
+  shared_addition,  ///< one whose change is an addition of floating-point numbers
 };
 inline constexpr bool is_access(Kind kind) { return kind >= Kind::global_load; }
+inline constexpr bool is_update(Kind kind) { return kind >= Kind::shared_update; }
 inline constexpr bool is_load_or_store(Kind kind) {
-  return is_access(kind) && kind != Kind::global_atomic && kind != Kind::shared_atomic && kind != Kind::constant_load;
+  return kind == Kind::global_load || kind == Kind::global_store || kind == Kind::shared_load ||
+         kind == Kind::shared_store;
 }
-inline constexpr bool is_shared(Kind kind) { return kind >= Kind::shared_load && kind <= Kind::shared_atomic; }
 
 /// Where in the program: lanes at equal places do the same thing. Ordered so that what is inside the most calls comes
 /// first, then what has the lowest address: lanes in a callee, or behind in a loop, catch up with the others.
@@ -55,6 +58,11 @@ class Place {
   Place with_size(int size_log2) const {
     Place other;
     other.bits_ = (bits_ & ~15ull) | unsigned(size_log2);
+    return other;
+  }
+  Place with_kind(Kind kind) const {
+    Place other;
+    other.bits_ = (bits_ & ~0xf0ull) | uint64_t(kind) << 4;
     return other;
   }
   bool is_nowhere() const { return bits_ == 0; }

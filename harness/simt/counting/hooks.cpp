@@ -45,7 +45,8 @@ void Worker::note(counting::Kind kind, int size_log2, const void* place) {
   if (trace_) add_note(kind, size_log2, 0, place);
 }
 
-void Worker::note_access(const void* address, int size_log2, Way way, const void* place) {
+void Worker::note_access(const void* address, int size_log2, Way way, const void* place,
+                         counting::Kind atomic_of_shared) {
   const auto* const a = static_cast<const char*>(address);
   const auto kind = [&](counting::Kind load) { return counting::Kind(int(load) + int(way)); };
   const bool shared = (a >= dynamic_shared_ && a < dynamic_shared_ + launch_->call.dynamic_shared_bytes) ||
@@ -53,7 +54,8 @@ void Worker::note_access(const void* address, int size_log2, Way way, const void
   if (memory::is_device(a) || (!shared && memory::is_variable(a, 1)))
     add_note(kind(counting::Kind::global_load), size_log2, reinterpret_cast<uint64_t>(a), place);
   else if (shared)
-    add_note(kind(counting::Kind::shared_load), size_log2, reinterpret_cast<uint64_t>(a), place);
+    add_note(way == Way::atomic ? atomic_of_shared : kind(counting::Kind::shared_load), size_log2,
+             reinterpret_cast<uint64_t>(a), place);
   else if (way == Way::load && memory::is_constant(a, 1))
     add_note(counting::Kind::constant_load, size_log2, reinterpret_cast<uint64_t>(a), place);
 }
@@ -197,6 +199,12 @@ void __tsan_write_range(const void* address, size_t bytes) {
 void simt_count_atomic(const void* address, size_t bytes) {
   if (Worker* const w = counted())
     w->note_access(address, std::countr_zero(bytes), Worker::Way::atomic, __builtin_return_address(0));
+}
+
+void simt_count_update(const void* address, size_t bytes, bool adds) {
+  if (Worker* const w = counted())
+    w->note_access(address, std::countr_zero(bytes), Worker::Way::atomic, __builtin_return_address(0),
+                   adds ? simt::counting::Kind::shared_addition : simt::counting::Kind::shared_update);
 }
 
 unsigned short simt_bits_of_half(double value) { return __double2half(value).bits; }

@@ -37,6 +37,7 @@ bool Trace::add(int thread, const void* address, Kind kind, int size_log2, uint6
 
 void Trace::replay() {
   for (size_t w = 0; w < warps_.size(); ++w) replay(int(w) * 32, warps_[w]);
+  updates_.count(*counts_);
   for (int i = 0; i < threads_; ++i) {
     Lane& lane = lanes_[i];
     lane.events.erase(lane.events.begin(), lane.events.begin() + std::ptrdiff_t(lane.next));
@@ -51,6 +52,7 @@ void Trace::execute(int first, uint32_t mask) {
     Lane& of = lanes_[first + lane];
     address[size_t(lane)] = of.events[of.next++].value;
   });
+  if (is_update(place.kind())) return updates_.add(size_t(first) / 32, place, mask, address);
   int size_log2 = place.size_log2();
   if (const Joined* const joined = joined_of(place)) {
     if (!joined->is_first) return;

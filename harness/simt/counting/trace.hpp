@@ -14,6 +14,7 @@
 #include "counting/code.hpp"
 #include "counting/counts.hpp"
 #include "counting/event.hpp"
+#include "counting/updates.hpp"
 
 namespace simt::counting {
 
@@ -73,6 +74,7 @@ class Trace {
   std::vector<Lane> lanes_;  // of the block's threads
   int threads_ = 0;
   std::vector<Warp> warps_;
+  Updates updates_;  // of the block, since its last replay
   KernelCounts* counts_ = nullptr;
   std::unordered_map<uint64_t, std::optional<Joined>> joined_;  // by the address of the place
 };

@@ -77,6 +77,8 @@ void simt_fence();
 #ifdef __SANITIZE_THREAD__
 /// Before an atomic; a module that is counted only.
 void simt_count_atomic(const void* address, size_t bytes);
+/// Before one that shared memory has no instruction for. `adds`: floating-point numbers.
+void simt_count_update(const void* address, size_t bytes, bool adds);
 /// From here on the calling thread is not counted (1), or counted again (-1); calls nest.
 void simt_count_silence(int by);
 #endif
