@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "counting/invariants.hpp"
 #include "counting/machine_code.hpp"
 #include "counting/operations.hpp"
 #include "counting/values.hpp"
@@ -50,6 +51,14 @@ class Function {
         },
         [&](size_t) { joins.begin(); });
     joins.begin();
+    const Invariants invariants(code_,
+                                [&](size_t i) { return code_[i].called.empty() && operations_[i] != Operations{}; });
+    for (size_t i = 0; i < code_.size(); ++i) {
+      const auto before = invariants.moved_to(i);
+      if (!before) continue;
+      const Operations its = std::exchange(operations_[i], {});
+      for (size_t o = 0; o < its.size(); ++o) operations_[*before][o] += its[o];
+    }
     const int end = int(first_.size());
     std::vector<Block> found(first_.size());
     before_.resize(first_.size() + 1);

@@ -103,6 +103,8 @@ int width_of(const Instruction& x) {
 
 }  // namespace
 
+size_t register_number(const std::string& operand) { return register_named(operand).number; }
+
 Values::Values(const std::vector<Instruction>& code, const ReadConstant& read) : code_(code), read_constant_(read) {
   std::unordered_map<uint64_t, size_t> at;
   for (size_t i = 0; i < code.size(); ++i) at[code[i].address] = i;

@@ -11,6 +11,9 @@
 
 namespace simt::counting {
 
+/// Of general registers (0 to 15) and vector ones (16 to 31); of any other operand 32.
+size_t register_number(const std::string& operand);
+
 struct Value {
   /// Two values with the same base, in the same block, differ by the difference of their offsets.
   uint32_t base = 0;

@@ -1,0 +1,355 @@
+#include "counting/invariants.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "counting/values.hpp"
+
+namespace simt::counting {
+namespace {
+
+// Places: 32 registers, the flags, and the function's part of the stack in words of 4 bytes.
+constexpr size_t flags = 32, stack = 33, word = 4, most_words = 4096, nowhere = ~size_t(0);
+
+bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
+bool ends(std::string_view text, std::string_view with) {
+  return text.size() >= with.size() && text.substr(text.size() - with.size()) == with;
+}
+
+bool is_move(std::string_view name) { return begins(name, "mov") || begins(name, "vmov"); }
+bool compares(std::string_view name) {
+  return begins(name, "cmp") || begins(name, "test") || begins(name, "vucomis") || begins(name, "vcomis");
+}
+bool reads_flags(std::string_view name) {
+  return begins(name, "cmov") || begins(name, "set") || begins(name, "adc") || begins(name, "sbb");
+}
+bool writes_flags(std::string_view name) {
+  return name[0] != 'v' && !begins(name, "mov") && !begins(name, "lea") && !begins(name, "cmov") &&
+         !begins(name, "set") && !begins(name, "not");
+}
+/// AVX instructions have a destination of its own, but for multiply-adds.
+bool reads_destination(const Instruction& x) {
+  if (is_move(x.name) || begins(x.name, "lea") || begins(x.name, "set")) return false;
+  if (x.name[0] == 'v') return begins(x.name, "vfm") || begins(x.name, "vfnm");
+  return !(begins(x.name, "imul") && x.operands.size() == 3);
+}
+bool has_hidden_operands(std::string_view name) {
+  return begins(name, "div") || begins(name, "idiv") || begins(name, "mul") || name == "cltd" || name == "cqto" ||
+         name == "cltq" || name == "cwtl";
+}
+bool changes_the_stack_pointer(const Instruction& x) {
+  if (x.name == "push" || x.name == "pop" || x.name == "leave") return true;
+  return x.operands.size() == 2 && x.operands[1] == "%rsp";
+}
+
+/// Of an access to the stack.
+int bytes_of(const Instruction& x) {
+  if (ends(x.name, "ss") || x.name == "vmovd") return 4;
+  if (ends(x.name, "sd") || x.name == "vmovq") return 8;
+  for (const std::string& operand : x.operands) {
+    if (begins(operand, "%ymm")) return 32;
+    if (begins(operand, "%xmm")) return 16;
+    if (begins(operand, "%e") || (operand[0] == '%' && operand.back() == 'd')) return 4;
+    if (begins(operand, "%r")) return 8;
+  }
+  return x.name.back() == 'q' ? 8 : 4;
+}
+
+}  // namespace
+
+Invariants::Invariants(const std::vector<Instruction>& code, const std::function<bool(size_t)>& is_operation)
+    : code_(code), moved_(code.size()) {
+  find_blocks();
+  find_order();
+  find_loops();
+  for (const Loop& loop : loops_) examine(loop, is_operation);
+}
+
+std::optional<size_t> Invariants::moved_to(size_t index) const { return moved_[index]; }
+
+void Invariants::find_blocks() {
+  std::unordered_map<uint64_t, size_t> at;
+  for (size_t i = 0; i < code_.size(); ++i) at[code_[i].address] = i;
+  std::set<size_t> firsts = {0};
+  for (size_t i = 0; i < code_.size(); ++i) {
+    if (!code_[i].ends_block) continue;
+    if (i + 1 < code_.size()) firsts.insert(i + 1);
+    if (const auto target = at.find(code_[i].target); code_[i].target && target != at.end())
+      firsts.insert(target->second);
+  }
+  std::unordered_map<size_t, size_t> block_of;
+  for (const size_t first : firsts) {
+    block_of[first] = blocks_.size();
+    if (!blocks_.empty()) blocks_.back().end = first;
+    blocks_.push_back({.begin = first, .end = code_.size(), .next = {}, .before = {}});
+  }
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    const Instruction& last = code_[blocks_[b].end - 1];
+    if (const auto target = at.find(last.target); last.target && target != at.end())
+      blocks_[b].next.push_back(block_of[target->second]);
+    if (b + 1 < blocks_.size() && (!last.ends_block || (last.target && last.name != "jmp")))
+      blocks_[b].next.push_back(b + 1);
+    for (const size_t next : blocks_[b].next) blocks_[next].before.push_back(b);
+  }
+}
+
+/// Reverse post-order, and the immediate dominators by the iteration of Cooper, Harvey and Kennedy (2001).
+void Invariants::find_order() {
+  std::vector<char> seen(blocks_.size());
+  std::vector<std::pair<size_t, size_t>> path{{0, 0}};
+  seen[0] = 1;
+  while (!path.empty()) {
+    auto& [block, child] = path.back();
+    if (child < blocks_[block].next.size()) {
+      const size_t next = blocks_[block].next[child++];
+      if (!std::exchange(seen[next], 1)) path.emplace_back(next, 0);
+    } else {
+      order_.push_back(block);
+      path.pop_back();
+    }
+  }
+  std::reverse(order_.begin(), order_.end());
+  rank_.assign(blocks_.size(), nowhere);
+  for (size_t i = 0; i < order_.size(); ++i) rank_[order_[i]] = i;
+  dominator_.assign(blocks_.size(), nowhere);
+  dominator_[0] = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const size_t block : order_) {
+      if (block == 0) continue;
+      size_t common = nowhere;
+      for (const size_t before : blocks_[block].before) {
+        if (dominator_[before] == nowhere) continue;
+        size_t other = before;
+        if (common == nowhere) common = other;
+        while (common != other)
+          (rank_[common] > rank_[other] ? common : other) = dominator_[rank_[common] > rank_[other] ? common : other];
+      }
+      if (dominator_[block] != common) dominator_[block] = common, changed = true;
+    }
+  }
+}
+
+bool Invariants::dominates(size_t a, size_t b) const {
+  while (rank_[b] > rank_[a]) b = dominator_[b];
+  return a == b;
+}
+
+/// Natural loops, the outer ones first.
+void Invariants::find_loops() {
+  std::unordered_map<size_t, std::set<size_t>> blocks_of;  // by header
+  for (const size_t block : order_) {
+    for (const size_t header : blocks_[block].next) {
+      if (!dominates(header, block)) continue;
+      std::set<size_t>& its = blocks_of[header];
+      its.insert(header);
+      std::vector<size_t> pending{block};
+      while (!pending.empty()) {
+        const size_t one = pending.back();
+        pending.pop_back();
+        if (rank_[one] == nowhere || !its.insert(one).second) continue;
+        pending.insert(pending.end(), blocks_[one].before.begin(), blocks_[one].before.end());
+      }
+    }
+  }
+  inner_writes_.resize(blocks_.size());
+  for (const auto& [header, its] : blocks_of) {
+    Loop loop{.header = header, .blocks = {its.begin(), its.end()}};
+    std::sort(loop.blocks.begin(), loop.blocks.end(), [&](size_t a, size_t b) { return rank_[a] < rank_[b]; });
+    for (const size_t block : loop.blocks) {
+      for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
+        for (const size_t place : written_by(i)) inner_writes_[header].insert(place);
+      }
+    }
+    loops_.push_back(std::move(loop));
+  }
+  std::sort(loops_.begin(), loops_.end(), [](const Loop& a, const Loop& b) {
+    return a.blocks.size() != b.blocks.size() ? a.blocks.size() > b.blocks.size() : a.header < b.header;
+  });
+}
+
+std::vector<size_t> Invariants::places_of(const std::string& operand, int bytes) const {
+  if (const size_t number = register_number(operand); number < flags) return {number};
+  const Memory memory = memory_operand(operand);
+  if (!memory.is_one || memory.base != "%rsp" || !memory.index.empty() || memory.displacement < 0) return {};
+  std::vector<size_t> found;
+  for (size_t w = size_t(memory.displacement) / word; w * word < size_t(memory.displacement + bytes); ++w) {
+    if (w < most_words) found.push_back(stack + w);
+  }
+  return found;
+}
+
+std::vector<size_t> Invariants::written_by(size_t index) const {
+  const Instruction& x = code_[index];
+  if (reports_a_division(x)) return {};
+  std::vector<size_t> found;
+  if (x.name == "call") {
+    found = {0, 2, 3, 4, 5, 8, 9, 10, 11, flags};  // rax, rcx, rdx, rsi, rdi, r8 to r11
+    for (size_t vector = 16; vector < flags; ++vector) found.push_back(vector);
+    return found;
+  }
+  if (has_hidden_operands(x.name)) found = {0, 3};
+  if (!x.ends_block && writes_flags(x.name)) found.push_back(flags);
+  if (x.operands.empty() || x.ends_block || compares(x.name) || begins(x.name, "nop")) return found;
+  const auto to = places_of(x.operands.back(), bytes_of(x));
+  found.insert(found.end(), to.begin(), to.end());
+  if (begins(x.name, "xchg")) {
+    const auto other = places_of(x.operands.front(), bytes_of(x));
+    found.insert(found.end(), other.begin(), other.end());
+  }
+  return found;
+}
+
+/// Writes down what the instruction does; whether all that it reads is the same in all rounds.
+bool Invariants::execute(size_t index, State& state) const {
+  const Instruction& x = code_[index];
+  const auto is_same = [&](size_t place) { return place < state.size() && state[place].same; };
+  bool same = x.name != "call" && !has_hidden_operands(x.name) && !begins(x.name, "xchg");
+  size_t copied = 0;  // who wrote what a move copies
+  const size_t sources = x.operands.size() - (compares(x.name) || reads_destination(x) || x.operands.empty() ? 0 : 1);
+  for (size_t o = 0; o < sources; ++o) {
+    const std::string& operand = x.operands[o];
+    if (operand[0] == '$') continue;
+    const Memory memory = memory_operand(operand);
+    if (begins(x.name, "lea") && memory.is_one) {
+      for (const std::string& part : {memory.base, memory.index})
+        same &= part.empty() || part == "%rip" || part == "%rsp" || is_same(register_number(part));
+      continue;
+    }
+    if (memory.is_relative) continue;  // a constant
+    const auto places = places_of(operand, bytes_of(x));
+    same &= !places.empty() && std::all_of(places.begin(), places.end(), is_same);
+    if (!places.empty() && places.front() < state.size()) copied = state[places.front()].writer;
+  }
+  if (reads_flags(x.name)) same &= is_same(flags);
+  // A sum of a register with itself taken away, by which registers are cleared, reads nothing.
+  if (begins(x.name, "xor") || begins(x.name, "vxorp") || begins(x.name, "vpxor"))
+    same |= x.operands.size() > 1 && x.operands[0] == x.operands[1];
+  const bool copies = is_move(x.name) && same && copied != 0;
+  for (const size_t place : written_by(index)) {
+    if (place < state.size()) state[place] = {.writer = copies ? copied : index + 1, .same = same};
+  }
+  return same;
+}
+
+Invariants::State Invariants::joined(size_t block, const std::vector<State>& after, const std::vector<char>& inside,
+                                     const std::vector<char>& same_branch) const {
+  // The branches that decide by which way the block is reached.
+  bool same_way = true;
+  std::vector<char> seen(blocks_.size());
+  std::vector<size_t> pending;
+  const auto add = [&](size_t from) {
+    for (const size_t before : blocks_[from].before) {
+      if (rank_[before] != nowhere && !std::exchange(seen[before], 1)) pending.push_back(before);
+    }
+  };
+  add(block);
+  while (!pending.empty()) {
+    const size_t one = pending.back();
+    pending.pop_back();
+    same_way &= inside[one] && (blocks_[one].next.size() < 2 || same_branch[one]);
+    if (one != dominator_[block]) same_way &= !has_operation_[one];
+    if (one != dominator_[block] && same_way) add(one);
+  }
+  State found;
+  bool is_first = true;
+  for (const size_t before : blocks_[block].before) {
+    if (!inside[before] || after[before].empty()) continue;  // behind it in an inner loop
+    if (std::exchange(is_first, false)) {
+      found = after[before];
+      continue;
+    }
+    for (size_t p = 0; p < found.size(); ++p) {
+      if (found[p].writer == after[before][p].writer && found[p].same == after[before][p].same) continue;
+      found[p] = {.writer = code_.size() + block * (stack + most_words) + p + 1,
+                  .same = same_way && found[p].same && after[before][p].same};
+    }
+  }
+  return found;
+}
+
+/// The nearest block in front of the loop that reports itself, in no other loop, and from which all ways lead into this
+/// one: lanes run it once for each time that they enter the loop.
+size_t Invariants::block_before(const Loop& loop, size_t entry) const {
+  const auto reports = [&](size_t block) {
+    return std::any_of(code_.begin() + std::ptrdiff_t(blocks_[block].begin),
+                       code_.begin() + std::ptrdiff_t(blocks_[block].end), reports_a_block);
+  };
+  const auto is_in_other_loop = [&](size_t block) {
+    return std::any_of(loops_.begin(), loops_.end(), [&](const Loop& other) {
+      const auto has = [&](size_t b) {
+        return std::find(other.blocks.begin(), other.blocks.end(), b) != other.blocks.end();
+      };
+      return has(block) && !has(loop.header);
+    });
+  };
+  size_t before = entry;
+  while ((!reports(before) || is_in_other_loop(before)) && before != dominator_[before]) before = dominator_[before];
+  std::vector<char> seen(blocks_.size());
+  seen[loop.header] = 1;
+  std::vector<size_t> pending{before};
+  while (!pending.empty()) {
+    const size_t block = pending.back();
+    pending.pop_back();
+    if (std::exchange(seen[block], 1)) continue;
+    if (blocks_[block].next.empty()) return nowhere;
+    pending.insert(pending.end(), blocks_[block].next.begin(), blocks_[block].next.end());
+  }
+  return reports(before) ? before : nowhere;
+}
+
+void Invariants::examine(const Loop& loop, const std::function<bool(size_t)>& is_operation) {
+  std::vector<size_t> entries;
+  std::vector<char> inside(blocks_.size());
+  for (const size_t block : loop.blocks) inside[block] = 1;
+  for (const size_t before : blocks_[loop.header].before) {
+    if (!inside[before]) entries.push_back(before);
+  }
+  if (entries.size() != 1 || rank_[entries[0]] == nowhere) return;
+  const size_t before = block_before(loop, entries[0]);
+  if (before == nowhere) return;
+  bool any = false;
+  size_t places = stack;
+  for (const size_t block : loop.blocks) {
+    for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
+      if (changes_the_stack_pointer(code_[i])) return;
+      any |= !moved_[i] && is_operation(i);
+      for (const std::string& operand : code_[i].operands) {
+        for (const size_t place : places_of(operand, bytes_of(code_[i]))) places = std::max(places, place + 1);
+      }
+    }
+  }
+  if (!any) return;
+  has_operation_.assign(blocks_.size(), 0);
+  for (const size_t block : loop.blocks) {
+    for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) has_operation_[block] |= char(is_operation(i));
+  }
+  std::vector<State> after(blocks_.size());
+  std::vector<char> same_branch(blocks_.size());
+  for (const size_t block : loop.blocks) {
+    State state =
+        block == loop.header ? State(places, {.writer = 0, .same = true}) : joined(block, after, inside, same_branch);
+    if (state.empty()) return;                         // not a loop of one entry
+    for (const size_t place : inner_writes_[block]) {  // of the loop that begins here: by an earlier round
+      if (place < places) state[place] = {.writer = code_.size() + block + 1, .same = false};
+    }
+    for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
+      if (code_[i].ends_block) {
+        same_branch[block] = state[flags].same;
+        continue;
+      }
+      const bool same = execute(i, state);
+      if (!is_operation(i)) continue;
+      if (begins(code_[i].name, "vfm") || begins(code_[i].name, "vfnm")) {
+        for (const size_t place : written_by(i)) state[place].same = false;
+      } else if (same && !moved_[i])
+        moved_[i] = blocks_[before].end - 1;
+    }
+    after[block] = std::move(state);
+  }
+}
+
+}  // namespace simt::counting

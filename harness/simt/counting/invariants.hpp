@@ -1,0 +1,60 @@
+// Floating-point operations that a loop repeats with the same operands. nvcc 13.0 takes them out of the loop, also from
+// behind a branch, as they cannot trap; g++ leaves those whose operand is one of several, or lies in the stack.
+#pragma once
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "counting/machine_code.hpp"
+
+namespace simt::counting {
+
+class Invariants {
+ public:
+  /// `is_operation`: of an instruction's index, whether it is a floating-point operation.
+  Invariants(const std::vector<Instruction>& code, const std::function<bool(size_t)>& is_operation);
+
+  /// Of an operation in a loop whose operands are the same in all rounds: the last instruction before the outermost
+  /// such loop, where nvcc does it.
+  std::optional<size_t> moved_to(size_t index) const;
+
+ private:
+  struct Block {
+    size_t begin = 0, end = 0;  // of its instructions
+    std::vector<size_t> next, before;
+  };
+  struct Loop {
+    size_t header = 0;
+    std::vector<size_t> blocks;  // in the order of the program's flow, the header first
+  };
+  /// What a place holds: whether it is the same in all rounds, and who wrote it (0: nobody in the loop).
+  struct Held {
+    size_t writer = 0;
+    bool same = false;
+  };
+  using State = std::vector<Held>;
+
+  void find_blocks();
+  void find_order();
+  void find_loops();
+  bool dominates(size_t a, size_t b) const;
+  void examine(const Loop& loop, const std::function<bool(size_t)>& is_operation);
+  size_t block_before(const Loop& loop, size_t entry) const;
+  State joined(size_t block, const std::vector<State>& after, const std::vector<char>& inside,
+               const std::vector<char>& same_branch) const;
+  bool execute(size_t index, State& state) const;
+  std::vector<size_t> places_of(const std::string& operand, int bytes) const;
+  std::vector<size_t> written_by(size_t index) const;
+
+  const std::vector<Instruction>& code_;
+  std::vector<Block> blocks_;
+  std::vector<size_t> order_, rank_, dominator_;  // of blocks that can be reached; rank_: in order_
+  std::vector<Loop> loops_;
+  std::vector<char> has_operation_;             // of each block of the loop that is examined
+  std::vector<std::set<size_t>> inner_writes_;  // of each block that is a loop's header: places that the loop writes
+  std::vector<std::optional<size_t>> moved_;    // of each instruction
+};
+
+}  // namespace simt::counting
