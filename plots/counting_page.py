@@ -42,13 +42,11 @@ CONFLICTS = {"bank_conflicts_load": "wavefronts_load", "bank_conflicts_store": "
 
 SCATTER = 0.1  # of sectors per request, in profiles of one kernel on the same data (docs/counting.md says which)
 ANY = float("inf")
+ESTIMATE = 0.25  # of counters that the program does not determine
+ATOMICS = "an estimate: how often a warp repeats an addition to shared memory depends on when the other warps come"
 # Kernel, counters, by how much they may differ, why: read off the kernel's machine code (nvcc 13.0.88, sm_90).
 REASONS = (
-    ("sum_shared_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ANY,
-     "shared memory has no addition of doubles. SASS: `LDS.64`, `DADD`, `ATOMS.CAST.SPIN.64`, and back to `LDS.64` in "
-     "the lanes that did not succeed: 18 turns for an addition of a warp, where it is counted once. Lanes of one warp "
-     "with the same address explain 4 of the 18. Of the others the counters do not tell which are due to lanes in the "
-     "same bank and which to the block's other warps, so there is no rule for them"),
+    ("sum_shared_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
     ("inverse_kernel*", ("sectors_per_store",), SCATTER,
      "scatter of ncu, one profile: SASS has one `STG` of one lane, which takes a whole sector"),
     ("assign_kernel<float>", ("sectors_per_store",), SCATTER,
@@ -60,17 +58,15 @@ REASONS = (
 
 
 UNEXPLAINED = "not looked into yet"
-ATOMICS = REASONS[0][3]
 TAIL = "nvcc unrolls loops with an unknown number of rounds by 4, with the rest before"
 # Of later rungs, whose rules are not complete: the first that fits.
 LATER_REASONS = (
-    ("sum_shared_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ANY, ATOMICS),
-    ("sum_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ANY, ATOMICS),
+    ("sum_shared_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
+    ("sum_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
     ("sum_kernel<float, unsigned char*", ("load_requests", "sectors_per_load"), ANY,
      "two columns of a byte each, aligned as a pair, are one load; the counter does not see the type of an address"),
-    ("sum_boxes_kernel<double>", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ANY, ATOMICS),
-    ("sum_boxes_kernel<double, 2>", ("dmul",), ANY,
-     "nvcc multiplies by a power of two before the loop over labels; g++ does so in the loop, as it is one of three"),
+    ("sum_boxes_kernel<double>", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE,
+     ATOMICS),
     ("assign_kernel<float*", ("load_requests", "sectors_per_load"), ANY,
      "a structure of 16 aligned bytes is one `LDG.128`; g++ takes its copy apart into members"),
     ("assign_kernel", ("load_requests", "sectors_per_load", "wavefronts_load", "bank_conflicts_load"), ANY,
@@ -116,6 +112,7 @@ class Value:
     gpu: float
     cpu: float
     scale: float  # what a difference is held against
+    is_estimate: bool = False  # the program does not determine it
 
     @property
     def equal(self) -> bool:
@@ -167,6 +164,17 @@ def counted_kernels(document: dict[str, Any]) -> dict[tuple[Any, ...], dict[str,
     }
 
 
+def estimates(document: dict[str, Any]) -> set[tuple[str, ...]]:
+    """Of the counts those that depend on timing, which no program has: rung, workload, scope, kernel, counter."""
+    return {
+        (c["variant"], c["workload"], s["scope"], k["name"], name)
+        for c in document["counts"]
+        for s in c["scopes"]
+        for k in s["kernels"]
+        for name in k.get("estimates", ())
+    }
+
+
 def values(document: dict[str, Any], held: Held = FIRST, *, medians: bool = True) -> list[Value]:
     """Of each kernel that both have: each counter of either that is not zero in both.
 
@@ -174,6 +182,7 @@ def values(document: dict[str, Any], held: Held = FIRST, *, medians: bool = True
     code on the same data, the median of their profiles stands for each, unless `medians` is False.
     """
     counted, again = counted_kernels(document), repeated(held) if medians else {}
+    estimated = estimates(document)
     found = []
     for p in profiles(held):
         for k in p["kernels"]:
@@ -185,13 +194,46 @@ def values(document: dict[str, Any], held: Held = FIRST, *, medians: bool = True
                 gpu, cpu = of_all.get(name, k["metrics"].get(name) or 0.0), counted[key].get(name) or 0.0
                 scale = k["metrics"].get(CONFLICTS[name]) or 0.0 if name in CONFLICTS else gpu
                 if gpu or cpu:
-                    found.append(Value(p["variant"], k["name"], name, gpu, cpu, scale))
+                    found.append(Value(p["variant"], k["name"], name, gpu, cpu, scale, (*key[:4], name) in estimated))
     return found
 
 
 def share(found: list[Value]) -> float:
     """Of the values, how many are equal."""
     return sum(v.equal for v in found) / len(found)
+
+
+def of_timing(document: dict[str, Any], held: Held, found: list[Value]) -> str:
+    """How many values are estimates, and by how much the GPU itself scatters there, in sentences.
+
+    Rungs that share a kernel launch it with the same data where what does not depend on timing is the same, too."""
+    settled = [v for v in found if not v.is_estimate]
+    if len(settled) == len(found):
+        return ""
+    guessed = [v for v in found if v.is_estimate]
+    estimated = estimates(document)
+    launches: dict[tuple[Any, ...], list[dict[str, float]]] = {}
+    for p in profiles(held):
+        for k in p["kernels"]:
+            of = (p["variant"], p["workload"], p["scope"], k["name"])
+            names = [name for name in COMPARED if (*of, name) in estimated]
+            rest = [k["metrics"].get(name) for name in (*COMPARED, "registers", "shared_bytes") if name not in names]
+            same = (k["name"], p["workload"], tuple(k["grid"]), tuple(k["block"]), *rest)
+            if names:
+                launches.setdefault(same, []).append({name: k["metrics"].get(name) or 0.0 for name in names})
+    said = []
+    for (kernel, *_), profiled in launches.items():
+        for name in profiled[0] if len(profiled) > 1 else ():
+            least, most = (f(one[name] for one in profiled) for f in (min, max))
+            if most > (1 + MARGIN) * least:
+                said.append(f"`{name}` of `{kernel}` {number(least)} and {number(most)}")
+    return (
+        f"{len(guessed)} of the values are estimates, of which {sum(v.equal for v in guessed)} are equal "
+        "([Atomics that are repeated](#atomics-that-are-repeated)); of the "
+        f"{len(settled)} that the program determines {sum(v.equal for v in settled)} are "
+        f"({100 * share(settled):.1f} %)."
+        + (f" The GPU itself, with the same machine code on the same data: {'; '.join(said)}." if said else "")
+    )
 
 
 def scatter(document: dict[str, Any], held: Held) -> str:
@@ -228,7 +270,8 @@ def table(document: dict[str, Any], held: Held = FIRST) -> str:
         f"{of_gpu[0]['gpu']['name']}, ncu {of_gpu[0]['ncu']}, workloads {named}: of {len(found)} values of "
         f"{kernels} kernels in {len({v.rung for v in found})} rungs, {len(found) - len(different)} are equal "
         f"({100 * share(found):.1f} %). Equal means within {100 * MARGIN:.0f} %, bank conflicts within "
-        f"{100 * MARGIN:.0f} % of the wavefronts. {scatter(document, held) if held.all_explained else ''}".rstrip(),
+        f"{100 * MARGIN:.0f} % of the wavefronts. {of_timing(document, held, found)} "
+        f"{scatter(document, held) if held.all_explained else ''}".rstrip(),
         "",
         "The values that differ, " + ("each with its reason:" if held.all_explained else "and why, where it is known:"),
         "",

@@ -61,6 +61,10 @@ class Function {
     }
     const int end = int(first_.size());
     std::vector<Block> found(first_.size());
+    for (const std::vector<size_t>& reports : invariants.unrolled()) {
+      std::vector<uint64_t>& places = found[size_t(node_.at(int(reports.front())))].unrolled;
+      for (const size_t i : reports) places.push_back(code_[i + 1].address);
+    }
     before_.resize(first_.size() + 1);
     for (int n = 0; n < end; ++n) {
       for (const int next : follow(first_[n], found[n])) {
@@ -213,6 +217,7 @@ const Block& block_at(uint64_t place) {
   if (const auto block = program->blocks.find(place - base); block != program->blocks.end()) {
     found->second = block->second;
     if (found->second.meets_at) found->second.meets_at += base;
+    for (uint64_t& its : found->second.unrolled) its += base;
   }
   return found->second;
 }

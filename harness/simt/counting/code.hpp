@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "counting/joins.hpp"
 #include "counting/operations.hpp"
@@ -14,6 +15,8 @@ struct Block {
   /// not known.
   uint64_t meets_at = 0;
   Operations operations{};  ///< once through the block
+  /// Of the first block of a loop that nvcc unrolls: the places of its blocks (trace.hpp).
+  std::vector<uint64_t> unrolled;
 };
 
 /// The block of code that reports itself (by __sanitizer_cov_trace_pc) from a call that returns to `place`.

@@ -13,6 +13,7 @@ namespace {
 
 // Places: 32 registers, the flags, and the function's part of the stack in words of 4 bytes.
 constexpr size_t flags = 32, stack = 33, word = 4, most_words = 4096, nowhere = ~size_t(0);
+constexpr size_t most_unrolled = 60;  // instructions of g++
 
 bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 bool ends(std::string_view text, std::string_view with) {
@@ -35,6 +36,11 @@ bool reads_destination(const Instruction& x) {
   if (is_move(x.name) || begins(x.name, "lea") || begins(x.name, "set")) return false;
   if (x.name[0] == 'v') return begins(x.name, "vfm") || begins(x.name, "vfnm");
   return !(begins(x.name, "imul") && x.operands.size() == 3);
+}
+/// A call that is none on a GPU.
+bool is_part_of_the_code(const Instruction& x) {
+  return begins(x.called, "__tsan_read") || begins(x.called, "__tsan_write") || finds_thread_variables(x) ||
+         reports_a_division(x) || begins(x.called, "scalb") || begins(x.called, "ldexp") || begins(x.called, "ilogb");
 }
 bool has_hidden_operands(std::string_view name) {
   return begins(name, "div") || begins(name, "idiv") || begins(name, "mul") || name == "cltd" || name == "cqto" ||
@@ -69,6 +75,35 @@ Invariants::Invariants(const std::vector<Instruction>& code, const std::function
 }
 
 std::optional<size_t> Invariants::moved_to(size_t index) const { return moved_[index]; }
+
+std::vector<std::vector<size_t>> Invariants::unrolled() const {
+  std::vector<std::vector<size_t>> found;
+  for (const Loop& loop : loops_) {
+    const auto has = [&](size_t block) {
+      return std::find(loop.blocks.begin(), loop.blocks.end(), block) != loop.blocks.end();
+    };
+    size_t ways_out = 0, instructions = 0;
+    bool alone = std::none_of(loops_.begin(), loops_.end(),
+                              [&](const Loop& other) { return other.header != loop.header && has(other.header); });
+    std::vector<size_t> reports;
+    for (const size_t block : loop.blocks) {
+      for (const size_t next : blocks_[block].next) ways_out += !has(next);
+      alone &= !blocks_[block].next.empty();
+      for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
+        if (reports_a_block(code_[i]))
+          reports.push_back(i);
+        else if (code_[i].name == "call")
+          alone &= is_part_of_the_code(code_[i]);
+        else
+          ++instructions;
+      }
+    }
+    const bool reports_first =
+        !reports.empty() && reports.front() >= blocks_[loop.header].begin && reports.front() < blocks_[loop.header].end;
+    if (alone && ways_out == 1 && instructions <= most_unrolled && reports_first) found.push_back(reports);
+  }
+  return found;
+}
 
 void Invariants::find_blocks() {
   std::unordered_map<uint64_t, size_t> at;

@@ -19,6 +19,10 @@ class Invariants {
   /// Of an operation in a loop whose operands are the same in all rounds: the last instruction before the outermost
   /// such loop, where nvcc does it.
   std::optional<size_t> moved_to(size_t index) const;
+  /// Of each loop that nvcc unrolls though it does not know how often it runs: the calls in it that report blocks,
+  /// first that of its first block. It has no loop in it, one way out, and is short; it runs alone, without barriers,
+  /// operations of the warp, or atomics.
+  std::vector<std::vector<size_t>> unrolled() const;
 
  private:
   struct Block {

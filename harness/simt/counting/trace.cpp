@@ -14,9 +14,10 @@ void Trace::start_block(int threads, KernelCounts& counts) {
   if (int(lanes_.size()) < threads) lanes_.resize(size_t(threads));
   for (int i = 0; i < threads; ++i) {
     lanes_[i].events.clear();
-    lanes_[i].next = 0;
+    lanes_[i].next = lanes_[i].rest_end = lanes_[i].loop_end = 0;
     lanes_[i].depth = lanes_[i].silent = 0;
     lanes_[i].was_full = lanes_[i].ended = false;
+    lanes_[i].longest = {};
   }
   warps_.assign(size_t(threads + 31) / 32, {});
   for (size_t w = 0; w < warps_.size(); ++w) {
@@ -41,6 +42,8 @@ void Trace::replay() {
   for (int i = 0; i < threads_; ++i) {
     Lane& lane = lanes_[i];
     lane.events.erase(lane.events.begin(), lane.events.begin() + std::ptrdiff_t(lane.next));
+    lane.rest_end -= std::min(lane.rest_end, lane.next);
+    lane.loop_end -= std::min(lane.loop_end, lane.next);
     lane.next = 0;
   }
 }
@@ -85,7 +88,11 @@ void Trace::replay(int first, Warp& warp) {
   for (;;) {
     Group& group = warp.back();
     const uint32_t alive =
-        group.mask & ~lanes_that(group.mask, [](const Lane& l) { return l.ended && !l.has_event(); });
+        group.mask & ~lanes_that(group.mask, [&](const Lane& l) {
+          if (group.until != Until::end && l.next == (group.until == Until::rest_end ? l.rest_end : l.loop_end))
+            return true;
+          return l.ended && !l.has_event();
+        });
     const uint32_t ready = lanes_that(alive, [](const Lane& l) { return l.has_event(); });
     if (!ready) {
       // They have ended, or wait for lanes of a group below: for a barrier that it has yet to reach.
@@ -109,6 +116,7 @@ void Trace::replay(int first, Warp& warp) {
       execute(first, ready);
       continue;
     }
+    if (same && unroll(first, warp, ready, head)) continue;
     // A block of code begins, or the lanes are at different places: behind the last block they may have parted.
     const Place last = std::exchange(group.last, Place());
     if (!last.is_nowhere() && (!same || ready != group.last_mask)) {
@@ -137,10 +145,52 @@ bool Trace::split(int first, Warp& warp, uint32_t mask, Place branch) {
     for_each_lane(rest, [&](int i) { side |= uint32_t(lanes_[first + i].head() == lowest) << i; });
     rest &= ~side;
     if (lowest != meeting && lowest.depth() >= branch.depth())
-      sides.push_back({.mask = side, .meets_at = meeting, .depth = branch.depth()});
+      sides.push_back({.mask = side, .meets_at = meeting, .depth = branch.depth(), .until = warp.back().until});
   }
   warp.insert(warp.end(), sides.rbegin(), sides.rend());  // the lowest runs first
   return !sides.empty();
+}
+
+bool Trace::unroll(int first, Warp& warp, uint32_t mask, Place header) {
+  constexpr size_t by = 4;
+  const std::vector<uint64_t>& loop = block_at(header.address()).unrolled;
+  if (loop.empty()) return false;
+  uint32_t with_rest = 0, with_whole = 0;
+  bool known = true, differ = false;
+  size_t rounds_of_one = 0;
+  for_each_lane(mask, [&](int i) {
+    Lane& lane = lanes_[first + i];
+    if (lane.next < lane.loop_end || lane.longest == header) {  // in the loop already
+      known = false;
+      return;
+    }
+    std::vector<size_t> rounds;
+    size_t at = lane.next;
+    for (; at < lane.events.size(); ++at) {
+      const Place place = lane.events[at].place;
+      if (place == header) rounds.push_back(at);
+      if (place.kind() == Kind::code && place.depth() == header.depth() &&
+          std::find(loop.begin(), loop.end(), place.address()) == loop.end())
+        break;
+    }
+    lane.loop_end = at;
+    if (at == lane.events.size()) {
+      lane.longest = header;
+      known = false;
+    }
+    differ |= rounds_of_one != 0 && rounds_of_one != rounds.size();
+    rounds_of_one = rounds.size();
+    const size_t over = rounds.size() % by;
+    lane.rest_end = rounds.size() < by ? at : rounds[over];
+    with_rest |= uint32_t(over != 0) << i;
+    with_whole |= uint32_t(rounds.size() >= by) << i;
+  });
+  if (!known || !differ || !with_rest || !with_whole) return false;
+  const Until until = warp.back().until;
+  if (until != Until::end) return false;
+  warp.push_back({.mask = with_whole, .depth = header.depth(), .until = Until::loop_end});
+  warp.push_back({.mask = with_rest, .depth = header.depth(), .until = Until::rest_end});
+  return true;
 }
 
 }  // namespace simt::counting

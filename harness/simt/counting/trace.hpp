@@ -5,6 +5,9 @@
 // same place form one instruction. Where lanes part at a branch, each side runs by itself until the place where all
 // ways from the branch meet (its immediate post-dominator), as hardware does with a stack of masks: Fung, Sham, Yuan,
 // Aamodt, "Dynamic Warp Formation and Scheduling for Efficient GPU Control Flow", MICRO 2007, section 2.
+//
+// nvcc unrolls short loops by four, with the rounds that are over in a loop of their own before. Lanes that differ in
+// their number of rounds run those first: of 3 and 4 rounds 3, and then 4 in the other lanes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -49,10 +52,15 @@ class Trace {
     size_t next = 0;  ///< the first that was not replayed
     int depth = 0, silent = 0;
     bool was_full = false, ended = false;
+    /// Of a loop that is unrolled, as indices: where the rounds that are over end, and where all do.
+    size_t rest_end = 0, loop_end = 0;
+    Place longest = {};  ///< a loop of more rounds than notes have room for: nobody knows how many
     size_t count() const { return events.size() - next; }
     bool has_event() const { return next < events.size(); }
     Place head() const { return events[next].place; }
   };
+  /// How far the lanes of a group run: as they do, or in a loop that is unrolled.
+  enum class Until { end, rest_end, loop_end };
   /// Lanes that run together since a branch.
   struct Group {
     uint32_t mask = 0;
@@ -60,6 +68,7 @@ class Trace {
     int depth = 0;        ///< of the branch
     Place last = {};      ///< the block of code that they ran last, while nothing came behind it but accesses
     uint32_t last_mask = 0;
+    Until until = Until::end;
   };
   using Warp = std::vector<Group>;  // the last one runs
 
@@ -70,6 +79,9 @@ class Trace {
   const Joined* joined_of(Place place);
   /// The lanes of a group went different ways behind `branch`. False where all of them are at the meeting place.
   bool split(int first, Warp& warp, uint32_t mask, Place branch);
+  /// The lanes are at the first block of a loop. True where it is unrolled and they differ in their number of rounds:
+  /// then they run it in two groups.
+  bool unroll(int first, Warp& warp, uint32_t mask, Place header);
 
   std::vector<Lane> lanes_;  // of the block's threads
   int threads_ = 0;

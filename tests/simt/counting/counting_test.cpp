@@ -160,6 +160,36 @@ TEST_F(Warp, LanesThatLeaveALoopWaitForTheOthersBehindIt) {
   EXPECT_EQ(at(31, Kind::global_load).requests, 1u);
 }
 
+TEST_F(Warp, RoundsOfAnUnrolledLoopThatAreOverRunFirst) {
+  blocks[20].meets_at = 30;
+  blocks[20].unrolled = {20};
+  for (int lane = 0; lane < 32; ++lane) {
+    code(lane, 10);
+    for (int turn = 0; turn < (lane < 4 ? 4 : 3); ++turn) {
+      code(lane, 20);
+      load(lane, 21, 4096 + 4 * uint64_t(lane));
+    }
+    code(lane, 30);
+    load(lane, 31, 4096);
+  }
+  end_all();
+  EXPECT_EQ(at(21, Kind::global_load).requests, 3u + 4);
+  EXPECT_EQ(at(21, Kind::global_load).lanes, 3u * 28 + 4 * 4);
+  EXPECT_EQ(at(31, Kind::global_load).requests, 1u) << "together behind it";
+}
+
+TEST_F(Warp, LanesWithAsManyRoundsThatAreOverStayTogether) {
+  blocks[20].meets_at = 30;
+  blocks[20].unrolled = {20};
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int turn = 0; turn < (lane < 4 ? 9 : 5); ++turn) code(lane, 20);
+    code(lane, 30);
+  }
+  end_all();
+  EXPECT_EQ(at(20, Kind::code).requests, 1u + 8);
+  EXPECT_EQ(at(30, Kind::code).requests, 1u);
+}
+
 TEST_F(Warp, ALaneWithFullNotesDoesNotPartFromTheOthers) {
   int turns = 0;
   const int all = 10000;

@@ -1,0 +1,120 @@
+// What the counter reads off the loops of g++'s machine code: operations that nvcc takes out of them, and loops that it
+// unrolls.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "simt/counting/invariants.hpp"
+
+namespace simt::counting {
+namespace {
+
+/// An instruction every 5 bytes, from 0x1000 on; jumps name lines: "jne @3".
+std::vector<Instruction> program(const std::vector<std::string>& lines) {
+  std::string text = "0000000000001000 <kernel>:\n";
+  for (size_t i = 0; i < lines.size(); ++i) {
+    std::string line = lines[i];
+    char number[32];
+    if (const size_t at = line.find(" @"); at != std::string::npos) {
+      std::snprintf(number, sizeof number, "%lx", 0x1000 + 5 * std::stoul(line.substr(at + 2)));
+      line = line.substr(0, at + 1) + number;
+    }
+    std::snprintf(number, sizeof number, "    %lx:\t", 0x1000 + 5 * i);
+    text += number + line + "\n";
+  }
+  return functions_in(text + "\n").at(0);
+}
+
+const std::string report = "call   50 <__sanitizer_cov_trace_pc@plt>";
+
+/// The lines of additions and multiplications that are moved, and where to.
+std::vector<std::pair<size_t, size_t>> moved(const std::vector<std::string>& lines) {
+  const std::vector<Instruction> code = program(lines);
+  const Invariants invariants(code,
+                              [&](size_t i) { return code[i].name.substr(0, 4) != "vmov" && code[i].name[0] == 'v'; });
+  std::vector<std::pair<size_t, size_t>> found;
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (const auto to = invariants.moved_to(i)) found.emplace_back(i, *to);
+  }
+  return found;
+}
+
+using Moves = std::vector<std::pair<size_t, size_t>>;
+
+TEST(Invariants, AProductOfWhatTheLoopDoesNotChangeIsMovedOutOfIt) {
+  const std::vector<std::string> lines = {report,                           // 0
+                                          "mov    $0x10,%ebx",              // 1
+                                          report,                           // 2: the loop
+                                          "vmovsd 0x38(%rsp),%xmm0",        // 3
+                                          "vmulsd 0x40(%rsp),%xmm0,%xmm1",  // 4
+                                          "vaddsd %xmm1,%xmm2,%xmm2",       // 5: a sum over the rounds
+                                          "sub    $0x1,%ebx",               // 6
+                                          "jne    @2",                      // 7
+                                          "ret"};
+  EXPECT_EQ(moved(lines), (Moves{{4, 1}}));
+  std::vector<std::string> changed = lines;
+  changed[5] = "vmovsd %xmm1,0x40(%rsp)";
+  EXPECT_EQ(moved(changed), Moves{}) << "a factor is the product of the round before";
+}
+
+TEST(Invariants, AFactorThatIsOneOfTwoIsTheSameWhereTheBranchIs) {
+  const auto lines = [](const std::string& compared) {
+    return std::vector<std::string>{report,                           // 0
+                                    "mov    $0x10,%ebx",              // 1
+                                    report,                           // 2: the loop
+                                    "mov    $0x1f4,%ebp",             // 3
+                                    "cmp    $0x5," + compared,        // 4
+                                    "jl     @8",                      // 5
+                                    report,                           // 6
+                                    "mov    $0x0,%ebp",               // 7
+                                    report,                           // 8
+                                    "vmovd  %ebp,%xmm0",              // 9
+                                    "vmulsd 0x40(%rsp),%xmm0,%xmm1",  // 10
+                                    "sub    $0x1,%ebx",               // 11
+                                    "jne    @2",                      // 12
+                                    "ret"};
+  };
+  EXPECT_EQ(moved(lines("0x30(%rsp)")), (Moves{{10, 1}}));
+  EXPECT_EQ(moved(lines("%ebx")), Moves{}) << "the branch goes by the round";
+}
+
+TEST(Invariants, WhatAnOperationThatStaysGivesIsNotTheSame) {
+  EXPECT_EQ(moved({report, "mov    $0x10,%ebx", report, "vmovsd 0x38(%rsp),%xmm0", "vfmadd213sd 0x40(%rsp),%xmm3,%xmm0",
+                   "vaddsd %xmm0,%xmm0,%xmm1", "sub    $0x1,%ebx", "jne    @2", "ret"}),
+            Moves{})
+      << "multiply-adds stay, as nvcc leaves those that the text rounds by itself";
+}
+
+TEST(Invariants, AnOperationIsMovedInFrontOfTheLoopBeforeToo) {
+  EXPECT_EQ(moved({report, "mov    $0x4,%ecx",               // 0, 1
+                   report, "sub    $0x1,%ecx", "jne    @2",  // 2 to 4: a loop that ends in front of it
+                   report, "vmovsd 0x38(%rsp),%xmm3", "vmulsd 0x40(%rsp),%xmm3,%xmm1", "sub    $0x1,%ebx", "jne    @5",
+                   "ret"}),
+            (Moves{{7, 1}}));
+}
+
+TEST(Invariants, AnOperationStaysWhereLanesMayPassTheLoopBy) {
+  EXPECT_EQ(moved({report, "cmp    $0x4,%ecx", "jl     @8",  // 0 to 2
+                   report, "vmovsd 0x38(%rsp),%xmm3", "vmulsd 0x40(%rsp),%xmm3,%xmm1", "sub    $0x1,%ebx",
+                   "jne    @3",  // 3 to 6
+                   report, "ret"}),
+            Moves{});
+}
+
+size_t unrolled(const std::vector<std::string>& inside) {
+  std::vector<std::string> lines = {report, report};
+  lines.insert(lines.end(), inside.begin(), inside.end());
+  lines.insert(lines.end(), {"add    $0x20,%ebx", "cmp    %ebp,%ebx", "jl     @1", report, "ret"});
+  return Invariants(program(lines), [](size_t) { return false; }).unrolled().size();
+}
+
+TEST(Loops, ShortOnesWithoutBarriersAreUnrolled) {
+  EXPECT_EQ(unrolled({"mov    %rbx,%rdi", "call   60 <__tsan_read4@plt>", "mov    (%rbx),%eax"}), 1u);
+  EXPECT_EQ(unrolled({"call   60 <simt_warp@plt>"}), 0u);
+  EXPECT_EQ(unrolled({"call   60 <simt_count_atomic@plt>"}), 0u);
+  EXPECT_EQ(unrolled(std::vector<std::string>(100, "add    $0x1,%ecx")), 0u) << "a long one";
+  EXPECT_EQ(unrolled({"cmp    $0x5,%ecx", "jg     @7"}), 0u) << "a second way out";
+}
+
+}  // namespace
+}  // namespace simt::counting
