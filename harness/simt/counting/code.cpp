@@ -15,6 +15,7 @@
 #include "counting/invariants.hpp"
 #include "counting/machine_code.hpp"
 #include "counting/operations.hpp"
+#include "counting/pragmas.hpp"
 #include "counting/values.hpp"
 
 namespace simt::counting {
@@ -61,9 +62,10 @@ class Function {
     }
     const int end = int(first_.size());
     std::vector<Block> found(first_.size());
-    for (const std::vector<size_t>& reports : invariants.unrolled()) {
-      std::vector<uint64_t>& places = found[size_t(node_.at(int(reports.front())))].unrolled;
-      for (const size_t i : reports) places.push_back(code_[i + 1].address);
+    for (const Invariants::Unrolled& loop : invariants.unrolled()) {
+      Block& first = found[size_t(node_.at(int(loop.reports.front())))];
+      first.unrolled_by = loop.by;
+      for (const size_t i : loop.reports) first.unrolled.push_back(code_[i + 1].address);
     }
     before_.resize(first_.size() + 1);
     for (int n = 0; n < end; ++n) {
@@ -170,19 +172,9 @@ class Function {
   std::vector<std::vector<int>> before_;
 };
 
-std::string lines_of(const std::string& command) {
-  std::string all;
-  FILE* const pipe = popen(command.c_str(), "r");
-  if (!pipe) return all;
-  char part[1 << 16];
-  while (const size_t count = std::fread(part, 1, sizeof part, pipe)) all.append(part, count);
-  pclose(pipe);
-  return all;
-}
-
 /// `base`: where the file's first byte is in memory.
 Program read_program(const std::string& file, const char* base) {
-  const std::string text = lines_of("objdump -d --no-show-raw-insn '" + file + "' 2>/dev/null");
+  const std::string text = output_of("objdump -d --no-show-raw-insn '" + file + "' 2>/dev/null");
   const ReadConstant read = [base](uint64_t address) {
     uint64_t bits = 0;
     std::memcpy(&bits, base + address, sizeof bits);
@@ -190,6 +182,11 @@ Program read_program(const std::string& file, const char* base) {
   };
   Program program;
   for (std::vector<Instruction>& code : functions_in(text)) Function(std::move(code)).add_to(program, read);
+  std::vector<uint64_t> loops;
+  for (const auto& [place, block] : program.blocks) {
+    if (!block.unrolled.empty()) loops.push_back(place);
+  }
+  for (const auto& [place, by] : told_to_unroll(file, loops)) program.blocks[place].unrolled_by = by;
   return program;
 }
 

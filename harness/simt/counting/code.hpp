@@ -17,6 +17,7 @@ struct Block {
   Operations operations{};  ///< once through the block
   /// Of the first block of a loop that nvcc unrolls: the places of its blocks (trace.hpp).
   std::vector<uint64_t> unrolled;
+  size_t unrolled_by = 0;
 };
 
 /// The block of code that reports itself (by __sanitizer_cov_trace_pc) from a call that returns to `place`.

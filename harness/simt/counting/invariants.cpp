@@ -13,7 +13,7 @@ namespace {
 
 // Places: 32 registers, the flags, and the function's part of the stack in words of 4 bytes.
 constexpr size_t flags = 32, stack = 33, word = 4, most_words = 4096, nowhere = ~size_t(0);
-constexpr size_t most_unrolled = 60;  // instructions of g++
+constexpr size_t most_unrolled = 150;  // instructions of g++, of all rounds that become one
 
 bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 bool ends(std::string_view text, std::string_view with) {
@@ -76,18 +76,22 @@ Invariants::Invariants(const std::vector<Instruction>& code, const std::function
 
 std::optional<size_t> Invariants::moved_to(size_t index) const { return moved_[index]; }
 
-std::vector<std::vector<size_t>> Invariants::unrolled() const {
-  std::vector<std::vector<size_t>> found;
+std::vector<Invariants::Unrolled> Invariants::unrolled() const {
+  std::vector<Unrolled> found;
   for (const Loop& loop : loops_) {
     const auto has = [&](size_t block) {
       return std::find(loop.blocks.begin(), loop.blocks.end(), block) != loop.blocks.end();
     };
-    size_t ways_out = 0, instructions = 0;
+    size_t ways_out = 0, instructions = 0, last = 0;
     bool alone = std::none_of(loops_.begin(), loops_.end(),
                               [&](const Loop& other) { return other.header != loop.header && has(other.header); });
     std::vector<size_t> reports;
     for (const size_t block : loop.blocks) {
-      for (const size_t next : blocks_[block].next) ways_out += !has(next);
+      for (const size_t next : blocks_[block].next) {
+        if (has(next)) continue;
+        ++ways_out;
+        last = block;
+      }
       alone &= !blocks_[block].next.empty();
       for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
         if (reports_a_block(code_[i]))
@@ -100,9 +104,40 @@ std::vector<std::vector<size_t>> Invariants::unrolled() const {
     }
     const bool reports_first =
         !reports.empty() && reports.front() >= blocks_[loop.header].begin && reports.front() < blocks_[loop.header].end;
-    if (alone && ways_out == 1 && instructions <= most_unrolled && reports_first) found.push_back(reports);
+    size_t by = 4;
+    while (by > 1 && by * instructions > most_unrolled) by /= 2;
+    if (alone && ways_out == 1 && reports_first && counts_in_constant_steps(loop, last))
+      found.push_back({.by = by, .reports = reports});
   }
   return found;
+}
+
+/// `last`: the block that a lane leaves the loop from.
+bool Invariants::counts_in_constant_steps(const Loop& loop, size_t last) const {
+  const auto steps = [](const Instruction& x) {
+    return (begins(x.name, "add") || begins(x.name, "sub")) && x.operands.size() == 2 && x.operands[0][0] == '$';
+  };
+  size_t compared = blocks_[last].end - 1;  // what the branch goes by
+  while (compared > blocks_[last].begin && !(compares(code_[compared].name) || steps(code_[compared]))) --compared;
+  const Instruction& x = code_[compared];
+  if (steps(x)) return true;
+  if (!compares(x.name)) return false;
+  size_t counters = 0;
+  for (const std::string& operand : x.operands) {
+    const auto places = places_of(operand, bytes_of(x));
+    bool is_written = false, all_steps = true;
+    for (const size_t block : loop.blocks) {
+      for (size_t i = blocks_[block].begin; i < blocks_[block].end && !places.empty(); ++i) {
+        const auto written = written_by(i);
+        if (std::find(written.begin(), written.end(), places.front()) == written.end()) continue;
+        is_written = true;
+        all_steps &= steps(code_[i]) || begins(code_[i].name, "lea");
+      }
+    }
+    if (is_written && !all_steps) return false;
+    counters += is_written;
+  }
+  return counters == 1;
 }
 
 void Invariants::find_blocks() {

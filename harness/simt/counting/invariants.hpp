@@ -19,10 +19,14 @@ class Invariants {
   /// Of an operation in a loop whose operands are the same in all rounds: the last instruction before the outermost
   /// such loop, where nvcc does it.
   std::optional<size_t> moved_to(size_t index) const;
-  /// Of each loop that nvcc unrolls though it does not know how often it runs: the calls in it that report blocks,
-  /// first that of its first block. It has no loop in it, one way out, and is short; it runs alone, without barriers,
-  /// operations of the warp, or atomics.
-  std::vector<std::vector<size_t>> unrolled() const;
+  /// A loop that nvcc unrolls though it does not know how often it runs: by 4, by 2 a longer one, and not (1) where it
+  /// is longer still, unless the text says by how much. It has no loop in it and one way out; it has no barriers,
+  /// operations of the warp, or atomics; and it counts in constant steps.
+  struct Unrolled {
+    size_t by = 0;
+    std::vector<size_t> reports;  ///< the calls in it that report blocks, first that of its first block
+  };
+  std::vector<Unrolled> unrolled() const;
 
  private:
   struct Block {
@@ -43,6 +47,7 @@ class Invariants {
   void find_blocks();
   void find_order();
   void find_loops();
+  bool counts_in_constant_steps(const Loop& loop, size_t last) const;
   bool dominates(size_t a, size_t b) const;
   void examine(const Loop& loop, const std::function<bool(size_t)>& is_operation);
   size_t block_before(const Loop& loop, size_t entry) const;

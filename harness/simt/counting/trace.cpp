@@ -152,9 +152,9 @@ bool Trace::split(int first, Warp& warp, uint32_t mask, Place branch) {
 }
 
 bool Trace::unroll(int first, Warp& warp, uint32_t mask, Place header) {
-  constexpr size_t by = 4;
-  const std::vector<uint64_t>& loop = block_at(header.address()).unrolled;
-  if (loop.empty()) return false;
+  const Block& block = block_at(header.address());
+  const std::vector<uint64_t>& loop = block.unrolled;
+  if (block.unrolled_by < 2) return false;
   uint32_t with_rest = 0, with_whole = 0;
   bool known = true, differ = false;
   size_t rounds_of_one = 0;
@@ -180,10 +180,10 @@ bool Trace::unroll(int first, Warp& warp, uint32_t mask, Place header) {
     }
     differ |= rounds_of_one != 0 && rounds_of_one != rounds.size();
     rounds_of_one = rounds.size();
-    const size_t over = rounds.size() % by;
-    lane.rest_end = rounds.size() < by ? at : rounds[over];
+    const size_t over = rounds.size() % block.unrolled_by;
+    lane.rest_end = rounds.size() < block.unrolled_by ? at : rounds[over];
     with_rest |= uint32_t(over != 0) << i;
-    with_whole |= uint32_t(rounds.size() >= by) << i;
+    with_whole |= uint32_t(rounds.size() >= block.unrolled_by) << i;
   });
   if (!known || !differ || !with_rest || !with_whole) return false;
   const Until until = warp.back().until;

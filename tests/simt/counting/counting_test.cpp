@@ -163,6 +163,7 @@ TEST_F(Warp, LanesThatLeaveALoopWaitForTheOthersBehindIt) {
 TEST_F(Warp, RoundsOfAnUnrolledLoopThatAreOverRunFirst) {
   blocks[20].meets_at = 30;
   blocks[20].unrolled = {20};
+  blocks[20].unrolled_by = 4;
   for (int lane = 0; lane < 32; ++lane) {
     code(lane, 10);
     for (int turn = 0; turn < (lane < 4 ? 4 : 3); ++turn) {
@@ -181,6 +182,7 @@ TEST_F(Warp, RoundsOfAnUnrolledLoopThatAreOverRunFirst) {
 TEST_F(Warp, LanesWithAsManyRoundsThatAreOverStayTogether) {
   blocks[20].meets_at = 30;
   blocks[20].unrolled = {20};
+  blocks[20].unrolled_by = 4;
   for (int lane = 0; lane < 32; ++lane) {
     for (int turn = 0; turn < (lane < 4 ? 9 : 5); ++turn) code(lane, 20);
     code(lane, 30);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "simt/counting/invariants.hpp"
+#include "simt/counting/pragmas.hpp"
 
 namespace simt::counting {
 namespace {
@@ -101,19 +102,43 @@ TEST(Invariants, AnOperationStaysWhereLanesMayPassTheLoopBy) {
             Moves{});
 }
 
-size_t unrolled(const std::vector<std::string>& inside) {
+/// By how much; 0: not.
+size_t unrolled(const std::vector<std::string>& inside, const std::string& step = "$0x20") {
   std::vector<std::string> lines = {report, report};
   lines.insert(lines.end(), inside.begin(), inside.end());
-  lines.insert(lines.end(), {"add    $0x20,%ebx", "cmp    %ebp,%ebx", "jl     @1", report, "ret"});
-  return Invariants(program(lines), [](size_t) { return false; }).unrolled().size();
+  lines.insert(lines.end(), {"add    " + step + ",%ebx", "cmp    %ebp,%ebx", "jl     @1", report, "ret"});
+  const auto found = Invariants(program(lines), [](size_t) { return false; }).unrolled();
+  return found.empty() ? 0 : found.front().by;
 }
 
 TEST(Loops, ShortOnesWithoutBarriersAreUnrolled) {
-  EXPECT_EQ(unrolled({"mov    %rbx,%rdi", "call   60 <__tsan_read4@plt>", "mov    (%rbx),%eax"}), 1u);
+  EXPECT_EQ(unrolled({"mov    %rbx,%rdi", "call   60 <__tsan_read4@plt>", "mov    (%rbx),%eax"}), 4u);
+  EXPECT_EQ(unrolled({}), 4u);
+  EXPECT_EQ(unrolled({}, "%ecx"), 0u) << "how often it runs would take a division";
   EXPECT_EQ(unrolled({"call   60 <simt_warp@plt>"}), 0u);
   EXPECT_EQ(unrolled({"call   60 <simt_count_atomic@plt>"}), 0u);
-  EXPECT_EQ(unrolled(std::vector<std::string>(100, "add    $0x1,%ecx")), 0u) << "a long one";
+  EXPECT_EQ(unrolled(std::vector<std::string>(50, "add    $0x1,%ecx")), 2u) << "a longer one";
+  EXPECT_EQ(unrolled(std::vector<std::string>(100, "add    $0x1,%ecx")), 1u) << "a long one";
   EXPECT_EQ(unrolled({"cmp    $0x5,%ecx", "jg     @7"}), 0u) << "a second way out";
+}
+
+TEST(Loops, TheTextSaysByHowMuchTheyAreUnrolled) {
+  const std::vector<std::string> text = {"#pragma unroll 2  // registers are few",       // 1
+                                         "  for (int f = lane; f < d; f += 32) {",       // 2
+                                         "    const auto difference = point[f] - c;",    // 3
+                                         "    sum += difference * difference;",          // 4
+                                         "    count += 1;",                              // 5
+                                         "  for (int f = lane; f < d; f += 32) ++sum;",  // 6
+                                         "#pragma unroll",                               // 7
+                                         "  for (int f = lane; f < d; f += 32) ++sum;"};
+  bool is_loop = false;
+  EXPECT_EQ(told_in(text, 4, is_loop), 2u);
+  EXPECT_TRUE(is_loop);
+  EXPECT_EQ(told_in(text, 5, is_loop), 0u);
+  EXPECT_FALSE(is_loop) << "too far away";
+  EXPECT_EQ(told_in(text, 6, is_loop), 0u);
+  EXPECT_TRUE(is_loop) << "nothing is said of it";
+  EXPECT_EQ(told_in(text, 8, is_loop), 0u) << "as far as the compiler likes";
 }
 
 }  // namespace
