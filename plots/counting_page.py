@@ -43,6 +43,11 @@ CONFLICTS = {"bank_conflicts_load": "wavefronts_load", "bank_conflicts_store": "
 SCATTER = 0.1  # of sectors per request, in profiles of one kernel on the same data (docs/counting.md says which)
 ANY = float("inf")
 ESTIMATE = 0.25  # of counters that the program does not determine
+SCHEDULED = (
+    "ptxas schedules the last addition of a sum over the warp before or behind the exit that all lanes but one take "
+    "(`SHFL`, `@P0 EXIT`, `DADD`): behind it in `quantize_kernel` and `norms_kernel<double>`, before it in "
+    "`inverse_kernel`, and two of three in `finish_kernel`. PTX has all of them before it, and there is no rule for it"
+)
 ATOMICS = "an estimate: how often a warp repeats an addition to shared memory depends on when the other warps come"
 # Kernel, counters, by how much they may differ, why: read off the kernel's machine code (nvcc 13.0.88, sm_90).
 REASONS = (
@@ -52,17 +57,20 @@ REASONS = (
     ("assign_kernel<float>", ("sectors_per_store",), SCATTER,
      "scatter of ncu, one profile: SASS has `STG` of two lanes that write to rows apart, which take two sectors"),
     ("quantize_kernel*", ("dadd",), ANY,
-     "ptxas moves the last of a sum's five additions behind the branch that lane 0 alone takes (`SHFL`, `@P0 EXIT`, "
-     "`DADD`); it does so in two of the three kernels that end so with a double, and there is no rule for it"),
+     SCHEDULED),
 )  # fmt: skip
 
 
 UNEXPLAINED = "not looked into yet"
-TAIL = "nvcc unrolls loops with an unknown number of rounds by 4, with the rest before"
 # Of later rungs, whose rules are not complete: the first that fits.
 LATER_REASONS = (
     ("sum_shared_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
     ("sum_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
+    ("sum_kernel<float, 1>", ("load_requests", "sectors_per_load"), ANY,
+     "where a row ends is loaded before the loop over it, which changes shared memory alone; g++ loads it behind each "
+     "atomic"),
+    ("sum_boxes_kernel<double>", ("load_requests", "sectors_per_load"), ANY,
+     "a label is loaded once, as only shared memory changes in between; g++ loads it again behind each atomic"),
     ("sum_kernel<float, unsigned char*", ("load_requests", "sectors_per_load"), ANY,
      "two columns of a byte each, aligned as a pair, are one load; the counter does not see the type of an address"),
     ("sum_boxes_kernel<double>", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE,
@@ -73,13 +81,14 @@ LATER_REASONS = (
      "two floats that may begin anywhere are two loads on a GPU, and a structure of 16 aligned bytes is one; the "
      "counter does not see the type behind an address"),
     ("fused_kernel*", ("load_requests", "sectors_per_load"), ANY,
-     "bulk copies are no loads of warps, and the CPU device copies by loads. The GPU has two more for each label that "
-     "is checked again: why is not known"),
+     "bulk copies are no loads of warps, and the CPU device copies by loads"),
     ("fused_kernel*", ("wavefronts_load", "wavefronts_store", "bank_conflicts_load", "bank_conflicts_store"), ANY,
      "structures of 16 aligned bytes are stored and loaded at once; g++ takes their copies apart into members"),
     ("fused_kernel*", ("fmul",), ANY,
      "a factor that depends on the row alone is computed once by nvcc, and again in each column by g++"),
-    ("finish_kernel*", ("load_requests", "sectors_per_load", "store_requests", "sectors_per_store", "dadd"), ANY, TAIL),
+    ("finish_kernel*", ("store_requests", "sectors_per_store"), ANY,
+     "a structure of 16 aligned bytes is one `STG.128`; g++ stores its members"),
+    ("finish_kernel*", ("dadd",), ANY, SCHEDULED),
 )  # fmt: skip
 
 
@@ -232,7 +241,7 @@ def of_timing(document: dict[str, Any], held: Held, found: list[Value]) -> str:
         "([Atomics that are repeated](#atomics-that-are-repeated)); of the "
         f"{len(settled)} that the program determines {sum(v.equal for v in settled)} are "
         f"({100 * share(settled):.1f} %)."
-        + (f" The GPU itself, with the same machine code on the same data: {'; '.join(said)}." if said else "")
+        + (f" Twice the same machine code on the same data, on the GPU itself: {'; '.join(said)}." if said else "")
     )
 
 
