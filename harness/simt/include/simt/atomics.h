@@ -30,17 +30,17 @@ concept atomic_ordered = one_of<T, int, unsigned, long long, unsigned long long>
 /// What an atomic does with a word in shared memory: one instruction, or a loop of a load, a change and an exchange
 /// that is repeated until nothing came between, as nvcc makes of additions of floating-point numbers (`adds`) and of
 /// what changes 64 bits.
-enum class Turns { one, many, adds };
+enum class Attempts { one, many, adds };
 template <class T>
-constexpr Turns turns_of_addition = std::is_floating_point_v<T> ? Turns::adds
-                                    : sizeof(T) == 8            ? Turns::many
-                                                                : Turns::one;
+constexpr Attempts attempts_to_add = std::is_floating_point_v<T> ? Attempts::adds
+                                     : sizeof(T) == 8            ? Attempts::many
+                                                                 : Attempts::one;
 template <class T>
-constexpr Turns turns_of_bits = sizeof(T) == 8 ? Turns::many : Turns::one;
+constexpr Attempts attempts_to_change = sizeof(T) == 8 ? Attempts::many : Attempts::one;
 
 /// The word of an atomic, for as long as the atomic takes: what was done before it is released before its step, and
 /// what others released there is seen after it.
-template <class T, Turns turns = Turns::one>
+template <class T, Attempts attempts = Attempts::one>
 struct Announced {
   T* const word;
 #ifdef __SANITIZE_ADDRESS__
@@ -48,10 +48,10 @@ struct Announced {
   __forceinline__ ~Announced() { simt_atomic_done(word); }
 #elif defined(__SANITIZE_THREAD__)
   __forceinline__ explicit Announced(T* address) : word(address) {
-    if constexpr (turns == Turns::one)
+    if constexpr (attempts == Attempts::one)
       simt_count_atomic(address, sizeof(T));
     else
-      simt_count_update(address, sizeof(T), turns == Turns::adds);
+      simt_count_update(address, sizeof(T), attempts == Attempts::adds);
   }
 #else
   __forceinline__ explicit Announced(T* address) : word(address) {}
@@ -102,10 +102,10 @@ template <class T>
 requires simt::one_of<T, int, unsigned, unsigned long long, float, double> __forceinline__ T
 atomicAdd(T* address, std::type_identity_t<T> value) {
   if constexpr (std::is_floating_point_v<T>)
-    return simt::update(simt::Announced<T, simt::turns_of_addition<T>>(address).word,
+    return simt::update(simt::Announced<T, simt::attempts_to_add<T>>(address).word,
                         [=](T old) SIMT_CHANGE { return old + value; });
   else
-    return simt::fetch_add(simt::Announced<T, simt::turns_of_addition<T>>(address).word, value);
+    return simt::fetch_add(simt::Announced<T, simt::attempts_to_add<T>>(address).word, value);
 }
 template <class T>
 requires simt::one_of<T, int, unsigned> __forceinline__ T atomicSub(T* address, std::type_identity_t<T> value) {
@@ -131,15 +131,15 @@ atomicCAS(T* address, std::type_identity_t<T> compare, std::type_identity_t<T> v
 }
 template <class T>
 requires simt::atomic_integer<T> __forceinline__ T atomicAnd(T* address, std::type_identity_t<T> value) {
-  return simt::fetch_and(simt::Announced<T, simt::turns_of_bits<T>>(address).word, value);
+  return simt::fetch_and(simt::Announced<T, simt::attempts_to_change<T>>(address).word, value);
 }
 template <class T>
 requires simt::atomic_integer<T> __forceinline__ T atomicOr(T* address, std::type_identity_t<T> value) {
-  return simt::fetch_or(simt::Announced<T, simt::turns_of_bits<T>>(address).word, value);
+  return simt::fetch_or(simt::Announced<T, simt::attempts_to_change<T>>(address).word, value);
 }
 template <class T>
 requires simt::atomic_integer<T> __forceinline__ T atomicXor(T* address, std::type_identity_t<T> value) {
-  return simt::fetch_xor(simt::Announced<T, simt::turns_of_bits<T>>(address).word, value);
+  return simt::fetch_xor(simt::Announced<T, simt::attempts_to_change<T>>(address).word, value);
 }
 /// Counts up to `limit`, then starts again at 0.
 __forceinline__ unsigned atomicInc(unsigned* address, unsigned limit) {
