@@ -12,6 +12,7 @@
 #include "base/folders.hpp"
 #include "base/source_text.hpp"
 #include "base/text.hpp"
+#include "lessons/access_alignments.hpp"
 #include "runner/devices.hpp"
 
 namespace ladder {
@@ -46,7 +47,8 @@ Compiler compiler() {
 }
 
 struct Unit {
-  fs::path source, object;
+  fs::path source, assembly;
+  fs::path commented() const { return assembly.string() + ".all"; }
 };
 
 bool is_newer(const fs::path& made, const std::vector<fs::path>& from) {
@@ -89,28 +91,34 @@ fs::path build_counted(const std::string& id, const std::string& type, const fs:
   std::vector<Unit> units;
   for (const auto& [part, lines] : parts) {
     from.push_back(part);
-    if (part.extension() == ".cu") units.push_back({part, folder / (id + "." + part.stem().string() + ".o")});
+    if (part.extension() == ".cu") units.push_back({part, folder / (id + "." + part.stem().string() + ".s")});
   }
   const FileLock alone = FileLock::wait(module);
   if (is_newer(module, from)) return module;
   const std::string headers = compiled_headers(folder, with);
   std::vector<std::string> commands;
   for (const Unit& unit : units) {
-    commands.push_back(fmt::format("{} {} -DLADDER_ELEMENT_BYTES={}{} -isystem {} -x c++ -c -o {} {}", with.program,
+    commands.push_back(fmt::format("{} {} -DLADDER_ELEMENT_BYTES={}{} -isystem {} -x c++ -S -dP -o {} {}", with.program,
                                    with.flags, type == "f64" ? 8 : 4, headers, quoted(with.include),
-                                   quoted(unit.object), quoted(unit.source)));
+                                   quoted(unit.commented()), quoted(unit.source)));
   }
   // One shell that runs them side by side and ends as the first that fails.
   std::string all = "set -e; ";
   for (size_t i = 0; i < commands.size(); ++i) all += fmt::format("{} & p{}=$!; ", commands[i], i);
   for (size_t i = 0; i < commands.size(); ++i) all += fmt::format("wait $p{}; ", i);
-  const fs::path made = temporary_beside(module);
-  std::string objects;
-  for (const Unit& unit : units) objects += quoted(unit.object) + " ";
-  all += fmt::format("{} -shared -o {} {} {} -Wl,-rpath,{}", with.program, quoted(made), objects, quoted(with.library),
-                     quoted(with.library.parent_path()));
   run_tool("sh -c " + ladder::quoted(all), fmt::format("building {} to be counted (seconds)", id),
            scratch / "counted.log");
+  std::string assemblies;
+  for (const Unit& unit : units) {
+    write_whole(unit.assembly, with_alignments(read_whole(unit.commented())));
+    fs::remove(unit.commented());
+    assemblies += quoted(unit.assembly) + " ";
+  }
+  const fs::path made = temporary_beside(module);
+  run_tool(fmt::format("{} -shared -o {} {} {} -Wl,-rpath,{}", with.program, quoted(made), assemblies,
+                       quoted(with.library), quoted(with.library.parent_path())),
+           "linking it", scratch / "counted.log");
+  for (const Unit& unit : units) fs::remove(unit.assembly);
   fs::rename(made, module);
   return module;
 }

@@ -24,7 +24,7 @@ namespace {
 /// By the place, as an address in the file.
 struct Program {
   std::unordered_map<uint64_t, Block> blocks;
-  std::unordered_map<uint64_t, Joined> joins;
+  std::unordered_map<uint64_t, Parts> joins;
 };
 
 /// One function as a graph of the blocks that report themselves.
@@ -45,7 +45,7 @@ class Function {
     Joins joins(program.joins);
     values.for_each(
         [&](size_t i) {
-          joins.visit(code_[i], values);
+          joins.visit(code_, i, values);
           const Operations its = operations_of(code_, i, values, read);
           Operations& to = operations_[branch_before(code_, i).value_or(i)];
           for (size_t o = 0; o < its.size(); ++o) to[o] += its[o];
@@ -219,12 +219,12 @@ const Block& block_at(uint64_t place) {
   return found->second;
 }
 
-std::optional<Joined> joined_at(uint64_t place) {
+std::optional<Parts> parts_at(uint64_t place) {
   const std::lock_guard lock(mutex);
   const auto [program, base] = program_of(place);
   if (!program) return {};
-  const auto joined = program->joins.find(place - base);
-  return joined == program->joins.end() ? std::nullopt : std::optional(joined->second);
+  const auto parts = program->joins.find(place - base);
+  return parts == program->joins.end() ? std::nullopt : std::optional(parts->second);
 }
 
 }  // namespace simt::counting

@@ -22,7 +22,8 @@ struct Block {
 
 /// The block of code that reports itself (by __sanitizer_cov_trace_pc) from a call that returns to `place`.
 const Block& block_at(uint64_t place);
-/// Where nvcc joins the access that reports itself from a call that returns to `place` with others.
-std::optional<Joined> joined_at(uint64_t place);
+/// What nvcc makes of the access that reports itself from a call that returns to `place`; nothing where that is not
+/// known.
+std::optional<Parts> parts_at(uint64_t place);
 
 }  // namespace simt::counting

@@ -89,12 +89,9 @@ __attribute__((always_inline)) inline Worker* counted() {
   return worker && worker->is_counted() ? worker : nullptr;
 }
 
-/// Of structures: as many accesses of the widest size as they take.
-void note_range(const void* address, size_t bytes, Worker::Way way, const void* place) {
-  Worker* const w = counted();
-  for (size_t done = 0; w && done < bytes; done += 16)
-    w->note_access(static_cast<const char*>(address) + done, bytes - done >= 16 ? 4 : std::bit_width(bytes - done) - 1,
-                   way, place);
+/// Of structures: one note, whose place says what nvcc makes of it (joins.hpp).
+void note_range(const void* address, Worker::Way way, const void* place) {
+  if (Worker* const w = counted()) w->note_access(address, 4, way, place);
 }
 }  // namespace
 
@@ -189,11 +186,11 @@ simt_count_division:
 )");
 #endif
 
-void __tsan_read_range(const void* address, size_t bytes) {
-  note_range(address, bytes, Worker::Way::load, __builtin_return_address(0));
+void __tsan_read_range(const void* address, size_t) {
+  note_range(address, Worker::Way::load, __builtin_return_address(0));
 }
-void __tsan_write_range(const void* address, size_t bytes) {
-  note_range(address, bytes, Worker::Way::store, __builtin_return_address(0));
+void __tsan_write_range(const void* address, size_t) {
+  note_range(address, Worker::Way::store, __builtin_return_address(0));
 }
 
 void simt_count_atomic(const void* address, size_t bytes) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <numeric>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace simt::counting {
@@ -11,20 +14,41 @@ namespace {
 constexpr int widest_log2 = 4;
 constexpr uint64_t call_bytes = 5;  // of a direct call
 
-/// "__tsan_read4": a load of 4 bytes. Unaligned and volatile accesses have other names.
-bool is_access(std::string_view called, bool& is_store, int& size_log2) {
-  for (const bool store : {false, true}) {
-    const std::string_view name = store ? "__tsan_write" : "__tsan_read";
+struct Report {
+  bool is_store = false;
+  int64_t bytes = 0;
+  int aligned_log2 = 0;  ///< as far as is known
+};
+
+/// "__tsan_read4": a load of 4 bytes, "__tsan_unaligned_write8", and "__tsan_read_range" of any number. Volatile
+/// accesses have other names.
+std::optional<Report> access_reported_by(const std::vector<Instruction>& code, size_t call, const Values& values) {
+  const std::string_view called = code[call].called;
+  Report report;
+  for (const std::string_view name :
+       {"__tsan_read", "__tsan_write", "__tsan_unaligned_read", "__tsan_unaligned_write"}) {
     if (called.substr(0, name.size()) != name) continue;
-    called.remove_prefix(name.size());
-    unsigned bytes = 0;
-    const auto [end, error] = std::from_chars(called.data(), called.data() + called.size(), bytes);
-    if (error != std::errc() || end != called.data() + called.size()) return false;
-    is_store = store;
-    size_log2 = std::countr_zero(bytes);
-    return true;
+    report.is_store = name.ends_with("write");
+    const std::string_view bytes = called.substr(name.size());
+    if (bytes == "_range") {
+      const Value count = values.of("%rsi");
+      if (count.known < 32) return {};
+      report.bytes = int64_t(count.bits & UINT32_MAX);
+    } else {
+      const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), report.bytes);
+      if (error != std::errc() || end != bytes.data() + bytes.size()) return {};
+    }
   }
-  return false;
+  if (report.bytes <= 0) return {};
+  report.aligned_log2 = std::countr_zero(uint64_t(report.bytes));
+  // "nopl 0x5(%rax)" behind the call: a multiple of 2^4 bytes (lessons/access_alignments.hpp).
+  if (const Instruction* const next = call + 1 < code.size() ? &code[call + 1] : nullptr;
+      next && next->name == "nopl") {
+    const Memory said = memory_operand(next->operands.empty() ? "" : next->operands[0]);
+    if (said.base == "%rax" && said.index.empty() && said.displacement > 0)
+      report.aligned_log2 = int(said.displacement) - 1;
+  }
+  return report;
 }
 
 }  // namespace
@@ -42,11 +66,13 @@ void Joins::begin() {
   close([](const Chain&) { return true; });
 }
 
-void Joins::visit(const Instruction& x, const Values& values) {
+void Joins::visit(const std::vector<Instruction>& code, size_t index, const Values& values) {
+  const Instruction& x = code[index];
   if (x.name != "call" || finds_thread_variables(x) || reports_a_division(x)) return;
-  bool is_store = false;
-  int size_log2 = 0;
-  if (!is_access(x.called, is_store, size_log2)) return begin();
+  const std::optional<Report> report = access_reported_by(code, index, values);
+  if (!report) return begin();
+  const bool is_store = report->is_store;
+  const int size_log2 = std::min({std::countr_zero(uint64_t(report->bytes)), report->aligned_log2, widest_log2});
   const Value address = values.of("%rdi");
   close([&](const Chain& chain) {
     const bool is_same = chain.is_store == is_store && chain.size_log2 == size_log2 &&
@@ -54,15 +80,20 @@ void Joins::visit(const Instruction& x, const Values& values) {
     return (is_store || chain.is_store) && !is_same;  // they may be to the same memory
   });
   const uint64_t place = x.address + call_bytes;
-  if (!is_store && is_loaded(address, size_log2)) {
-    found_[place] = {.is_first = false};
-    return;
+  found_[place];  // no part of its own, if what follows finds none
+  for (int64_t before = 0; before < report->bytes; before += int64_t(1) << size_log2) {
+    Value piece = address;
+    piece.offset += before;
+    piece.bits += uint64_t(before);
+    const int aligned_log2 =
+        before ? std::min(report->aligned_log2, std::countr_zero(uint64_t(before))) : report->aligned_log2;
+    if (!is_store && is_loaded(piece, size_log2)) continue;
+    const auto chain = std::find_if(open_.begin(), open_.end(), [&](const Chain& c) {
+      return c.is_store == is_store && c.size_log2 == size_log2 && c.accesses.front().address.base == address.base;
+    });
+    Chain& into = chain != open_.end() ? *chain : open_.emplace_back(Chain{is_store, size_log2, {}});
+    into.accesses.push_back({place, before, piece, aligned_log2});
   }
-  const auto chain = std::find_if(open_.begin(), open_.end(), [&](const Chain& c) {
-    return c.is_store == is_store && c.size_log2 == size_log2 && c.accesses.front().address.base == address.base;
-  });
-  Chain& its = chain != open_.end() ? *chain : open_.emplace_back(Chain{is_store, size_log2, {}});
-  its.accesses.push_back({place, address});
 }
 
 bool Joins::is_loaded(const Value& address, int size_log2) const {
@@ -76,32 +107,37 @@ bool Joins::is_loaded(const Value& address, int size_log2) const {
 }
 
 void Joins::join(Chain& chain) {
-  const std::vector<Access> in_order = chain.accesses;
-  std::vector<Access>& all = chain.accesses;
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Access& a, const Access& b) { return a.address.offset < b.address.offset; });
+  std::vector<size_t> order(chain.accesses.size());  // by address
+  std::iota(order.begin(), order.end(), size_t(0));
+  const auto access = [&](size_t number) -> const Access& { return chain.accesses[order[number]]; };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return chain.accesses[a].address.offset < chain.accesses[b].address.offset;
+  });
   const int64_t size = int64_t(1) << chain.size_log2;
-  for (size_t first = 0; first < all.size();) {
-    size_t count = 1;
-    for (int log2 = widest_log2; log2 > chain.size_log2; --log2) {
+  for (size_t first = 0, count = 0; first < order.size(); first += count) {
+    const Value& address = access(first).address;
+    int64_t from = address.offset;
+    int log2 = widest_log2;
+    for (; log2 > chain.size_log2; --log2) {
+      from = address.offset;
+      if (access(first).aligned_log2 < log2 && !address.is_multiple(log2)) {
+        if (chain.is_store || address.known < log2) continue;
+        from -= int64_t(address.bits & ((uint64_t(1) << log2) - 1));  // the place of what nothing loads
+      }
+      for (count = 1; first + count < order.size(); ++count) {
+        const int64_t next = access(first + count).address.offset;
+        if (next < access(first + count - 1).address.offset + size || next + size > from + (int64_t(1) << log2)) break;
+      }
       const size_t wanted = size_t(1) << (log2 - chain.size_log2);
-      if (!all[first].address.is_multiple(log2) || first + wanted > all.size()) continue;
-      bool side_by_side = true;
-      for (size_t i = 1; i < wanted; ++i)
-        side_by_side &= all[first + i].address.offset == all[first].address.offset + int64_t(i) * size;
-      if (!side_by_side) continue;
-      count = wanted;
-      const auto leads = std::find_if(in_order.begin(), in_order.end(), [&](const Access& access) {
-        return std::any_of(all.begin() + std::ptrdiff_t(first), all.begin() + std::ptrdiff_t(first + count),
-                           [&](const Access& one) { return one.place == access.place; });
-      });
-      for (size_t i = first; i < first + count; ++i)
-        found_[all[i].place] = {.is_first = all[i].place == leads->place,
-                                .size_log2 = log2,
-                                .shift = all[first].address.offset - leads->address.offset};
-      break;
+      if (count == wanted || (!chain.is_store && 2 * count > wanted)) break;
     }
-    first += count;
+    if (log2 == chain.size_log2) {
+      count = 1;
+      from = address.offset;
+    }
+    const auto begin = order.begin() + std::ptrdiff_t(first);
+    const Access& leader = chain.accesses[*std::min_element(begin, begin + std::ptrdiff_t(count))];
+    found_[leader.place].push_back({log2, from - leader.address.offset + leader.before});
   }
 }
 

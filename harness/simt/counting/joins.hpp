@@ -3,9 +3,11 @@
 // nvcc 13.0 joins loads, or stores, of equal size within a block of code whose addresses differ by constants and are
 // side by side: to 16 bytes where it can prove that the first address is a multiple of 16, else to 8. An access in
 // between that may be to the same memory ends it, and so does a call. LLVM proves that, in the code for PTX, of an
-// offset into memory whose alignment is declared, here dynamic_shared(), and of no parameter. ptxas joins once more
-// where the place that it gives a static array allows it: taken to be a multiple of 16, as where all sizes are. What is
-// loaded already is not loaded again: g++ copies a structure and reads its members, too.
+// offset into memory whose alignment is declared, here dynamic_shared(), and of a structure whose type is aligned, but
+// of no other parameter. ptxas joins once more where the place that it gives a static array allows it: taken to be a
+// multiple of 16, as where all sizes are. Of 16 aligned bytes it loads all where more than half are needed. What is
+// loaded already is not loaded again: g++ copies a structure and reads its members, too. What is wider than its type is
+// aligned, as a copy of two floats, it takes apart.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -16,25 +18,29 @@
 
 namespace simt::counting {
 
-/// What an access is part of.
-struct Joined {
-  bool is_first = true;  ///< the one that counts; the others of the instruction do not
-  int size_log2 = 0;     ///< bytes of the instruction
-  int64_t shift = 0;     ///< from the address of the first access to the lowest
+/// An instruction that nvcc makes of an access, or of several.
+struct Part {
+  int size_log2 = 0;  ///< bytes
+  int64_t shift = 0;  ///< from the address of the access to the instruction's
 };
+/// Of an access: those of which it is the first. None where another access' instructions have all its bytes.
+using Parts = std::vector<Part>;
 
 class Joins {
  public:
   /// Adds those of a function to `found`: by the address behind the call that reports the access. Call begin() at each
   /// block of code and visit() at each instruction of it.
-  explicit Joins(std::unordered_map<uint64_t, Joined>& found) : found_(found) {}
+  explicit Joins(std::unordered_map<uint64_t, Parts>& found) : found_(found) {}
   void begin();
-  void visit(const Instruction& instruction, const Values& values);
+  void visit(const std::vector<Instruction>& code, size_t index, const Values& values);
 
  private:
+  /// An access, or one of the pieces that nvcc takes it apart into.
   struct Access {
-    uint64_t place = 0;  ///< behind the call
-    Value address;
+    uint64_t place = 0;    ///< behind the call
+    int64_t before = 0;    ///< bytes of the access that come before the piece
+    Value address;         ///< of the piece
+    int aligned_log2 = 0;  ///< it is a multiple of this by its type
   };
   /// Accesses whose addresses differ by constants, in the order of the program.
   struct Chain {
@@ -49,7 +55,7 @@ class Joins {
   void join(Chain& chain);
 
   std::vector<Chain> open_;
-  std::unordered_map<uint64_t, Joined>& found_;
+  std::unordered_map<uint64_t, Parts>& found_;
 };
 
 }  // namespace simt::counting

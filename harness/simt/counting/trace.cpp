@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <utility>
 
 #include "counting/rules.hpp"
@@ -49,32 +50,32 @@ void Trace::replay() {
 }
 
 void Trace::execute(int first, uint32_t mask) {
-  std::array<uint64_t, 32> address;
+  std::array<uint64_t, 32> address{};
   const Place place = lanes_[first + std::countr_zero(mask)].head();
   for_each_lane(mask, [&](int lane) {
     Lane& of = lanes_[first + lane];
     address[size_t(lane)] = of.events[of.next++].value;
   });
   if (is_update(place.kind())) return updates_.add(size_t(first) / 32, place, mask, address);
-  int size_log2 = place.size_log2();
-  if (const Joined* const joined = joined_of(place)) {
-    if (!joined->is_first) return;
-    size_log2 = joined->size_log2;
-    for_each_lane(mask, [&](int lane) { address[size_t(lane)] += uint64_t(joined->shift); });
+  const Part whole{place.size_log2(), 0};
+  const Parts* const parts = parts_of(place);
+  for (const Part& part : parts ? std::span(*parts) : std::span(&whole, 1)) {
+    std::array<uint64_t, 32> its = address;
+    for (uint64_t& a : its) a += uint64_t(part.shift);
+    PlaceCounts& counts = counts_->at(place.with_size(part.size_log2));
+    ++counts.requests;
+    counts.lanes += uint64_t(std::popcount(mask));
+    if (!is_access(place.kind())) continue;
+    const Cost cost = cost_of(place.kind(), part.size_log2, its, mask);
+    counts.units += cost.units;
+    counts.ideal += cost.ideal;
   }
-  PlaceCounts& counts = counts_->at(place.with_size(size_log2));
-  ++counts.requests;
-  counts.lanes += uint64_t(std::popcount(mask));
-  if (!is_access(place.kind())) return;
-  const Cost cost = cost_of(place.kind(), size_log2, address, mask);
-  counts.units += cost.units;
-  counts.ideal += cost.ideal;
 }
 
-const Joined* Trace::joined_of(Place place) {
+const Parts* Trace::parts_of(Place place) {
   if (!is_load_or_store(place.kind())) return nullptr;
-  const auto [found, is_new] = joined_.try_emplace(place.address());
-  if (is_new) found->second = joined_at(place.address());
+  const auto [found, is_new] = parts_.try_emplace(place.address());
+  if (is_new) found->second = parts_at(place.address());
   return found->second ? &*found->second : nullptr;
 }
 

@@ -76,7 +76,7 @@ class Trace {
   /// The event of these lanes, all at the same place, is an instruction of their warp.
   void execute(int first, uint32_t mask);
   /// Null where nvcc leaves the access as it is.
-  const Joined* joined_of(Place place);
+  const Parts* parts_of(Place place);
   /// The lanes of a group went different ways behind `branch`. False where all of them are at the meeting place.
   bool split(int first, Warp& warp, uint32_t mask, Place branch);
   /// The lanes are at the first block of a loop. True where it is unrolled and they differ in their number of rounds:
@@ -88,7 +88,7 @@ class Trace {
   std::vector<Warp> warps_;
   Updates updates_;  // of the block, since its last replay
   KernelCounts* counts_ = nullptr;
-  std::unordered_map<uint64_t, std::optional<Joined>> joined_;  // by the address of the place
+  std::unordered_map<uint64_t, std::optional<Parts>> parts_;  // by the address of the place
 };
 
 }  // namespace simt::counting

@@ -11,12 +11,12 @@ namespace simt::counting {
 namespace {
 
 std::map<uint64_t, Block> blocks;  // of the made-up program of a test
-std::map<uint64_t, Joined> joins;
+std::map<uint64_t, Parts> joins;
 
 }  // namespace
 
 const Block& block_at(uint64_t place) { return blocks[place]; }
-std::optional<Joined> joined_at(uint64_t place) {
+std::optional<Parts> parts_at(uint64_t place) {
   return joins.contains(place) ? std::optional(joins.at(place)) : std::nullopt;
 }
 
@@ -105,8 +105,8 @@ TEST_F(Warp, LanesAtOnePlaceAreOneInstruction) {
 }
 
 TEST_F(Warp, JoinedAccessesAreOneWiderInstruction) {
-  joins[11] = {.is_first = true, .size_log2 = 4, .shift = -8};
-  for (const uint64_t place : {12, 13, 14}) joins[place] = {.is_first = false, .size_log2 = 4, .shift = 0};
+  joins[11] = {{.size_log2 = 4, .shift = -8}};
+  for (const uint64_t place : {12, 13, 14}) joins[place] = {};
   for (int lane = 0; lane < 32; ++lane) {
     const uint64_t row = 4096 + 64 * uint64_t(lane);  // the upper half of each second sector, if it were not shifted
     code(lane, 10);

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "lessons/access_alignments.hpp"
 #include "simt/counting/joins.hpp"
 #include "simt/counting/machine_code.hpp"
 #include "simt/counting/operations.hpp"
@@ -29,7 +30,7 @@ std::string disassembly(const std::vector<std::string>& lines) {
 }
 
 struct Found {
-  std::unordered_map<uint64_t, Joined> joins;
+  std::unordered_map<uint64_t, Parts> joins;
   Operations operations{};
 };
 
@@ -43,7 +44,7 @@ Found look_at(const std::vector<std::string>& lines, const std::map<uint64_t, ui
   Joins joins(found.joins);
   values.for_each(
       [&](size_t i) {
-        joins.visit(code[i], values);
+        joins.visit(code, i, values);
         const Operations its = operations_of(code, i, values, read);
         for (size_t o = 0; o < its.size(); ++o) found.operations[o] += its[o];
       },
@@ -59,11 +60,9 @@ std::vector<int> bytes(const std::vector<std::string>& lines) {
   for (size_t i = 0; i < lines.size(); ++i) {
     const size_t at = std::min(lines[i].find("__tsan_read"), lines[i].find("__tsan_write"));
     if (at == std::string::npos) continue;
-    const auto joined = found.joins.find(0x1000 + 5 * i + 5);
-    if (joined == found.joins.end())
-      all.push_back(lines[i][lines[i].find_first_of("0123456789", at)] - '0');
-    else if (joined->second.is_first)
-      all.push_back(1 << joined->second.size_log2);
+    const auto parts = found.joins.find(0x1000 + 5 * i + 5);
+    if (parts == found.joins.end()) continue;
+    for (const Part& part : parts->second) all.push_back(1 << part.size_log2);
   }
   return all;
 }
@@ -104,18 +103,19 @@ TEST(MachineCode, IsReadFromObjdumpsText) {
 
 TEST(Joins, NeighbouringLoadsOfAlignedSharedMemoryAreOne) {
   EXPECT_EQ(bytes(shared_in_rbx + loads({"0x0", "0x4", "0x8", "0xc"})), std::vector{16});
-  EXPECT_EQ(bytes(shared_in_rbx + loads({"0x0", "0x4", "0x8", "0xc", "0x10", "0x14", "0x18"})),
-            (std::vector{16, 8, 4}));
-  EXPECT_EQ(bytes(shared_in_rbx + loads({"0x4", "0x8", "0xc", "0x10"})), (std::vector{4, 8, 4})) << "from 4 on";
+  EXPECT_EQ(bytes(shared_in_rbx + loads({"0x0", "0x4", "0x8", "0xc", "0x10", "0x14", "0x18"})), (std::vector{16, 16}))
+      << "three of four";
+  EXPECT_EQ(bytes(shared_in_rbx + loads({"0x4", "0x8", "0xc", "0x10"})), (std::vector{16, 4})) << "from 4 on";
+  EXPECT_EQ(bytes(shared_in_rbx + loads({"0x4", "0x8", "0x10"})), (std::vector{4, 4, 4})) << "two of four";
   EXPECT_EQ(bytes(shared_in_rbx + loads({"0x0", "0x8", "0x10", "0x18"})), (std::vector{4, 4, 4, 4})) << "with gaps";
   EXPECT_EQ(bytes(shared_in_rbx + loads({"0xc", "0x8", "0x4", "0x0"})), std::vector{16}) << "backwards";
 }
 
 TEST(Joins, TheFirstAccessOfTheProgramCountsAtTheLowestAddress) {
   const Lines lines = shared_in_rbx + loads({"0x8", "0x0", "0x4", "0xc"});
-  const Joined first = look_at(lines).joins.at(0x1000 + 5 * 4);
-  EXPECT_TRUE(first.is_first);
-  EXPECT_EQ(first.shift, -8);
+  const Parts parts = look_at(lines).joins.at(0x1000 + 5 * 4);
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].shift, -8);
 }
 
 TEST(Joins, ALoadWhoseAlignmentIsNotProvenStaysAlone) {
@@ -160,6 +160,57 @@ TEST(Joins, WhatIsLoadedAlreadyIsNotLoadedAgain) {
   EXPECT_EQ(bytes(shared_in_rbx + whole + store + loads({"0x0"})), (std::vector{8, 4, 4})) << "a store between them";
 }
 
+/// Loads of floats at these offsets from a parameter, and what g++ says of their alignment.
+Lines loads_aligned(const std::vector<std::pair<std::string, std::string>>& offsets) {
+  Lines lines;
+  for (const auto& [offset, said] : offsets) lines = lines + loads({offset}) + Lines{"nopl   " + said + "(%rax)"};
+  return lines;
+}
+
+TEST(Joins, AStructureIsAlignedAsItsTypeIs) {
+  EXPECT_EQ(bytes(loads_aligned({{"0x0", "0x5"}, {"0x4", "0x3"}, {"0x8", "0x4"}, {"0xc", "0x3"}})), std::vector{16});
+  EXPECT_EQ(bytes(loads_aligned({{"0x0", "0x5"}, {"0x4", "0x3"}, {"0x8", "0x4"}})), std::vector{16}) << "but a member";
+  EXPECT_EQ(bytes(loads_aligned({{"0x0", "0x5"}, {"0x8", "0x4"}})), (std::vector{4, 4})) << "half of it";
+  EXPECT_EQ(bytes(loads_aligned({{"0x8", "0x4"}, {"0xc", "0x3"}})), std::vector{8}) << "its second half";
+  EXPECT_EQ(bytes(loads_aligned({{"0x0", "0x4"}, {"0x4", "0x3"}, {"0x8", "0x4"}, {"0xc", "0x3"}})), (std::vector{8, 8}))
+      << "of doubles";
+  EXPECT_EQ(bytes(loads({"0x0", "0x4"}) + Lines{"nopl   0x0(%rax)"}), (std::vector{4, 4})) << "padding says nothing";
+}
+
+TEST(Joins, AnAccessThatIsWiderThanItIsAlignedIsTakenApart) {
+  const auto copy = [](const std::string& bytes_in_hex, const std::string& said) {
+    return Lines{"mov    $" + bytes_in_hex + ",%esi", "lea    0x0(%rbx),%rdi", "call   30a0 <__tsan_read_range@plt>",
+                 "nopl   " + said + "(%rax)"};
+  };
+  EXPECT_EQ(bytes(copy("0x8", "0x3")), (std::vector{4, 4})) << "two floats";
+  EXPECT_EQ(bytes(copy("0x18", "0x4")), (std::vector{8, 8, 8})) << "three doubles";
+  EXPECT_EQ(bytes(shared_in_rbx + copy("0x18", "0x3")), (std::vector{16, 8})) << "where the memory is aligned";
+  EXPECT_EQ(bytes(Lines{"call   30a0 <__tsan_read16@plt>", "nopl   0x4(%rax)"}), (std::vector{8, 8}));
+  const Parts parts = look_at(copy("0x8", "0x3")).joins.at(0x1000 + 5 * 3);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[1].shift, 4);
+  EXPECT_EQ(bytes(copy("0x8", "0x3") + loads({"0x4"})), (std::vector{4, 4})) << "loaded already";
+}
+
+using ladder::with_alignments;
+
+TEST(WithAlignments, TheAccessBehindACallIsSaidToIt) {
+  const std::string call = "\tcall\t__tsan_read4@PLT\t# 12\n", load = "\tvmovss\t(%rbx), %xmm0\n";
+  const auto load_of = [&](const std::string& memory) {
+    return "#(insn 3 (set (reg:SF 20)\n#  " + memory + "))\n" + load;
+  };
+  const std::string aligned = "(mem:SF (reg:DI 3) [23 *_4.feature[0]+0 S4 A128])";
+  EXPECT_EQ(with_alignments(call + load_of(aligned)), call + "\tnopl\t5(%rax)\n" + load);
+  EXPECT_EQ(with_alignments(load_of(aligned) + call), load + call) << "the one before it";
+  EXPECT_EQ(with_alignments(call + "\tcall\tf\n" + load_of(aligned)), call + "\tcall\tf\n" + load);
+  EXPECT_EQ(with_alignments(call + load_of("(mem/c:SF (reg:DI 7) [9 %sfp+-8 S4 A64])")), call + load) << "the stack";
+  EXPECT_EQ(with_alignments(call + load_of("(mem:DI (reg:DI 3) [9 *_5+0 S8 A64])")), call + load) << "too wide";
+  const std::string range = "\tcall\t__tsan_write_range@PLT\n";
+  EXPECT_EQ(with_alignments(range + load_of("(mem:DI (reg:DI 3) [9 *_5+0 S8 A32])")),
+            range + "\tnopl\t3(%rax)\n" + load);
+  EXPECT_EQ(with_alignments("#APP\n\tnop\n#NO_APP\n"), "#APP\n\tnop\n#NO_APP\n");
+}
+
 TEST(Joins, AskingForThreadVariablesEndsNothing) {
   const Lines ask = {"lea    0x3e5c7(%rip),%rdi        # 53f78 <v>", "call   3410 <__tls_get_addr@plt>",
                      "lea    0x100(%rax),%rbx"};
@@ -175,6 +226,8 @@ TEST(Joins, StoresAreJoinedTooAndVolatileAccessesAreNot) {
     told = told + Lines{"lea    " + offset + "(%rbx),%rdi", "call   30a0 <__tsan_volatile_read4@plt>"};
   }
   EXPECT_EQ(bytes(stores), std::vector{16});
+  stores.resize(stores.size() - 2);
+  EXPECT_EQ(bytes(stores), (std::vector{8, 4})) << "three of four";
   EXPECT_TRUE(look_at(told).joins.empty());
 }
 
