@@ -16,6 +16,7 @@ void Trace::start_block(int threads, KernelCounts& counts) {
   for (int i = 0; i < threads; ++i) {
     lanes_[i].events.clear();
     lanes_[i].next = lanes_[i].rest_end = lanes_[i].loop_end = 0;
+    lanes_[i].held = {};
     lanes_[i].depth = lanes_[i].silent = 0;
     lanes_[i].was_full = lanes_[i].ended = false;
     lanes_[i].longest = {};
@@ -62,6 +63,7 @@ void Trace::execute(int first, uint32_t mask) {
   for (const Part& part : parts ? std::span(*parts) : std::span(&whole, 1)) {
     std::array<uint64_t, 32> its = address;
     for (uint64_t& a : its) a += uint64_t(part.shift);
+    if (is_held(place.kind(), part.size_log2, first, mask, its)) continue;
     PlaceCounts& counts = counts_->at(place.with_size(part.size_log2));
     ++counts.requests;
     counts.lanes += uint64_t(std::popcount(mask));
@@ -70,6 +72,30 @@ void Trace::execute(int first, uint32_t mask) {
     counts.units += cost.units;
     counts.ideal += cost.ideal;
   }
+}
+
+bool Trace::is_held(Kind kind, int size_log2, int first, uint32_t mask, const std::array<uint64_t, 32>& address) {
+  if (kind == Kind::code || kind == Kind::shared_load || kind == Kind::constant_load) return false;
+  bool by_all = kind == Kind::global_load;
+  for_each_lane(mask, [&](int number) {
+    std::array<Held, 8>& held = lanes_[first + number].held;
+    if (kind == Kind::shared_store || kind == Kind::shared_atomic) {
+      for (Held& h : held) h.shared_was_stored = true;
+    } else if (kind == Kind::global_store || kind == Kind::global_atomic || kind == Kind::together) {
+      held = {};
+    } else if (kind == Kind::global_load) {
+      const Held now{address[size_t(number)], address[size_t(number)] + (uint64_t(1) << size_log2)};
+      auto before = std::find_if(held.begin(), held.end(),
+                                 [&](const Held& h) { return h.begin <= now.begin && now.end <= h.end; });
+      const bool is_there = before != held.end();
+      by_all &= is_there && before->shared_was_stored;
+      if (!is_there) before = held.end() - 1;
+      const Held keep = is_there ? Held{before->begin, before->end} : now;
+      std::move_backward(held.begin(), before, before + 1);
+      held.front() = keep;
+    }
+  });
+  return by_all;
 }
 
 const Parts* Trace::parts_of(Place place) {

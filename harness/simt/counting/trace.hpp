@@ -9,6 +9,7 @@
 // nvcc unrolls short loops by four, with the rounds that are over in a loop of their own before. Lanes that differ in
 // their number of rounds run those first: of 3 and 4 rounds 3, and then 4 in the other lanes.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -47,9 +48,15 @@ class Trace {
 
  private:
   static constexpr size_t capacity = 4096;  ///< events of a thread
+  /// What a lane has loaded from global memory, and nothing that it did since may have changed.
+  struct Held {
+    uint64_t begin = 0, end = 0;
+    bool shared_was_stored = false;  ///< since, to shared memory: g++ takes that to change it
+  };
   struct Lane {
     std::vector<Event> events;
-    size_t next = 0;  ///< the first that was not replayed
+    size_t next = 0;                ///< the first that was not replayed
+    std::array<Held, 8> held = {};  ///< the last first
     int depth = 0, silent = 0;
     bool was_full = false, ended = false;
     /// Of a loop that is unrolled, as indices: where the rounds that are over end, and where all do.
@@ -75,6 +82,8 @@ class Trace {
   void replay(int first, Warp& warp);
   /// The event of these lanes, all at the same place, is an instruction of their warp.
   void execute(int first, uint32_t mask);
+  /// Of an instruction of these lanes. True for a load of what each of them still holds.
+  bool is_held(Kind kind, int size_log2, int first, uint32_t mask, const std::array<uint64_t, 32>& address);
   /// Null where nvcc leaves the access as it is.
   const Parts* parts_of(Place place);
   /// The lanes of a group went different ways behind `branch`. False where all of them are at the meeting place.

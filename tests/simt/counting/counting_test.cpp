@@ -104,6 +104,28 @@ TEST_F(Warp, LanesAtOnePlaceAreOneInstruction) {
   EXPECT_EQ(at(10, Kind::code).parted, 0u);
 }
 
+TEST_F(Warp, AStoreToSharedMemoryChangesNothingInGlobalMemory) {
+  const auto loads_again_after = [&](Kind between, uint64_t second = 4096) {
+    SetUp();
+    counts = {};
+    for (int lane = 0; lane < 32; ++lane) {
+      load(lane, 11, 4096 + 4 * uint64_t(lane));
+      note(lane, 12, between, 64);
+      load(lane, 13, second + 4 * uint64_t(lane));
+    }
+    end_all();
+    EXPECT_EQ(at(11, Kind::global_load).requests, 1u);
+    return at(13, Kind::global_load).requests;
+  };
+  EXPECT_EQ(loads_again_after(Kind::shared_store), 0u);
+  EXPECT_EQ(loads_again_after(Kind::shared_atomic), 0u);
+  EXPECT_EQ(loads_again_after(Kind::shared_atomic, 4100), 1u) << "another address";
+  EXPECT_EQ(loads_again_after(Kind::global_store), 1u);
+  EXPECT_EQ(loads_again_after(Kind::global_atomic), 1u);
+  EXPECT_EQ(loads_again_after(Kind::together), 1u) << "a barrier: other threads may have stored";
+  EXPECT_EQ(loads_again_after(Kind::shared_load), 1u) << "g++ loads it again, with nothing in its way";
+}
+
 TEST_F(Warp, JoinedAccessesAreOneWiderInstruction) {
   joins[11] = {{.size_log2 = 4, .shift = -8}};
   for (const uint64_t place : {12, 13, 14}) joins[place] = {};
