@@ -4,6 +4,7 @@
 // may on a GPU, so that a read before the wait, or after a missing wait or commit, does not return the old value.
 #include <cstring>
 
+#include "counting/device_text.hpp"
 #include "memory.hpp"
 #include "worker.hpp"
 
@@ -75,7 +76,9 @@ using simt::Worker;
 extern "C" {
 
 void simt_async_copy(void* to, const void* from, size_t bytes, size_t zeros, std::source_location where) {
-  if (Worker::current()->is_counted() && bytes > zeros)
+  // For the CPU device alone it stands for a bulk copy, which is no load of a warp.
+  if (Worker::current()->is_counted() && bytes > zeros &&
+      !simt::counting::is_for_cpu_alone(where.file_name(), where.line()))
     Worker::current()->note_access(from, std::countr_zero(bytes), Worker::Way::load, __builtin_return_address(0));
   Worker::current()->async_copy(to, from, bytes, zeros, where, __builtin_return_address(0));
 }

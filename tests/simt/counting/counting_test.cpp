@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <sstream>
+#include <string>
 
 #include "simt/counting/code.hpp"
+#include "simt/counting/device_text.hpp"
 #include "simt/counting/rules.hpp"
 #include "simt/counting/trace.hpp"
 
@@ -124,6 +127,20 @@ TEST_F(Warp, AStoreToSharedMemoryChangesNothingInGlobalMemory) {
   EXPECT_EQ(loads_again_after(Kind::global_atomic), 1u);
   EXPECT_EQ(loads_again_after(Kind::together), 1u) << "a barrier: other threads may have stored";
   EXPECT_EQ(loads_again_after(Kind::shared_load), 1u) << "g++ loads it again, with nothing in its way";
+}
+
+TEST(DeviceText, WhatNvccDoesNotSeeIsForTheCpuAlone) {
+  const std::string text =
+      "#pragma once\n#ifdef __CUDACC__\ngpu();\n#else\n#if A\ncpu();\n#endif\ncpu();\n#endif\nboth();\n"
+      "  #ifndef __CUDACC__\ncpu();\n#else\ngpu();\n#endif\n#if A\nboth();\n#else\nboth();\n#endif\n";
+  std::istringstream lines(text);
+  unsigned number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (!line.ends_with("();")) continue;
+    EXPECT_EQ(is_for_cpu_alone(text, number), line == "cpu();") << number << ": " << line;
+  }
+  EXPECT_FALSE(is_for_cpu_alone("no/such/file.cu", 3u));
 }
 
 TEST_F(Warp, JoinedAccessesAreOneWiderInstruction) {
