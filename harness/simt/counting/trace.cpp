@@ -57,7 +57,10 @@ void Trace::execute(int first, uint32_t mask) {
     Lane& of = lanes_[first + lane];
     address[size_t(lane)] = of.events[of.next++].value;
   });
-  if (is_update(place.kind())) return updates_.add(size_t(first) / 32, place, mask, address);
+  if (is_update(place.kind())) {
+    is_held(place.kind(), place.size_log2(), first, mask, address);
+    return updates_.add(size_t(first) / 32, place, mask, address);
+  }
   const Part whole{place.size_log2(), 0};
   const Parts* const parts = parts_of(place);
   for (const Part& part : parts ? std::span(*parts) : std::span(&whole, 1)) {
@@ -79,7 +82,7 @@ bool Trace::is_held(Kind kind, int size_log2, int first, uint32_t mask, const st
   bool by_all = kind == Kind::global_load;
   for_each_lane(mask, [&](int number) {
     std::array<Held, 8>& held = lanes_[first + number].held;
-    if (kind == Kind::shared_store || kind == Kind::shared_atomic) {
+    if (kind == Kind::shared_store || kind == Kind::shared_atomic || is_update(kind)) {
       for (Held& h : held) h.shared_was_stored = true;
     } else if (kind == Kind::global_store || kind == Kind::global_atomic || kind == Kind::together) {
       held = {};
