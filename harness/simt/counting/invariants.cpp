@@ -13,7 +13,7 @@ namespace {
 
 // Places: 32 registers, the flags, and the function's part of the stack in words of 4 bytes.
 constexpr size_t flags = 32, stack = 33, word = 4, most_words = 4096, nowhere = ~size_t(0);
-constexpr size_t most_unrolled = 150;  // instructions of g++, of all rounds that become one
+constexpr size_t most_unrolled = 176;  // instructions of g++, of all rounds that become one
 
 bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 bool ends(std::string_view text, std::string_view with) {
@@ -98,7 +98,7 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
           reports.push_back(i);
         else if (code_[i].name == "call")
           alone &= is_part_of_the_code(code_[i]);
-        else
+        else if (!begins(code_[i].name, "nop"))
           ++instructions;
       }
     }
