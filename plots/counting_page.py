@@ -56,8 +56,7 @@ REASONS = (
      "scatter of ncu, one profile: SASS has one `STG` of one lane, which takes a whole sector"),
     ("assign_kernel<float>", ("sectors_per_store",), SCATTER,
      "scatter of ncu, one profile: SASS has `STG` of two lanes that write to rows apart, which take two sectors"),
-    ("quantize_kernel*", ("dadd",), ANY,
-     SCHEDULED),
+    ("quantize_kernel*", ("dadd",), ANY, SCHEDULED),
 )  # fmt: skip
 
 
@@ -68,6 +67,10 @@ LATER_REASONS = (
     ("sum_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
     ("sum_boxes_kernel<double>", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE,
      ATOMICS),
+    ("assign_kernel<float>", ("load_requests",), ANY,
+     "nvcc unrolls the loop over a row's numbers by 2 and runs an odd round first, so that lanes with an odd number of "
+     "rounds part from the others: a warp takes a round more. The loop ends where the row does, which the rule for "
+     "unrolled loops does not take for steps of a constant"),
     ("assign_kernel", ("wavefronts_load", "bank_conflicts_load"), ANY,
      "the lists of a row's nearest centroids, 24 bytes each: nvcc makes a choice of the branches between the loads of "
      "their members, and joins these (`LDS.64`)"),
@@ -251,6 +254,17 @@ def scatter(document: dict[str, Any], held: Held) -> str:
     )
 
 
+def of_both(found: list[Value]) -> str:
+    """The share of the first rungs' values and of these together, in a sentence."""
+    both = [*values(read_json(FIRST.counts, "`ladder count`"), FIRST), *found]
+    settled = [v for v in both if not v.is_estimate]
+    return (
+        f"With those of the first rungs {sum(v.equal for v in both)} of {len(both)} values are equal "
+        f"({100 * share(both):.1f} %), and of the {len(settled)} that the program determines "
+        f"{sum(v.equal for v in settled)} ({100 * share(settled):.1f} %)."
+    )
+
+
 def table(document: dict[str, Any], held: Held = FIRST) -> str:
     found = values(document, held)
     different = [v for v in found if not v.equal]
@@ -269,7 +283,7 @@ def table(document: dict[str, Any], held: Held = FIRST) -> str:
         f"{kernels} kernels in {len({v.rung for v in found})} rungs, {len(found) - len(different)} are equal "
         f"({100 * share(found):.1f} %). Equal means within {100 * MARGIN:.0f} %, bank conflicts within "
         f"{100 * MARGIN:.0f} % of the wavefronts. {of_timing(document, held, found)} "
-        f"{scatter(document, held) if held.all_explained else ''}".rstrip(),
+        f"{scatter(document, held) if held.all_explained else of_both(found)}".rstrip(),
         "",
         "The values that differ, " + ("each with its reason:" if held.all_explained else "and why, where it is known:"),
         "",

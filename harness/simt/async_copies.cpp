@@ -4,7 +4,7 @@
 // may on a GPU, so that a read before the wait, or after a missing wait or commit, does not return the old value.
 #include <cstring>
 
-#include "counting/device_text.hpp"
+#include "counting/text/device_text.hpp"
 #include "memory.hpp"
 #include "worker.hpp"
 

@@ -15,7 +15,7 @@
 #include "counting/invariants.hpp"
 #include "counting/machine_code.hpp"
 #include "counting/operations.hpp"
-#include "counting/pragmas.hpp"
+#include "counting/text/pragmas.hpp"
 #include "counting/values.hpp"
 
 namespace simt::counting {

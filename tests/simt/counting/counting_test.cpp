@@ -6,8 +6,8 @@
 #include <string>
 
 #include "simt/counting/code.hpp"
-#include "simt/counting/device_text.hpp"
 #include "simt/counting/rules.hpp"
+#include "simt/counting/text/device_text.hpp"
 #include "simt/counting/trace.hpp"
 
 namespace simt::counting {

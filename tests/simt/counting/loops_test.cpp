@@ -5,7 +5,7 @@
 #include <string>
 
 #include "simt/counting/invariants.hpp"
-#include "simt/counting/pragmas.hpp"
+#include "simt/counting/text/pragmas.hpp"
 
 namespace simt::counting {
 namespace {

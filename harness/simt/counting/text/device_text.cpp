@@ -1,4 +1,4 @@
-#include "counting/device_text.hpp"
+#include "counting/text/device_text.hpp"
 
 #include <algorithm>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "counting/pragmas.hpp"
+#include "counting/text/pragmas.hpp"
 
 #include <charconv>
 #include <cstdio>
