@@ -75,8 +75,9 @@ LATER_REASONS = (
      "the lists of a row's nearest centroids, 24 bytes each: nvcc makes a choice of the branches between the loads of "
      "their members, and joins these (`LDS.64`)"),
     ("fused_kernel*", ("wavefronts_store", "bank_conflicts_store"), ANY,
-     "ncu counts 16 to 150 conflicts more than the addresses have, in each rung others; likely of the barriers of bulk "
-     "copies (`SYNCS`), which the CPU device does not have. Less these the wavefronts are the GPU's"),
+     "ncu's counter of conflicts also has stores that wait for other users of the banks, as bulk copies that arrive: "
+     "16 to 150 here, in each rung others, and none in the two rungs before, which have no bulk copies. Less these "
+     "the wavefronts are the GPU's"),
     ("fused_kernel*", ("fmul",), ANY,
      "of a bound of a centroid nvcc computes what does not depend on the row once, and in all lanes: it makes a choice "
      "of the branch around it, which g++ takes for each of four rows"),
