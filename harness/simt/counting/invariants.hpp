@@ -37,7 +37,7 @@ class Invariants {
     size_t header = 0;
     std::vector<size_t> blocks;  // in the order of the program's flow, the header first
   };
-  /// What a place holds: whether it is the same in all rounds, and who wrote it (0: nobody in the loop).
+  /// What a place holds: whether it is the same in all rounds, and which instruction wrote it (0: none in the loop).
   struct Held {
     size_t writer = 0;
     bool same = false;

@@ -61,7 +61,7 @@ class Trace {
     bool was_full = false, ended = false;
     /// Of a loop that is unrolled, as indices: where the rounds that are over end, and where all do.
     size_t rest_end = 0, loop_end = 0;
-    Place longest = {};  ///< a loop of more rounds than notes have room for: nobody knows how many
+    Place longest = {};  ///< a loop with more rounds than the notes hold: their number is unknown
     size_t count() const { return events.size() - next; }
     bool has_event() const { return next < events.size(); }
     Place head() const { return events[next].place; }
