@@ -2,7 +2,7 @@
 
 `python -m plots.goals_page [RECORD...] --update docs/goals.md` writes it with its picture beside it; `--check` exits 1
 where the file says anything but what the records say. Without a record: those of every GPU in results/, which are
-record*.json and what NAMES has. docs/goals.json has the goals, and in words what limits each and what was tried;
+record.json and what NAMES has. docs/goals.json has the goals, and in words what limits each and what was tried;
 verdicts follow from the numbers alone.
 """
 
@@ -68,7 +68,7 @@ NAMES = (
     "figure12.json",
     "figure12_rest.json",
     "three_kinds.json",
-)  # in a GPU's folder of results/, beside record*.json; of one GPU each
+)  # in a GPU's folder of results/, beside record.json; of one GPU each
 LEAST_SUSTAINED = 1.0  # seconds of the same work before a row is one that a power limit acts on
 PLANS = ("goals.toml", "large.toml")  # there, too; the first: of what no other plan has
 VALUES = ("median_ms", "per_iteration_ms")
@@ -214,6 +214,11 @@ def commit(record: Record) -> str:
     return f"`{record.git.removeprefix('git ')}`"
 
 
+def commit_of(row: Row, record: Record) -> str:
+    """The row's own, where its record has rows of several."""
+    return f"`{row.git_sha[:10]}`" if row.git_sha else commit(Record(record.sources, record.workloads, []))
+
+
 def gpu_of(record: Record) -> str:
     return str(record.sources[0].context["gpu"]["name"]).removeprefix("NVIDIA ")
 
@@ -268,7 +273,7 @@ def timed_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
     ms, row, record = min((entry for entry in rows if gpu_of(entry[2]) == gpu), key=lambda entry: entry[0])
     assert goal.most
     measured = f"{number(ms)}{TIMES if goal.beside else ' ms'}"
-    return Result(goal, ms / goal.most, measured, row, (commit(record),), gpu)
+    return Result(goal, ms / goal.most, measured, row, (commit_of(row, record),), gpu)
 
 
 def ratio_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
@@ -302,7 +307,11 @@ def ratio_result(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
         goal.least / worst.ratio,
         f"{number(worst.ratio)}{TIMES} over `{worst.peer.variant}`{' (its slope)' if worst.slope else ''}{where}",
         worst.rung,
-        tuple(dict.fromkeys(commit(record) for record in sources)),
+        tuple(
+            dict.fromkeys(
+                commit_of(row, record) for record in sources for row in (worst.rung, worst.peer) if row in record.rows
+            )
+        ),
         gpu_of(sources[0]),
         **count,
     )
@@ -333,7 +342,9 @@ def streamed_result(records: Sequence[Record], goal: Goal, folder: Path) -> Resu
         return Result(goal, lacks=(lacks_text(goal, [goal.workload], gap, (), folder),), lacking=1)
     share, slower, row, record = max(found, key=lambda entry: entry[0])
     assert goal.least
-    return Result(goal, goal.least / share, f"{percent(share)} of {slower}", row, (commit(record),), gpu_of(record))
+    return Result(
+        goal, goal.least / share, f"{percent(share)} of {slower}", row, (commit_of(row, record),), gpu_of(record)
+    )
 
 
 def result_of(records: Sequence[Record], goal: Goal, folder: Path) -> Result:

@@ -1,9 +1,9 @@
 """The figures of the ladder's sources, redrawn from records.
 
 Run as `python -m plots.seeds_page [RECORD...] [--out DIR]`. Without a record: all that are committed
-(results/DEVICE/record*.json). DIR/index.html leads to a page per source, with its own numbers beside ours and a
-sentence wherever the record lacks what a figure needs, and to a page of the ladder itself. Every page holds its
-pictures; they lie beside it too, as SVG and PNG.
+(results/DEVICE/record.json, seeds*.json and shapes.json). DIR/index.html leads to a page per source, with its own
+numbers beside ours and a sentence wherever the record lacks what a figure needs, and to a page of the ladder itself.
+Every page holds its pictures; they lie beside it too, as SVG and PNG.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from plots.lib.record import ROOT, Column, Record, RecordError, committed, toget
 from plots.lib.sources import FigureSpec, Source
 from plots.lib.speedup import meant
 
+BESIDE = ("seeds*.json", "shapes.json")  # in the folder of a record.json: the workloads of the sources
 DEFAULT_OUT = ROOT / "results" / "latest" / "seeds"
 STYLE = """
 body { font: 19px/1.45 sans-serif; margin: 2em auto; max-width: 1500px; padding: 0 1em; color: #111; }
@@ -246,13 +247,21 @@ def draw_all(
     return [figure for _, figures in done for figure in figures]
 
 
+def usual_records() -> list[Path]:
+    """The committed ones, and beside them those of the sources' workloads."""
+    found = committed()
+    return found + [
+        path for folder in {p.parent: 0 for p in found} for name in BESIDE for path in sorted(folder.glob(name))
+    ]
+
+
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Redraws the figures of the ladder's sources from records.")
     parser.add_argument("records", nargs="*", type=Path, metavar="RECORD", help="default: all that are committed")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, metavar="DIR", help="default: results/latest/seeds")
     arguments = parser.parse_args(argv)
-    records = together([schema.load(path) for path in arguments.records or committed()])
+    records = together([schema.load(path) for path in arguments.records or usual_records()])
     folders = draw.folder_names([record.sources[0].path for record in records])
     for folder in dict.fromkeys([*folders, "."]):
         outputs.need_place(arguments.out / folder / "index.html", outputs.HTML, arguments.records)

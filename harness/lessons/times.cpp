@@ -90,8 +90,7 @@ Measured read_measured() {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      if (name == "record.json" || name == "record_all.json" ||
-          (name.starts_with("comparisons") && name.ends_with(".json")))
+      if (name == "record.json" || (name.starts_with("comparisons") && name.ends_with(".json")))
         files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());

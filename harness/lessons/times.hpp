@@ -31,7 +31,7 @@ struct Measured {
   std::vector<MeasuredGain> gains;
 };
 
-/// All of results/*/comparisons*.json, record.json and record_all.json, valid rows of one GPU alone. Of a row that
+/// All of results/*/comparisons*.json, and record.json, valid rows of one GPU alone. Of a row that
 /// several of them have of one GPU the first of these counts.
 const Measured& measured();
 

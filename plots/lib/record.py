@@ -764,8 +764,8 @@ def of_one_gpu(records: Sequence[Record], what: str = "the page") -> Record:
 
 
 def committed() -> list[Path]:
-    """Every record of the repository: results/DEVICE/record*.json, one for each commit whose rows were kept."""
-    found = [p for p in sorted((ROOT / "results").glob("*/record*.json")) if p.parent.name not in LOCAL]
+    """The repository's record of each machine: results/DEVICE/record.json."""
+    found = [p for p in sorted((ROOT / "results").glob("*/record.json")) if p.parent.name not in LOCAL]
     if not found:
         raise RecordError("results/ holds no record: name one, or make one by `ladder run --out`.")
     return found

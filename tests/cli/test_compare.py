@@ -466,7 +466,7 @@ def test_a_record_made_anew_compares_as_equal(ladder: Ladder, again: Path) -> No
     first = ladder.folder / "first.json"  # what the run of that commit was split into
     parts = [
         str(file)
-        for file in sorted(again.parent.glob("record*.json"))
+        for file in sorted(again.parent.glob("seeds*.json"))
         if json.loads(file.read_text())["context"]["git_sha"] == commit
     ]
     assert ladder("join", first, *parts).returncode == 0

@@ -492,7 +492,7 @@ def test_libraries_from_a_record_of_their_own_join_the_figures_of_001(
     assert len(files) == 3 and len(peers) == 4 and peers[0]["workload"] == kept[0]["name"]
     paths = [
         sample_record.write(every | {"workloads": kept, "rows": of}, tmp_path / name)
-        for name, of in (("record.json", ours), ("record_peers.json", peers))
+        for name, of in (("record.json", ours), ("seeds_peers.json", peers))
     ]
     (record,) = records.together([schema.load(path) for path in paths])
     pages: dict[str, Figure] = {}

@@ -273,7 +273,9 @@ def test_check_finds_what_is_wrong_with_a_sweep(fields: dict[str, Any], says: st
 
 
 def committed_records() -> list[Path]:
-    found = (path for kind in ("record", "tune") for path in (ROOT / "results").glob(f"*/{kind}*.json"))
+    found = (
+        path for kind in ("record", "seeds", "shapes", "tune") for path in (ROOT / "results").glob(f"*/{kind}*.json")
+    )
     return sorted(path for path in found if path.parent.name not in ("local", "latest"))
 
 
