@@ -438,10 +438,11 @@ void Invariants::examine(const Loop& loop, const std::function<bool(size_t)>& is
   }
 }
 
-/// What an instruction does with products: copies them, or uses them, by use(product or `nowhere` for something else
-/// that the place may hold instead, all of them).
+/// What an instruction does with products: copies them, or uses them, by use(all that the place may hold: products, and
+/// `nowhere` for anything else). `is_followed`: it is a product itself that is looked for.
 template <class Use>
-void Invariants::carry_products(size_t index, Products& held, Use use) const {
+void Invariants::carry_products(size_t index, bool is_followed, Products& held, Use use) const {
+  if (held.empty() && !is_followed) return;
   const Instruction& x = code_[index];
   const auto held_by = [&](const std::vector<size_t>& places) {
     const auto found = places.empty() ? held.end() : held.find(places.front());
@@ -466,33 +467,50 @@ void Invariants::carry_products(size_t index, Products& held, Use use) const {
       use(in_stack->second);
   }
   for (const size_t place : written_by(index)) held.erase(place);
-  if (is_product(x)) copied = {index};
+  if (is_followed) copied = {index};
   if (copied.empty()) return;
   for (const size_t place : written_by(index)) held[place] = copied;
 }
 
 std::vector<Invariants::Fused> Invariants::fused() const {
+  // Most products are used where they are computed, and need not be followed.
+  std::set<size_t> followed;
+  for (const size_t block : order_) {
+    Products held;
+    std::set<size_t> used;
+    for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i)
+      carry_products(i, is_product(code_[i]), held, [&](const std::set<size_t>& its) {
+        if (!is_sum(code_[i])) used.insert(its.begin(), its.end());
+      });
+    for (const auto& [place, its] : held) {
+      for (const size_t product : its) {
+        if (!used.contains(product)) followed.insert(product);
+      }
+    }
+  }
+  if (followed.empty()) return {};
   std::vector<Products> before(blocks_.size());
-  std::vector<char> is_reached(blocks_.size());
-  is_reached[0] = 1;
+  std::vector<char> is_reached(blocks_.size()), is_new(blocks_.size());
+  is_reached[0] = is_new[0] = 1;
   for (bool changed = true; changed;) {
     changed = false;
     for (const size_t block : order_) {
+      if (!std::exchange(is_new[block], 0)) continue;
       Products held = before[block];
-      for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) carry_products(i, held, [](const auto&) {});
+      for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i)
+        carry_products(i, followed.contains(i), held, [](const auto&) {});
       for (const size_t next : blocks_[block].next) {
         Products& into = before[next];
-        const bool is_first = !std::exchange(is_reached[next], 1);
-        changed |= is_first;
-        if (is_first) {
+        if (!std::exchange(is_reached[next], 1)) {
           into = held;
+          is_new[next] = changed = true;
           continue;
         }
         const auto add = [&](size_t place, const std::set<size_t>& its) {
           std::set<size_t>& all = into[place];
           const size_t size = all.size();
           all.insert(its.begin(), its.end());
-          changed |= all.size() != size;
+          if (all.size() != size) is_new[next] = changed = true;
         };
         for (const auto& [place, its] : held) {
           if (!into.contains(place)) add(place, {nowhere});
@@ -516,7 +534,7 @@ std::vector<Invariants::Fused> Invariants::fused() const {
     Products held = before[block];
     for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
       if (changes_the_stack_pointer(code_[i]) && blocks_[block].next.empty()) break;  // it ends
-      carry_products(i, held, [&](const std::set<size_t>& its) {
+      carry_products(i, followed.contains(i), held, [&](const std::set<size_t>& its) {
         const size_t one = its.size() == 1 ? *its.begin() : nowhere;
         const bool adds = one != nowhere && is_sum(code_[i]) && ends(code_[i].name, code_[one].name.substr(4)) &&
                           !is_same_block_of_text(one, i, block);

@@ -64,9 +64,9 @@ class Invariants {
   bool execute(size_t index, State& state) const;
   std::vector<size_t> places_of(const std::string& operand, int bytes) const;
   std::vector<size_t> written_by(size_t index) const;
-  using Products = std::map<size_t, std::set<size_t>>;  // by place: what it may hold; `neither`: something else
+  using Products = std::map<size_t, std::set<size_t>>;  // by place: what it may hold; `nowhere`: something else
   template <class Use>
-  void carry_products(size_t index, Products& held, Use use) const;
+  void carry_products(size_t index, bool is_followed, Products& held, Use use) const;
 
   const std::vector<Instruction>& code_;
   bool has_frame_ = false;  // %rbp points to the function's part of the stack
