@@ -139,7 +139,15 @@ bool Invariants::counts_in_constant_steps(const Loop& loop, size_t last) const {
   if (!compares(x.name)) return false;
   size_t counters = 0;
   for (const std::string& operand : x.operands) {
-    const auto places = places_of(operand, bytes_of(x));
+    auto places = places_of(operand, bytes_of(x));
+    for (size_t i = compared; !places.empty() && i-- > blocks_[last].begin;) {  // a copy of what lies in the stack
+      const auto written = written_by(i);
+      if (std::find(written.begin(), written.end(), places.front()) == written.end()) continue;
+      if (const auto copied = is_move(code_[i].name) ? places_of(code_[i].operands[0], 4) : places;
+          !copied.empty() && copied.front() >= stack)
+        places = copied;
+      break;
+    }
     bool is_written = false, all_steps = true;
     for (const size_t block : loop.blocks) {
       for (size_t i = blocks_[block].begin; i < blocks_[block].end && !places.empty(); ++i) {

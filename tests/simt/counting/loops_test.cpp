@@ -207,6 +207,18 @@ size_t unrolled(const std::vector<std::string>& inside, const std::string& step 
   return found.empty() ? 0 : found.front().by;
 }
 
+TEST(Loops, TheirEndMayBeCopiedFromTheStackInEachRound) {
+  const auto by = [](const std::string& inside) {
+    const auto found = Invariants(program({report, report, inside, "add    $0x20,%ebp", "mov    0xcc(%rsp),%eax",
+                                           "cmp    %eax,%ebp", "jl     @1", report, "ret"}),
+                                  [](size_t) { return false; })
+                           .unrolled();
+    return found.empty() ? 0 : found.front().by;
+  };
+  EXPECT_EQ(by("nop"), 4u);
+  EXPECT_EQ(by("mov    %ecx,0xcc(%rsp)"), 0u) << "it is not the same in all rounds";
+}
+
 TEST(Loops, ShortOnesWithoutBarriersAreUnrolled) {
   EXPECT_EQ(unrolled({"mov    %rbx,%rdi", "call   60 <__tsan_read4@plt>", "mov    (%rbx),%eax"}), 4u);
   EXPECT_EQ(unrolled({}), 4u);
