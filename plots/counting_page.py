@@ -86,8 +86,8 @@ LATER_REASONS = (
      "ncu's counter of conflicts also has loads that wait for other users of the banks: 1,319 to 1,552 here, in each "
      "rung others, and 50 or none in the rungs before. Less these the wavefronts are the GPU's"),
     ("fused_kernel<float, unsigned char, 2*", ("wavefronts_load",), 0.2,
-     "two numbers side by side in shared memory: nvcc loads both at once (`LDS.64`); that they are aligned does not show "
-     "in g++'s machine code"),
+     "two numbers side by side in shared memory: nvcc loads both at once (`LDS.64`); that they are aligned does not "
+     "show in g++'s machine code"),
     ("fused_kernel<float, unsigned char, 2*", ("wavefronts_load",), ANY,
      "a maximum over the centroids' norms: nvcc joins the loads of 4 rounds of the unrolled loop (`LDS.128`)"),
     ("fused_kernel<float, unsigned char, 2*", ("store_requests", "sectors_per_store"), ANY,
@@ -338,9 +338,9 @@ def table(document: dict[str, Any], held: Held = FIRST) -> str:
     of_gpu = profiles(held)
     kernels = len({(v.rung, v.kernel) for v in found})
     *others, last = (f"`{name}`" for name, _ in Counter(p["workload"] for p in of_gpu).most_common())
-    named = f"{', '.join(others)} and {last}" if others else last
+    named = f"workloads {', '.join(others)} and {last}" if others else f"workload {last}"
     lines = [
-        f"{of_gpu[0]['gpu']['name']}, ncu {of_gpu[0]['ncu']}, workload{'s' if others else ''} {named}: of {len(found)} values of "
+        f"{of_gpu[0]['gpu']['name']}, ncu {of_gpu[0]['ncu']}, {named}: of {len(found)} values of "
         f"{kernels} kernels in {len({v.rung for v in found})} rungs, {len(found) - len(different)} are equal "
         f"({100 * share(found):.1f} %). Equal means within {100 * MARGIN:.0f} %, bank conflicts within "
         f"{100 * MARGIN:.0f} % of the wavefronts. {of_timing(document, held, found)} "
