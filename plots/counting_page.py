@@ -82,6 +82,47 @@ LATER_REASONS = (
      "of a bound of a centroid nvcc computes what does not depend on the row once, and in all lanes: it makes a choice "
      "of the branch around it, which g++ takes for each of four rows"),
     ("finish_kernel*", ("dadd",), ANY, SCHEDULED),
+    ("fused_kernel<float, unsigned char, 2*", ("wavefronts_load", "bank_conflicts_load"), 0.1,
+     "ncu's counter of conflicts also has loads that wait for other users of the banks: 1,319 to 1,552 here, in each "
+     "rung others, and 50 or none in the rungs before. Less these the wavefronts are the GPU's"),
+    ("fused_kernel<float, unsigned char, 2*", ("wavefronts_load",), 0.2,
+     "two numbers side by side in shared memory: nvcc loads both at once (`LDS.64`); that they are aligned does not "
+     "show in g++'s machine code"),
+    ("fused_kernel<float, unsigned char, 2*", ("wavefronts_load",), ANY,
+     "a maximum over the centroids' norms: nvcc joins the loads of 4 rounds of the unrolled loop (`LDS.128`)"),
+    ("fused_kernel<float, unsigned char, 2*", ("store_requests", "sectors_per_store"), ANY,
+     f"one store of a label more, and one atomic on shared memory: {UNEXPLAINED}"),
+    ("fused_kernel<float>", ("wavefronts_load",), ANY,
+     f"conflicts with other users of the banks, 1,939 and 1,795, and 2,800 more in both: {UNEXPLAINED}"),
+    ("fused_kernel<float>", ("sectors_per_load",), ANY,
+     f"a sector more for each of 2,000 rows that are copied asynchronously (`LDGSTS`): {UNEXPLAINED}"),
+)  # fmt: skip
+
+MAILBOXES = (
+    "its blocks send each other messages: into the shared memory of a cluster on a GPU (`STAS`), into device memory on "
+    "the CPU device, which has no clusters. So loads and stores of shared memory are counted as of global memory"
+)
+# Of grids as large as the GPU.
+FILLING_REASONS = (
+    ("solve_kernel<float, 3, 1>", ("load_requests", "sectors_per_load", "store_requests", "sectors_per_store",
+                                   "wavefronts_load", "wavefronts_store", "bank_conflicts_store"), ANY, MAILBOXES),
+    ("solve_kernel<float, 3, 1>", ("fmul",), ANY,
+     "nvcc makes one `FFMA` of `1 - x * y`, once per launch; g++ has product and difference in two blocks of code, "
+     "which it joins after it has fused what is in one block"),
+    ("solve_kernel*", ("load_requests", "sectors_per_load"), 0.1,
+     "an estimate: how often a block loads while it waits at a barrier of the grid depends on when the others come"),
+    ("solve_kernel*", ("sectors_per_store",), 0.15,
+     "scatter of ncu: the stores that `v03a` to `v03e` have in common take 4.16 to 4.43 sectors, those of `v03f` and "
+     "`v03g` 3.76 and 4.49"),
+    ("solve_kernel*", ("wavefronts_store", "bank_conflicts_store"), 0.1,
+     "ncu's counter of conflicts also has stores that wait for other users of the banks: `v03i` and `v03j` store the "
+     "same, and have 106 and 144 more than that; `v03e` and `v03f`, too, and only one has any"),
+    ("solve_kernel<float, 3, 7>", ("wavefronts_load", "bank_conflicts_load"), ANY,
+     "nvcc loads a thread's points behind the branch around the loop over centroids, which alone needs them: 8 of 12 "
+     "warps have no centroid and do not load (`@P0 BRA`, then 21 `LDS.128`). g++ loads them before it"),
+    ("solve_kernel<float, 3, 7>", ("fmul",), ANY,
+     "nvcc computes the bound of a point once where the text has it twice; g++ makes branches of `min`, between which "
+     "it does not see that both are the same"),
 )  # fmt: skip
 
 
@@ -94,6 +135,7 @@ class Held:
     counts: Path
     reasons: tuple[tuple[str, tuple[str, ...], float, str], ...]
     all_explained: bool
+    solves: bool = False  # a solve is one launch, too, and is compared
 
 
 FIRST = Held("table", PROFILES, COUNTS, REASONS, True)
@@ -104,6 +146,23 @@ LATER = Held(
     LATER_REASONS,
     False,
 )
+
+
+FILLING = Held(
+    "filling",
+    (RESULTS / "nvidia-h200" / "profile_few.json",),
+    RESULTS / "cpu" / "counts_few.json",
+    FILLING_REASONS,
+    False,
+    solves=True,
+)
+ALL = (FIRST, LATER, FILLING)
+REPEATED_ATOMICS = "[Atomics that are repeated](#atomics-that-are-repeated)"
+WHY_ESTIMATES = {
+    FIRST.mark: REPEATED_ATOMICS,
+    LATER.mark: REPEATED_ATOMICS,
+    FILLING.mark: "[Barriers of the grid](#barriers-of-the-grid)",
+}
 
 
 @dataclass(frozen=True)
@@ -135,9 +194,9 @@ class Value:
 
 
 def profiles(held: Held = FIRST) -> list[dict[str, Any]]:
-    """Those of whole scopes of one step: of a solve, ncu profiles the first launches only."""
+    """Those of whole scopes, and of a solve where it is one launch: of others ncu profiles the first launches only."""
     whole = [p for file in held.profiles for p in read_json(file, "`ladder profile`")["profiles"]]
-    return [p for p in whole if p["scope"] != "solve" and not p["cut_short"]]
+    return [p for p in whole if (held.solves or p["scope"] != "solve") and not p["cut_short"]]
 
 
 def launch_of(profile: dict[str, Any], kernel: dict[str, Any]) -> tuple[Any, ...]:
@@ -231,7 +290,7 @@ def of_timing(document: dict[str, Any], held: Held, found: list[Value]) -> str:
                 said.append(f"`{name}` of `{kernel}` {number(least)} and {number(most)}")
     return (
         f"{len(guessed)} of the values are estimates, of which {sum(v.equal for v in guessed)} are equal "
-        "([Atomics that are repeated](#atomics-that-are-repeated)); of the "
+        f"({WHY_ESTIMATES[held.mark]}); of the "
         f"{len(settled)} that the program determines {sum(v.equal for v in settled)} are "
         f"({100 * share(settled):.1f} %)."
         + (f" Twice the same machine code on the same data, on the GPU itself: {'; '.join(said)}." if said else "")
@@ -255,14 +314,15 @@ def scatter(document: dict[str, Any], held: Held) -> str:
     )
 
 
-def of_both(found: list[Value]) -> str:
-    """The share of the first rungs' values and of these together, in a sentence."""
-    both = [*values(read_json(FIRST.counts, "`ladder count`"), FIRST), *found]
+def of_all(held: Held, found: list[Value]) -> str:
+    """The share of these values and of the sets before together, in a sentence."""
+    before = ALL[: ALL.index(held)]
+    both = [*(v for other in before for v in values(read_json(other.counts, "`ladder count`"), other)), *found]
     settled = [v for v in both if not v.is_estimate]
     return (
-        f"With those of the first rungs {sum(v.equal for v in both)} of {len(both)} values are equal "
-        f"({100 * share(both):.1f} %), and of the {len(settled)} that the program determines "
-        f"{sum(v.equal for v in settled)} ({100 * share(settled):.1f} %)."
+        f"With those of the {'first rungs' if len(before) == 1 else 'rungs above'} {sum(v.equal for v in both)} of "
+        f"{len(both)} values are equal ({100 * share(both):.1f} %), and of the {len(settled)} that the program "
+        f"determines {sum(v.equal for v in settled)} ({100 * share(settled):.1f} %)."
     )
 
 
@@ -278,13 +338,13 @@ def table(document: dict[str, Any], held: Held = FIRST) -> str:
     of_gpu = profiles(held)
     kernels = len({(v.rung, v.kernel) for v in found})
     *others, last = (f"`{name}`" for name, _ in Counter(p["workload"] for p in of_gpu).most_common())
-    named = f"{', '.join(others)} and {last}" if others else last
+    named = f"workloads {', '.join(others)} and {last}" if others else f"workload {last}"
     lines = [
-        f"{of_gpu[0]['gpu']['name']}, ncu {of_gpu[0]['ncu']}, workloads {named}: of {len(found)} values of "
+        f"{of_gpu[0]['gpu']['name']}, ncu {of_gpu[0]['ncu']}, {named}: of {len(found)} values of "
         f"{kernels} kernels in {len({v.rung for v in found})} rungs, {len(found) - len(different)} are equal "
         f"({100 * share(found):.1f} %). Equal means within {100 * MARGIN:.0f} %, bank conflicts within "
         f"{100 * MARGIN:.0f} % of the wavefronts. {of_timing(document, held, found)} "
-        f"{scatter(document, held) if held.all_explained else of_both(found)}".rstrip(),
+        f"{scatter(document, held) if held.all_explained else of_all(held, found)}".rstrip(),
         "",
         "The values that differ, " + ("each with its reason:" if held.all_explained else "and why, where it is known:"),
         "",
@@ -305,21 +365,16 @@ def table(document: dict[str, Any], held: Held = FIRST) -> str:
 
 
 def count(ladder: Path, held: Held) -> None:
-    """Counts every rung of the profiles, with the axes that it was profiled with, into their file of counts."""
-    wanted = sorted({(p["variant"], p["workload"], json.dumps(p["axes"])) for p in profiles(held)})
-    listed = subprocess.run([str(ladder), "list", "--json"], capture_output=True, text=True, check=True).stdout
-    axes = {
-        (v["id"], axis["name"]): axis["values"] for v in json.loads(listed)["variants"] for axis in v.get("axes", [])
-    }
-    fewest = {rung: min(values) for (rung, name), values in axes.items() if name == "points"}
+    """Counts every rung of the profiles, with the axes that it was profiled with, and on as many multiprocessors as
+    that GPU has, into their file of counts."""
+    wanted = sorted(
+        {(p["variant"], p["workload"], json.dumps(p["axes"]), p["gpu"]["multiprocessors"]) for p in profiles(held)}
+    )
     document: dict[str, Any] = {"counts_version": 1, "counts": []}
-    for at, (rung, workload, axes) in enumerate(wanted, 1):
+    for at, (rung, workload, axes, multiprocessors) in enumerate(wanted, 1):
         print(f"[{at}/{len(wanted)}] {rung} {workload}", file=sys.stderr)
-        words = [str(ladder), "count", rung, "--workload", workload]
-        for name, value in json.loads(axes).items():
-            # Where a grid would leave multiprocessors idle, a rung takes fewest points per thread whatever the axis
-            # says. The CPU device has few of them, and a profiled GPU has more than these workloads fill.
-            words += ["--axis", f"{name}={fewest[rung] if name == 'points' else value}"]
+        words = [str(ladder), "count", rung, "--workload", workload, "--multiprocessors", str(multiprocessors)]
+        words += [word for name, value in json.loads(axes).items() for word in ("--axis", f"{name}={value}")]
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "counts.json"
             done = subprocess.run([*words, "--out", str(out)], capture_output=True, text=True, check=False)
@@ -339,12 +394,12 @@ def main(argv: list[str] | None = None) -> int:
     what.add_argument("--count", type=Path, metavar="LADDER", help="count anew, with this program (build/ladder)")
     arguments = parser.parse_args(argv)
     if arguments.count:
-        for held in (FIRST, LATER):
+        for held in ALL:
             count(arguments.count, held)
         return 0
     page = arguments.update or arguments.check
     text = new = read_text(page)
-    for held in (FIRST, LATER):
+    for held in ALL:
         made = table(read_json(held.counts, "`ladder count`"), held)
         new = between_marks(
             new, f"<!-- counting:{held.mark} -->", f"<!-- /counting:{held.mark} -->", f"{made}\n", str(page)

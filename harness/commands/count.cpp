@@ -35,6 +35,7 @@ struct CountWords {
   std::string workloads = "kmcuda_tiny,angular_tiny,kernel_tiny", scopes;
   fs::path out;
   bool lines = false, as_json = false, build_only = false;
+  int multiprocessors = 0;
   double time_limit = 300;
 };
 
@@ -109,7 +110,9 @@ json metrics_of(const Kernel& kernel) {
   const auto per = [](uint64_t units, uint64_t requests) {
     return requests ? json(double(units) / double(requests)) : json();
   };
-  const Sum load = kernel.of("global_load"), store = kernel.of("global_store"), atomic = kernel.of("global_atomic"),
+  Sum load = kernel.of("global_load");
+  load += kernel.of("grid_poll");
+  const Sum store = kernel.of("global_store"), atomic = kernel.of("global_atomic"),
             shared_load = kernel.of("shared_load"), shared_store = kernel.of("shared_store"),
             one_turn = kernel.of("shared_atomic"), addition = kernel.of("shared_addition"),
             constant = kernel.of("constant_load"), code = kernel.of("code");
@@ -144,16 +147,19 @@ json metrics_of(const Kernel& kernel) {
   return metrics;
 }
 
-/// Of its counters those that depend on how the warps of a block come between each other (simt/counting/updates.hpp).
+/// Of its counters those that depend on timing: on how the warps of a block come between each other
+/// (simt/counting/updates.hpp), and on how long blocks wait for each other at a barrier of the grid.
 std::vector<std::string> estimates_of(const Kernel& kernel) {
   std::vector<std::string> found;
   const auto has = [&](const std::string& kind, int bytes) {
     return std::any_of(kernel.places.begin(), kernel.places.end(),
                        [&](const Place& place) { return place.kind == kind && (bytes == 0 || place.bytes == bytes); });
   };
+  if (has("grid_poll", 0)) found = {"load_requests", "sectors_per_load"};
   if (!has("shared_addition", 0) && !has("shared_update", 0)) return found;
-  found = {"bank_conflicts_load",     "shared_atomics",          "shared_load_requests",
-           "steps_per_shared_atomic", "turns_per_shared_update", "wavefronts_load"};
+  for (const char* name : {"bank_conflicts_load", "shared_atomics", "shared_load_requests", "steps_per_shared_atomic",
+                           "turns_per_shared_update", "wavefronts_load"})
+    found.push_back(name);
   if (has("shared_addition", 8)) found.push_back("dadd");
   if (has("shared_addition", 4)) found.push_back("fadd");
   return found;
@@ -273,16 +279,21 @@ void print_kernel(const std::string& scope, const json& kernel, bool lines) {
                 {"warp operations", "warp_operations"}});
   row("arithmetic",
       {{"FADD", "fadd"}, {"FMUL", "fmul"}, {"FFMA", "ffma"}, {"DADD", "dadd"}, {"DMUL", "dmul"}, {"DFMA", "dfma"}});
-  if (!estimates.empty())
+  const auto is_estimate = [&](const char* name) { return std::count(estimates.begin(), estimates.end(), name) != 0; };
+  if (is_estimate("shared_atomics"))
     fmt::print(
         "    ~ an estimate: shared memory has no instruction for such an atomic, so that a warp repeats it until no "
         "other\n      warp came between. How often that is depends on timing, which no count knows "
         "(docs/counting.md).\n");
+  if (is_estimate("load_requests"))
+    fmt::print(
+        "    ~ an estimate: a block that waits at a barrier of the grid loads a word until all blocks have come. How "
+        "often\n      that is depends on timing, which no count knows (docs/counting.md).\n");
   if (!lines) return;
   std::map<std::string, std::vector<std::string>> texts;
   const auto text_of = [&](const std::string& file, int line) -> std::string {
     auto& all = texts[file];
-    if (all.empty() && fs::exists(source_folder() / file)) {
+    if (all.empty() && fs::is_regular_file(source_folder() / file)) {
       std::istringstream in(read_whole(source_folder() / file));
       for (std::string one; std::getline(in, one);) all.push_back(one);
     }
@@ -333,8 +344,8 @@ fs::path cuda_file_of(const Variant& variant) {
   return source;
 }
 
-json count_one(const Variant& variant, const Workload& workload, const RunOptions& options, bool lines,
-               const fs::path& scratch, Progress& progress) {
+json count_one(const Variant& variant, const Workload& workload, const RunOptions& options, int multiprocessors,
+               bool lines, const fs::path& scratch, Progress& progress) {
   const fs::path source = cuda_file_of(variant);
   Variant counted = variant;
   counted.modules[DeviceKind::simt] = build_counted(variant.id, workload.type, source, scratch);
@@ -342,6 +353,7 @@ json count_one(const Variant& variant, const Workload& workload, const RunOption
   fs::remove_all(folder);
   fs::create_directories(folder);
   setenv("LADDER_COUNTS", folder.c_str(), 1);
+  if (multiprocessors > 0) setenv("SIMT_MULTIPROCESSORS", std::to_string(multiprocessors).c_str(), 1);
   Session session;
   session.variant = &counted;
   session.setting = {.device = DeviceKind::simt, .axes = axes_of(variant, options.axes)};
@@ -362,10 +374,13 @@ json count_one(const Variant& variant, const Workload& workload, const RunOption
           fmt::format("{} on {}: {}: {}", variant.id, workload.name, status, row.at("reason").get<std::string>()));
   }
   if (scopes.empty()) throw Refused(fmt::format("{} refuses {}: {}", variant.id, workload.name, refused));
-  return {{"variant", variant.id},     {"base", variant.base},  {"source_hash", source_hash(source, source_folder())},
-          {"workload", workload.name}, {"n", workload.n},       {"d", workload.d},
-          {"k", workload.k},           {"type", workload.type}, {"axes", session.setting.axes},
-          {"scopes", scopes}};
+  json counts = {
+      {"variant", variant.id},     {"base", variant.base},  {"source_hash", source_hash(source, source_folder())},
+      {"workload", workload.name}, {"n", workload.n},       {"d", workload.d},
+      {"k", workload.k},           {"type", workload.type}, {"axes", session.setting.axes},
+      {"scopes", scopes}};
+  if (multiprocessors > 0) counts["multiprocessors"] = multiprocessors;
+  return counts;
 }
 
 /// By its line `// link: ...`, as cmake/variants.cmake reads it.
@@ -411,7 +426,8 @@ int count(CountWords& words, const std::vector<std::string>& argv) {
   const auto count_on_one_of = [&](const Variant& variant, Progress& progress) {
     for (size_t i = 0;; ++i) {
       try {
-        return count_one(variant, ready(workloads[i]), options, words.lines, scratch.path, progress);
+        return count_one(variant, ready(workloads[i]), options, words.multiprocessors, words.lines, scratch.path,
+                         progress);
       } catch (const Refused&) {
         if (i + 1 == workloads.size()) throw;
       }
@@ -455,6 +471,11 @@ Command count_command(CLI::App& app, const std::vector<std::string>& argv) {
   command->add_option("--scopes", words->scopes,
                       "Scopes, with commas between them (default: one for each phase; the solve where it shows there)");
   command->add_option("--axis", words->axes, "NAME=VALUE for a tuning axis of the variants that have it");
+  command
+      ->add_option("--multiprocessors", words->multiprocessors,
+                   "How many the counted device has: a grid that fills a GPU has as many blocks as on one with so many "
+                   "(default: one for each core)")
+      ->check(CLI::Range(1, 1024));
   command->add_flag("--lines", words->lines, "Also by line of the source; in the file of --out, too");
   command->add_flag("--build-only", words->build_only, "Compile what counts them, and count nothing");
   command->add_flag("--json", words->as_json, "For programs");

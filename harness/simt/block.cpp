@@ -446,8 +446,13 @@ int simt_block_barrier(int predicate, std::source_location where) {
   return Worker::current()->block_barrier(predicate, where);
 }
 void simt_grid_barrier(std::source_location where) {
-  Worker::current()->note(simt::counting::Kind::together, 0, __builtin_return_address(0));
+  const void* const place = __builtin_return_address(0);
+  const bool is_counted = Worker::current()->is_counted();
+  Worker::current()->note(simt::counting::Kind::together, 0, place);
+  if (is_counted) Worker::current()->note_grid_barrier(place);
   Worker::current()->grid_barrier(where);
+  // A barrier of the block before it, and one behind.
+  if (is_counted && !Worker::current()->is_cluster()) Worker::current()->note(simt::counting::Kind::together, 0, place);
 }
 uint64_t simt_warp(simt::WarpOp op, unsigned mask, uint64_t value, int argument, int width,
                    std::source_location where) {

@@ -20,4 +20,7 @@ inline constexpr size_t shared_bytes_per_multiprocessor = 228 << 10;
 int resident_blocks(int block_size, size_t dynamic_shared_bytes);
 /// Worker threads: SIMT_WORKERS where that is set, else one per hardware thread.
 int workers();
+/// What the host is told: SIMT_MULTIPROCESSORS where that is set, else as many as there are workers. Grids that are to
+/// fill a device are so large; blocks that wait for each other have a thread each, whatever the number of workers.
+int multiprocessors();
 }  // namespace simt::device

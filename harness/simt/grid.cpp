@@ -22,13 +22,27 @@
 
 namespace simt {
 
+/// A number above 0 in the environment, else 0.
+static int number_named(const char* name) {
+  int wanted = 0;
+  if (const char* text = std::getenv(name)) std::from_chars(text, text + std::strlen(text), wanted);
+  return std::max(0, wanted);
+}
+
 int device::workers() {
   static const int workers = [] {
-    int wanted = 0;
-    if (const char* text = std::getenv("SIMT_WORKERS")) std::from_chars(text, text + std::strlen(text), wanted);
+    const int wanted = number_named("SIMT_WORKERS");
     return wanted > 0 ? wanted : std::max(1, int(std::thread::hardware_concurrency()));
   }();
   return workers;
+}
+
+int device::multiprocessors() {
+  static const int multiprocessors = [] {
+    const int wanted = number_named("SIMT_MULTIPROCESSORS");
+    return wanted > 0 ? wanted : workers();
+  }();
+  return multiprocessors;
 }
 
 int device::resident_blocks(int block_size, size_t dynamic_shared_bytes) {
@@ -237,7 +251,7 @@ cudaError_t refuse_launch(const KernelCall& call) {
   }
   if (call.cooperative) {
     const int resident = device::resident_blocks(int(threads), fixed + dynamic);
-    const uint64_t most = uint64_t(resident) * unsigned(device::workers());
+    const uint64_t most = uint64_t(resident) * unsigned(device::multiprocessors());
     if (uint64_t(grid[0]) * grid[1] * grid[2] > most) {
       return refuse(cudaErrorCooperativeLaunchTooLarge, "a cooperative launch of " +
                                                             to_string(uint64_t(grid[0]) * grid[1] * grid[2]) +

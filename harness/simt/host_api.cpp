@@ -205,7 +205,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
   }
   properties->major = device::compute_major;
   properties->minor = device::compute_minor;
-  properties->multiProcessorCount = device::workers();
+  properties->multiProcessorCount = device::multiprocessors();
   properties->maxThreadsPerMultiProcessor = device::max_threads_per_multiprocessor;
   properties->maxBlocksPerMultiProcessor = device::max_blocks_per_multiprocessor;
   properties->cooperativeLaunch = 1;

@@ -144,6 +144,11 @@ class Worker {
   void note_leave() { trace_->leave(rank(*current_)); }
   /// A division of doubles whose numerator is 0.
   void note_zero_dividend(const void* place);
+  /// Whether the launch stands for a cluster: nvcc does not see it.
+  bool is_cluster() const;
+  /// A thread comes to a barrier of the grid: one atomic of each block, and loads until all blocks have come. Of a
+  /// cluster it is an instruction, and has neither.
+  void note_grid_barrier(const void* place);
   void note_silence(int by) { trace_->silence(rank(*current_), by); }
 
 #ifdef SIMT_CHECKED

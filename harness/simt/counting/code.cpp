@@ -54,9 +54,17 @@ class Function {
     joins.begin();
     const Invariants invariants(code_,
                                 [&](size_t i) { return code_[i].called.empty() && operations_[i] != Operations{}; });
+    std::vector<char> is_fused(code_.size());
+    for (const Invariants::Fused& fused : invariants.fused()) {
+      operations_[fused.product] = {};
+      for (const size_t i : fused.additions) {
+        operations_[i] = multiply_add_for(operations_[i]);
+        is_fused[i] = 1;
+      }
+    }
     for (size_t i = 0; i < code_.size(); ++i) {
       const auto before = invariants.moved_to(i);
-      if (!before) continue;
+      if (!before || is_fused[i]) continue;  // multiply-adds stay
       const Operations its = std::exchange(operations_[i], {});
       for (size_t o = 0; o < its.size(); ++o) operations_[*before][o] += its[o];
     }

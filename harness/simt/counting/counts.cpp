@@ -17,9 +17,9 @@ std::atomic<bool> counting = false;
 std::mutex mutex;
 std::map<KernelName, KernelCounts> kernels;
 
-constexpr const char* kind_names[] = {"code",          "together",      "zero_dividend", "global_load",
-                                      "global_store",  "global_atomic", "shared_load",   "shared_store",
-                                      "shared_atomic", "constant_load", "shared_update", "shared_addition"};
+constexpr const char* kind_names[] = {
+    "code",        "together",     "zero_dividend", "grid_poll",     "global_load",   "global_store",   "global_atomic",
+    "shared_load", "shared_store", "shared_atomic", "constant_load", "shared_update", "shared_addition"};
 
 /// The operations of all lanes in the blocks of code that ran.
 std::array<uint64_t, operation_names.size()> operations_of(const KernelCounts& counts) {

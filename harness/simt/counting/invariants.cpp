@@ -11,9 +11,11 @@
 namespace simt::counting {
 namespace {
 
-// Places: 32 registers, the flags, and the function's part of the stack in words of 4 bytes.
+// Places: 32 registers, the flags, and the function's part of the stack in words of 4 bytes. A frame pointer points to
+// the middle of it.
 constexpr size_t flags = 32, stack = 33, word = 4, most_words = 4096, nowhere = ~size_t(0);
-constexpr size_t most_unrolled = 176;  // instructions of g++, of all rounds that become one
+constexpr int64_t frame_middle = 8192;  // bytes
+constexpr size_t most_unrolled = 176;   // instructions of g++, of all rounds that become one
 
 bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 bool ends(std::string_view text, std::string_view with) {
@@ -21,6 +23,8 @@ bool ends(std::string_view text, std::string_view with) {
 }
 
 bool is_move(std::string_view name) { return begins(name, "mov") || begins(name, "vmov"); }
+bool is_product(const Instruction& x) { return x.name == "vmulss" || x.name == "vmulsd"; }
+bool is_sum(const Instruction& x) { return begins(x.name, "vadds") || begins(x.name, "vsubs"); }
 bool compares(std::string_view name) {
   return begins(name, "cmp") || begins(name, "test") || begins(name, "vucomis") || begins(name, "vcomis");
 }
@@ -42,6 +46,11 @@ bool is_part_of_the_code(const Instruction& x) {
   return begins(x.called, "__tsan_read") || begins(x.called, "__tsan_write") || finds_thread_variables(x) ||
          reports_a_division(x) || begins(x.called, "scalb") || begins(x.called, "ldexp") || begins(x.called, "ilogb");
 }
+/// A call whose arguments may be floating-point numbers.
+bool may_take_numbers(const Instruction& x) {
+  if (x.name != "call" || is_part_of_the_code(x) || reports_a_block(x)) return false;
+  return !begins(x.called, "simt_") || x.called == "simt_bits_of_half";
+}
 bool has_hidden_operands(std::string_view name) {
   return begins(name, "div") || begins(name, "idiv") || begins(name, "mul") || name == "cltd" || name == "cqto" ||
          name == "cltq" || name == "cwtl";
@@ -53,6 +62,9 @@ bool changes_the_stack_pointer(const Instruction& x) {
 
 /// Of an access to the stack.
 int bytes_of(const Instruction& x) {
+  if (begins(x.name, "vcvtsi2s") && (x.name.back() == 'l' || x.name.back() == 'q')) return x.name.back() == 'l' ? 4 : 8;
+  if (begins(x.name, "vcvtss2")) return 4;
+  if (begins(x.name, "vcvtsd2")) return 8;
   if (ends(x.name, "ss") || x.name == "vmovd") return 4;
   if (ends(x.name, "sd") || x.name == "vmovq") return 8;
   for (const std::string& operand : x.operands) {
@@ -68,6 +80,9 @@ int bytes_of(const Instruction& x) {
 
 Invariants::Invariants(const std::vector<Instruction>& code, const std::function<bool(size_t)>& is_operation)
     : code_(code), moved_(code.size()) {
+  has_frame_ = std::any_of(code.begin(), code.end(), [](const Instruction& x) {
+    return x.name == "mov" && x.operands == std::vector<std::string>{"%rsp", "%rbp"};
+  });
   find_blocks();
   find_order();
   find_loops();
@@ -124,7 +139,15 @@ bool Invariants::counts_in_constant_steps(const Loop& loop, size_t last) const {
   if (!compares(x.name)) return false;
   size_t counters = 0;
   for (const std::string& operand : x.operands) {
-    const auto places = places_of(operand, bytes_of(x));
+    auto places = places_of(operand, bytes_of(x));
+    for (size_t i = compared; !places.empty() && i-- > blocks_[last].begin;) {  // a copy of what lies in the stack
+      const auto written = written_by(i);
+      if (std::find(written.begin(), written.end(), places.front()) == written.end()) continue;
+      if (const auto copied = is_move(code_[i].name) ? places_of(code_[i].operands[0], 4) : places;
+          !copied.empty() && copied.front() >= stack)
+        places = copied;
+      break;
+    }
     bool is_written = false, all_steps = true;
     for (const size_t block : loop.blocks) {
       for (size_t i = blocks_[block].begin; i < blocks_[block].end && !places.empty(); ++i) {
@@ -244,9 +267,10 @@ void Invariants::find_loops() {
 std::vector<size_t> Invariants::places_of(const std::string& operand, int bytes) const {
   if (const size_t number = register_number(operand); number < flags) return {number};
   const Memory memory = memory_operand(operand);
-  if (!memory.is_one || memory.base != "%rsp" || !memory.index.empty() || memory.displacement < 0) return {};
+  const int64_t first = memory.displacement + (has_frame_ ? frame_middle : 0);
+  if (!memory.is_one || memory.base != (has_frame_ ? "%rbp" : "%rsp") || !memory.index.empty() || first < 0) return {};
   std::vector<size_t> found;
-  for (size_t w = size_t(memory.displacement) / word; w * word < size_t(memory.displacement + bytes); ++w) {
+  for (size_t w = size_t(first) / word; w * word < size_t(first + bytes); ++w) {
     if (w < most_words) found.push_back(stack + w);
   }
   return found;
@@ -385,7 +409,7 @@ void Invariants::examine(const Loop& loop, const std::function<bool(size_t)>& is
   size_t places = stack;
   for (const size_t block : loop.blocks) {
     for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
-      if (changes_the_stack_pointer(code_[i])) return;
+      if (changes_the_stack_pointer(code_[i]) && !has_frame_) return;
       any |= !moved_[i] && is_operation(i);
       for (const std::string& operand : code_[i].operands) {
         for (const size_t place : places_of(operand, bytes_of(code_[i]))) places = std::max(places, place + 1);
@@ -420,6 +444,123 @@ void Invariants::examine(const Loop& loop, const std::function<bool(size_t)>& is
     }
     after[block] = std::move(state);
   }
+}
+
+/// What an instruction does with products: copies them, or uses them, by use(all that the place may hold: products, and
+/// `nowhere` for anything else). `is_followed`: it is a product itself that is looked for.
+template <class Use>
+void Invariants::carry_products(size_t index, bool is_followed, Products& held, Use use) const {
+  if (held.empty() && !is_followed) return;
+  const Instruction& x = code_[index];
+  const auto held_by = [&](const std::vector<size_t>& places) {
+    const auto found = places.empty() ? held.end() : held.find(places.front());
+    return found == held.end() ? std::set<size_t>{} : found->second;
+  };
+  std::set<size_t> copied;
+  if (x.name == "ret" || may_take_numbers(x)) {
+    for (size_t argument = 16; argument < 24; ++argument) use(held_by({argument}));
+  } else if (!x.operands.empty() && !x.ends_block) {
+    const bool copies = is_move(x.name) && x.operands.size() == 2 && !places_of(x.operands[1], bytes_of(x)).empty();
+    const size_t sources = x.operands.size() - (compares(x.name) || reads_destination(x) ? 0 : 1);
+    for (size_t o = 0; o < sources; ++o) {
+      const std::set<size_t> its = held_by(places_of(x.operands[o], bytes_of(x)));
+      if (copies)
+        copied = its;
+      else
+        use(its);
+    }
+  }
+  if (changes_the_stack_pointer(x) && !has_frame_) {  // what lies in the stack has other places from here on
+    for (auto in_stack = held.lower_bound(stack); in_stack != held.end(); in_stack = held.erase(in_stack))
+      use(in_stack->second);
+  }
+  for (const size_t place : written_by(index)) held.erase(place);
+  if (is_followed) copied = {index};
+  if (copied.empty()) return;
+  for (const size_t place : written_by(index)) held[place] = copied;
+}
+
+std::vector<Invariants::Fused> Invariants::fused() const {
+  // Most products are used where they are computed, and need not be followed.
+  std::set<size_t> followed;
+  for (const size_t block : order_) {
+    Products held;
+    std::set<size_t> used;
+    for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i)
+      carry_products(i, is_product(code_[i]), held, [&](const std::set<size_t>& its) {
+        if (!is_sum(code_[i])) used.insert(its.begin(), its.end());
+      });
+    for (const auto& [place, its] : held) {
+      for (const size_t product : its) {
+        if (!used.contains(product)) followed.insert(product);
+      }
+    }
+  }
+  if (followed.empty()) return {};
+  std::vector<Products> before(blocks_.size());
+  std::vector<char> is_reached(blocks_.size()), is_new(blocks_.size());
+  is_reached[0] = is_new[0] = 1;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const size_t block : order_) {
+      if (!std::exchange(is_new[block], 0)) continue;
+      Products held = before[block];
+      for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i)
+        carry_products(i, followed.contains(i), held, [](const auto&) {});
+      for (const size_t next : blocks_[block].next) {
+        Products& into = before[next];
+        if (!std::exchange(is_reached[next], 1)) {
+          into = held;
+          is_new[next] = changed = true;
+          continue;
+        }
+        const auto add = [&](size_t place, const std::set<size_t>& its) {
+          std::set<size_t>& all = into[place];
+          const size_t size = all.size();
+          all.insert(its.begin(), its.end());
+          if (all.size() != size) is_new[next] = changed = true;
+        };
+        for (const auto& [place, its] : held) {
+          if (!into.contains(place)) add(place, {nowhere});
+          add(place, its);
+        }
+        for (const auto& [place, its] : Products(into)) {
+          if (!held.contains(place)) add(place, {nowhere});
+        }
+      }
+    }
+  }
+  // The blocks of code that report themselves are those of g++, though no branch may be left between them.
+  const auto is_same_block_of_text = [&](size_t product, size_t addition, size_t block) {
+    if (product < blocks_[block].begin || product > addition) return false;
+    return std::none_of(code_.begin() + std::ptrdiff_t(product), code_.begin() + std::ptrdiff_t(addition),
+                        reports_a_block);
+  };
+  std::map<size_t, std::set<size_t>> additions;  // by product
+  std::set<size_t> others;                       // products with another use
+  for (const size_t block : order_) {
+    Products held = before[block];
+    for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
+      if (changes_the_stack_pointer(code_[i]) && blocks_[block].next.empty()) break;  // it ends
+      carry_products(i, followed.contains(i), held, [&](const std::set<size_t>& its) {
+        const size_t one = its.size() == 1 ? *its.begin() : nowhere;
+        const bool adds = one != nowhere && is_sum(code_[i]) && ends(code_[i].name, code_[one].name.substr(4)) &&
+                          !is_same_block_of_text(one, i, block);
+        for (const size_t product : its) {
+          if (!adds || !additions[product].insert(i).second) others.insert(product);
+        }
+      });
+    }
+  }
+  std::vector<Fused> found;
+  std::set<size_t> taken;  // an addition takes one product
+  for (const auto& [product, its] : additions) {
+    if (others.contains(product) || its.empty()) continue;
+    if (std::any_of(its.begin(), its.end(), [&](size_t i) { return taken.contains(i); })) continue;
+    taken.insert(its.begin(), its.end());
+    found.push_back({.product = product, .additions = {its.begin(), its.end()}});
+  }
+  return found;
 }
 
 }  // namespace simt::counting

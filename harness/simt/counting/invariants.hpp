@@ -2,6 +2,7 @@
 // behind a branch, as they cannot trap; g++ leaves those whose operand is one of several, or lies in the stack.
 #pragma once
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,6 +28,13 @@ class Invariants {
     std::vector<size_t> reports;  ///< the calls in it that report blocks, first that of its first block
   };
   std::vector<Unrolled> unrolled() const;
+  /// A product and the additions that use it, all in other blocks of code, where g++ fuses none: nvcc makes
+  /// multiply-adds of all of them, and leaves the product out. It does not where anything else uses the product.
+  struct Fused {
+    size_t product = 0;
+    std::vector<size_t> additions;
+  };
+  std::vector<Fused> fused() const;
 
  private:
   struct Block {
@@ -56,8 +64,12 @@ class Invariants {
   bool execute(size_t index, State& state) const;
   std::vector<size_t> places_of(const std::string& operand, int bytes) const;
   std::vector<size_t> written_by(size_t index) const;
+  using Products = std::map<size_t, std::set<size_t>>;  // by place: what it may hold; `nowhere`: something else
+  template <class Use>
+  void carry_products(size_t index, bool is_followed, Products& held, Use use) const;
 
   const std::vector<Instruction>& code_;
+  bool has_frame_ = false;  // %rbp points to the function's part of the stack
   std::vector<Block> blocks_;
   std::vector<size_t> order_, rank_, dominator_;  // of blocks that can be reached; rank_: in order_
   std::vector<Loop> loops_;

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <string>
+#include <utility>
 
 namespace simt::counting {
 namespace {
@@ -59,7 +60,9 @@ bool converts_without_sign(const std::vector<Instruction>& code, size_t index, s
   if (name == "sub") return is_next && reader.is_constant(0, 0x1p63);
   if (name != "add" || index < 2 || x.operands.size() != 3) return false;
   const Instruction& converted = code[index - 1];
-  return begins(code[index - 2].name, "or") && begins(converted.name, "vcvtsi2s") &&
+  size_t halved = index - 2;  // g++ may clear the register in between
+  if (halved > 0 && begins(code[halved].name, "vxorp")) --halved;
+  return begins(code[halved].name, "or") && begins(converted.name, "vcvtsi2s") &&
          x.operands[0] == converted.operands.back() && x.operands[0] == x.operands[1];
 }
 
@@ -118,6 +121,12 @@ Operations operations_of(const std::vector<Instruction>& code, size_t index, con
     add(is_double ? double_root : float_root);
   }
   return found;
+}
+
+Operations multiply_add_for(Operations addition) {
+  for (const size_t add : {size_t(Operation::fadd), size_t(Operation::dadd)})
+    addition[add + 2] += std::exchange(addition[add], 0);
+  return addition;
 }
 
 std::optional<size_t> branch_before(const std::vector<Instruction>& code, size_t index) {

@@ -23,6 +23,9 @@ inline constexpr Operations more_for_zero_dividend = {0, 0, 0, 0, 1, 8};
 Operations operations_of(const std::vector<Instruction>& code, size_t index, const Values& values,
                          const ReadConstant& read);
 
+/// The same where an addition has become a multiply-add.
+Operations multiply_add_for(Operations addition);
+
 /// Of a negation that one side of a branch begins with, the branch: nvcc negates first and then chooses.
 std::optional<size_t> branch_before(const std::vector<Instruction>& code, size_t index);
 

@@ -102,6 +102,102 @@ TEST(Invariants, AnOperationStaysWhereLanesMayPassTheLoopBy) {
             Moves{});
 }
 
+TEST(Invariants, AWholeNumberThatIsConvertedHasItsOwnBytes) {
+  const auto lines = [](const std::string& convert, const std::string& written) {
+    return std::vector<std::string>{report,
+                                    "mov    $0x10,%ebx",  // 0, 1
+                                    report,
+                                    "vxorps %xmm6,%xmm6,%xmm6",  // 2, 3: the loop
+                                    convert,
+                                    "vmulsd 0x60(%rsp),%xmm0,%xmm1",  // 4, 5
+                                    "mov    %ebx," + written,         // 6
+                                    "sub    $0x1,%ebx",               // 7
+                                    "jne    @2",
+                                    "ret"};
+  };
+  const Moves all = {{3, 1}, {4, 1}, {5, 1}};
+  EXPECT_EQ(moved(lines("vcvtsi2sdl 0x30(%rsp),%xmm6,%xmm0", "0x34(%rsp)")), all);
+  EXPECT_EQ(moved(lines("vcvtsi2sdl 0x30(%rsp),%xmm6,%xmm0", "0x30(%rsp)")), (Moves{{3, 1}}));
+  EXPECT_EQ(moved(lines("vcvtsi2sdq 0x30(%rsp),%xmm6,%xmm0", "0x34(%rsp)")), (Moves{{3, 1}})) << "8 bytes";
+  EXPECT_EQ(moved(lines("vcvtss2sd 0x30(%rsp),%xmm6,%xmm0", "0x34(%rsp)")), all) << "a float";
+}
+
+TEST(Invariants, AFramePointerPointsToTheStack) {
+  const auto lines = [](const std::string& written) {
+    return std::vector<std::string>{report,
+                                    "push   %rbp",  // 0, 1
+                                    "mov    %rsp,%rbp",
+                                    "sub    $0x40,%rsp",  // 2, 3
+                                    report,
+                                    "vmovsd -0x38(%rbp),%xmm0",  // 4, 5: the loop
+                                    "vmulsd 0x10(%rbp),%xmm0,%xmm1",
+                                    "mov    %rax," + written,  // 6, 7
+                                    "sub    $0x20,%rsp",
+                                    "call   60 <f>",
+                                    "add    $0x20,%rsp",  // 8 to 10
+                                    "sub    $0x1,%ebx",
+                                    "jne    @4",
+                                    "ret"};
+  };
+  EXPECT_EQ(moved(lines("-0x30(%rbp)")), (Moves{{6, 3}})) << "arguments in the stack come and go below it";
+  EXPECT_EQ(moved(lines("-0x38(%rbp)")), Moves{});
+}
+
+/// The lines of products with those of the additions that take them.
+std::vector<std::pair<size_t, std::vector<size_t>>> fused(const std::vector<std::string>& lines) {
+  const std::vector<Instruction> code = program(lines);
+  const Invariants invariants(code, [](size_t) { return false; });
+  std::vector<std::pair<size_t, std::vector<size_t>>> found;
+  for (const Invariants::Fused& one : invariants.fused()) found.emplace_back(one.product, one.additions);
+  return found;
+}
+
+using Fusions = std::vector<std::pair<size_t, std::vector<size_t>>>;
+
+TEST(Fused, AProductThatOnlyAdditionsOfOtherBlocksUse) {
+  const std::vector<std::string> lines = {report,                           // 0
+                                          "vmulss 0x40(%rsp),%xmm0,%xmm6",  // 1
+                                          "vmovss %xmm6,0x50(%rsp)",        // 2
+                                          report,                           // 3: a loop
+                                          "vmovss 0x50(%rsp),%xmm5",        // 4
+                                          "vaddss 0x8(%rsp),%xmm5,%xmm1",   // 5
+                                          "call   60 <simt_warp@plt>",      // 6: it takes no floating-point numbers
+                                          "vsubss 0x50(%rsp),%xmm2,%xmm2",  // 7
+                                          "sub    $0x1,%ebx",               // 8
+                                          "jne    @3",                      // 9
+                                          report,
+                                          "ret"};
+  EXPECT_EQ(fused(lines), (Fusions{{1, {5, 7}}}));
+  const auto with = [&](size_t at, const std::string& line) {
+    std::vector<std::string> other = lines;
+    other[at] = line;
+    return fused(other);
+  };
+  EXPECT_EQ(with(7, "vmulss 0x50(%rsp),%xmm2,%xmm2"), Fusions{}) << "a factor of another product";
+  EXPECT_EQ(with(7, "vucomiss 0x50(%rsp),%xmm2"), Fusions{}) << "it is compared";
+  EXPECT_EQ(with(7, "vmovss %xmm5,(%rbx)"), (Fusions{{1, {5}}})) << "a call has changed the register";
+  EXPECT_EQ(with(6, "vmovss %xmm5,(%rbx)"), Fusions{}) << "it is stored";
+  EXPECT_EQ(with(6, "call   60 <expf@plt>"), Fusions{}) << "it may be an argument";
+  EXPECT_EQ(with(7, "vaddsd 0x50(%rsp),%xmm2,%xmm2"), Fusions{}) << "as a double";
+  EXPECT_EQ(with(5, "vaddss %xmm5,%xmm5,%xmm1"), Fusions{}) << "twice the product";
+  EXPECT_EQ(with(8, "vmovss %xmm2,0x50(%rsp)"), Fusions{}) << "in later rounds it is another number";
+}
+
+TEST(Fused, NotInItsOwnBlockWhereTheTextMayRoundIt) {
+  EXPECT_EQ(fused({report, "vmulsd %xmm1,%xmm2,%xmm3", "vaddsd %xmm3,%xmm4,%xmm4", "call   60 <f>", "ret"}), Fusions{});
+  EXPECT_EQ(fused({report, "vmulsd %xmm1,%xmm2,%xmm3", "vmovsd %xmm3,0x8(%rsp)", report, "vaddsd 0x8(%rsp),%xmm4,%xmm4",
+                   "call   60 <f>", "ret"}),
+            (Fusions{{1, {4}}}))
+      << "blocks of the text, though no branch is left between them";
+}
+
+TEST(Fused, AnAdditionTakesOneProduct) {
+  const std::string keep = "vmovsd %xmm3,0x8(%rsp)", other = "vmovsd %xmm3,0x10(%rsp)";
+  EXPECT_EQ(fused({report, "vmulsd %xmm1,%xmm2,%xmm3", keep, "vmulsd %xmm5,%xmm2,%xmm3", other, report,
+                   "vmovsd 0x8(%rsp),%xmm9", "vaddsd 0x10(%rsp),%xmm9,%xmm4", "call   60 <f>", "ret"}),
+            (Fusions{{1, {7}}}));
+}
+
 /// By how much; 0: not.
 size_t unrolled(const std::vector<std::string>& inside, const std::string& step = "$0x20") {
   std::vector<std::string> lines = {report, report};
@@ -109,6 +205,18 @@ size_t unrolled(const std::vector<std::string>& inside, const std::string& step 
   lines.insert(lines.end(), {"add    " + step + ",%ebx", "cmp    %ebp,%ebx", "jl     @1", report, "ret"});
   const auto found = Invariants(program(lines), [](size_t) { return false; }).unrolled();
   return found.empty() ? 0 : found.front().by;
+}
+
+TEST(Loops, TheirEndMayBeCopiedFromTheStackInEachRound) {
+  const auto by = [](const std::string& inside) {
+    const auto found = Invariants(program({report, report, inside, "add    $0x20,%ebp", "mov    0xcc(%rsp),%eax",
+                                           "cmp    %eax,%ebp", "jl     @1", report, "ret"}),
+                                  [](size_t) { return false; })
+                           .unrolled();
+    return found.empty() ? 0 : found.front().by;
+  };
+  EXPECT_EQ(by("nop"), 4u);
+  EXPECT_EQ(by("mov    %ecx,0xcc(%rsp)"), 0u) << "it is not the same in all rounds";
 }
 
 TEST(Loops, ShortOnesWithoutBarriersAreUnrolled) {

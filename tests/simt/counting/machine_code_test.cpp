@@ -277,10 +277,17 @@ TEST(OperationsOf, RoutinesHaveTheStepsThatNvccMakesOfThem) {
 TEST(OperationsOf, ConversionsOfWholeNumbersWithoutASignAreNoAdditions) {
   const std::string add = "vaddsd %xmm0,%xmm0,%xmm0", load = "vmovsd 0x10(%rip),%xmm1        # 2000 <.LC0>";
   EXPECT_EQ(operations({"or     %rdi,%rax", "vcvtsi2sd %rax,%xmm0,%xmm0", add}), Operations{});
+  EXPECT_EQ(operations({"or     %rdi,%rax", "vxorpd %xmm3,%xmm3,%xmm3", "vcvtsi2sd %rax,%xmm3,%xmm0", add}),
+            Operations{});
   EXPECT_EQ(operations({"vcvtsi2sd %rax,%xmm0,%xmm0", "nop", add}), (Operations{0, 0, 0, 1})) << "twice a number";
   const std::map<uint64_t, uint64_t> constants = {{0x2000, std::bit_cast<uint64_t>(0x1p63)}};
   EXPECT_EQ(operations({load, "vsubsd %xmm1,%xmm0,%xmm0", "vcvttsd2si %xmm0,%rax"}, constants), Operations{});
   EXPECT_EQ(operations({load, "vsubsd %xmm1,%xmm0,%xmm0", "ret"}, constants), (Operations{0, 0, 0, 1}));
+}
+
+TEST(OperationsOf, AnAdditionThatTakesAProductIsAMultiplyAdd) {
+  EXPECT_EQ(multiply_add_for({1, 2, 3, 0, 0, 0}), (Operations{0, 2, 4, 0, 0, 0}));
+  EXPECT_EQ(multiply_add_for({0, 0, 0, 1, 0, 0}), (Operations{0, 0, 0, 0, 0, 1}));
 }
 
 TEST(OperationsOf, ANegationOfADoubleIsAnAdditionBeforeTheBranchToIt) {

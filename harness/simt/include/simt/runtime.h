@@ -37,6 +37,7 @@ struct KernelCall {
   dim3 grid, block;
   size_t dynamic_shared_bytes = 0;
   bool cooperative = false;
+  std::source_location where = {};  ///< of a cooperative launch: its line, where that is known
   CUstream_st* stream = nullptr;
   void (*body)(const void* arguments) = nullptr;
   const void* arguments = nullptr;
