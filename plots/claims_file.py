@@ -1,8 +1,9 @@
 """results/claims.json: what each source claimed of a rung and what became of it, for programs that show a rung.
 
 `python -m plots.claims_file [RECORD...] --update results/claims.json` writes it; `--check results/claims.json` exits 1
-where the file says anything but what the records say. Without a record: the committed ones of a GPU. docs/ladder.md
-has the same verdicts as a table, and the rule that they follow.
+where the file says anything but what the records say. Without a record: the committed ones of a GPU,
+those of the sources' workloads among them. docs/ladder.md has the same verdicts as a table, and the rule that they
+follow.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from plots.lib import outputs, schema, sources
 from plots.lib.claims import RULE, judged
 from plots.lib.inputs import in_sentences
 from plots.lib.pages import keep_page, page_arguments
-from plots.lib.record import Record
+from plots.lib.record import Record, committed_for_sources
 
 CLAIMS = outputs.Kind("file of claims", outputs.json_with("claims", "rule"))
 
@@ -46,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = page_arguments(argv, "results/claims.json", "all that are committed", generated=False)
     if arguments.update:
         outputs.need_place(arguments.page, CLAIMS, arguments.records)
-    record = schema.of_one_machine(arguments.records)
+    record = schema.of_one_machine(arguments.records, committed_for_sources)
     return keep_page(arguments, document(record), "python -m plots.claims_file")
 
 

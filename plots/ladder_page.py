@@ -30,6 +30,7 @@ from plots.lib.record import (
     Record,
     RecordError,
     Rung,
+    committed_for_sources,
     number,
     read_json,
 )
@@ -206,12 +207,17 @@ def rung_lines(record: Record, card: Card, claims: Sequence[tuple[str, Verdict]]
 
 
 def markdown(
-    record: Record, found: Sequence[sources.Source], known: dict[str, Card], pictures: Sequence[tuple[str, str]]
+    record: Record,
+    found: Sequence[sources.Source],
+    known: dict[str, Card],
+    pictures: Sequence[tuple[str, str]],
+    of_sources: Record,
 ) -> str:
+    """`of_sources`: the record and those of the sources' own workloads, by which their claims are judged."""
     profile = counters.beside(record)
     files = " ".join(source.shown for source in record.sources)
     told = "[what each tells](profiling.md#what-each-metric-tells)"
-    judgements = [(source.seed, judged(record, claim)) for source in found for claim in source.claims]
+    judgements = [(source.seed, judged(of_sources, claim)) for source in found for claim in source.claims]
     lines = [
         "# The ladder, rung by rung",
         "",
@@ -229,6 +235,8 @@ def markdown(
     for stem, title in pictures:
         lines += [f"![{title}]({PICTURES}/{stem}.png)", ""]
     lines += ["## The claims of the sources", "", RULE[0].upper() + RULE[1:], ""]
+    if beside := [f"`{s.shown}`" for s in of_sources.sources if s.path not in {own.path for own in record.sources}]:
+        lines += [f"The sources' own workloads are in {', '.join(beside)}.", ""]
     lines.append("| source | " + " | ".join(HEAD) + " |")
     lines.append("| --- |" + " --- |" * len(HEAD))
     lines += [f"| {seed} | " + " | ".join(cell_text(cell) for cell in cells(v)) + " |" for seed, v in judgements]
@@ -278,7 +286,9 @@ def main(argv: list[str] | None = None) -> int:
     record = schema.of_one_machine(arguments.records)
     if arguments.update:
         drawn(record, path.parent / PICTURES)
-    text = markdown(record, sources.load_all(), cards.load(), with_pictures(record, path.parent / PICTURES))
+    of_sources = schema.of_one_machine(arguments.records, committed_for_sources)
+    pictures = with_pictures(record, path.parent / PICTURES)
+    text = markdown(record, sources.load_all(), cards.load(), pictures, of_sources)
     return keep_page(arguments, text, "python -m plots.ladder_page")
 
 

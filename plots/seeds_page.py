@@ -21,11 +21,10 @@ from plots.figures import bars, convergence, counters, curves, init_comparison, 
 from plots.lib import claims, outputs, schema, sources
 from plots.lib.inputs import in_sentences
 from plots.lib.options import Options
-from plots.lib.record import ROOT, Column, Record, RecordError, committed, together
+from plots.lib.record import ROOT, Column, Record, RecordError, committed_for_sources, together
 from plots.lib.sources import FigureSpec, Source
 from plots.lib.speedup import meant
 
-BESIDE = ("seeds*.json", "shapes.json")  # in the folder of a record.json: the workloads of the sources
 DEFAULT_OUT = ROOT / "results" / "latest" / "seeds"
 STYLE = """
 body { font: 19px/1.45 sans-serif; margin: 2em auto; max-width: 1500px; padding: 0 1em; color: #111; }
@@ -247,21 +246,13 @@ def draw_all(
     return [figure for _, figures in done for figure in figures]
 
 
-def usual_records() -> list[Path]:
-    """The committed ones, and beside them those of the sources' workloads."""
-    found = committed()
-    return found + [
-        path for folder in {p.parent: 0 for p in found} for name in BESIDE for path in sorted(folder.glob(name))
-    ]
-
-
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Redraws the figures of the ladder's sources from records.")
     parser.add_argument("records", nargs="*", type=Path, metavar="RECORD", help="default: all that are committed")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, metavar="DIR", help="default: results/latest/seeds")
     arguments = parser.parse_args(argv)
-    records = together([schema.load(path) for path in arguments.records or usual_records()])
+    records = together([schema.load(path) for path in arguments.records or committed_for_sources()])
     folders = draw.folder_names([record.sources[0].path for record in records])
     for folder in dict.fromkeys([*folders, "."]):
         outputs.need_place(arguments.out / folder / "index.html", outputs.HTML, arguments.records)

@@ -25,6 +25,7 @@ SCHEMA = ROOT / "harness" / "records" / "record.schema.json"
 SCOPES: tuple[str, ...] = tuple(json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]["scope"]["enum"])
 RENAMED = ROOT / "results" / "renamed.json"
 LOCAL = ("latest", "local")  # folders of results/ that are not committed
+OF_SOURCES = ("seeds*.json", "shapes.json")  # beside record.json: the workloads of the sources' figures
 # How a scope is called in a title; one that has no phrase here is called by its name.
 PHRASES = {
     "upload": "the upload of the points",
@@ -769,6 +770,13 @@ def committed() -> list[Path]:
     if not found:
         raise RecordError("results/ holds no record: name one, or make one by `ladder run --out`.")
     return found
+
+
+def committed_for_sources() -> list[Path]:
+    """The same, and beside each those of the sources' own workloads."""
+    found = committed()
+    folders = dict.fromkeys(path.parent for path in found)
+    return found + [path for folder in folders for name in OF_SOURCES for path in sorted(folder.glob(name))]
 
 
 def merged(records: Sequence[Record]) -> Record:

@@ -8,7 +8,7 @@ every row's workload exists, the chains of bases end.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -403,12 +403,12 @@ def load(path: Path, retired: bool = False) -> Record:
     return from_document(document, path, retired)
 
 
-def of_one_machine(paths: Sequence[Path]) -> Record:
-    """The records together; without any the committed ones, of a GPU where there are such.
+def of_one_machine(paths: Sequence[Path], usual: Callable[[], list[Path]] = committed) -> Record:
+    """The records together; without any the `usual` ones, of a GPU where there are such.
 
     Throws RecordError where they are of several machines.
     """
-    groups = together([load(path) for path in paths or committed()])
+    groups = together([load(path) for path in paths or usual()])
     if not paths:
         groups = [group for group in groups if group.workloads_on("cuda")] or groups
     return merged(groups)
