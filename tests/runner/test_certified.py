@@ -232,7 +232,7 @@ def faulty_copy(folder: Path, faults: list[Fault], planted: str = PLANTED) -> Pa
     (folder / "built" / "simt").mkdir(parents=True)
     module = folder / "built" / "simt" / "faulty.so"
     command = [word for word in shlex.split(entry["command"]) if word != "ccache"]
-    command = [*command[: command.index("-o")], "-O1", "-shared", "-o", module, *sources]
+    command = [*command[: command.index("-o")], "-Og", "-shared", "-o", module, *sources]
     subprocess.run(command, cwd=entry["directory"], check=True)
     subprocess.run([BUILD / "ladder_worker_simt", "card", module, "simt", module.with_suffix(".json")], check=True)
     (folder / "built" / "expected.txt").write_text("simt/faulty\n")
