@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from plots.lib import cards, schema, short
@@ -126,12 +126,25 @@ def cold_table(record: Record, others: Sequence[Record] = ()) -> list[str]:
     ]
     for other in others:
         source = ", ".join(f"`{source.shown}`" for source in other.sources)
-        lines += [f"The main line on {other.machine(DEVICE)}, from {source}:", "", *cold_rows(other)]
+        told = (
+            f"The steps that shorten a whole run most on {other.machine(DEVICE)}, with libraries, from {source}, which"
+        )
+        lines += [f"{told} has all:", "", *cold_rows(other, main_steps(other))]
     return lines
 
 
-def cold_rows(record: Record) -> list[str]:
+def main_steps(record: Record) -> set[tuple[str, str]]:
+    """Variant and workload of the steps and libraries that a short picture of each workload shows."""
+    found: set[tuple[str, str]] = set()
+    for name in {row.workload for row in record.rows if row.scope == short.COLD and row.timed}:
+        found |= {(step.rung.variant, name) for step in short.steps(record, name)}
+        found |= {(rung.variant, name) for rung, _ in short.libraries(record, name)}
+    return found
+
+
+def cold_rows(record: Record, only: Collection[tuple[str, str]] = ()) -> list[str]:
     rows = [r for r in record.rows if (r.scope, r.device) == (short.COLD, DEVICE) and r.timed]
+    rows = [r for r in rows if not only or (r.variant, r.workload) in only]
     if not rows:
         return []
     lines = [

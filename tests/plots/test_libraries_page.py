@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from plots import libraries_page
+from plots.lib import schema, short
+from plots.lib.record import ROOT
 
 
 def test_times_are_slopes_and_failures_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,3 +47,15 @@ def test_times_are_slopes_and_failures_are_said(tmp_path: Path, capsys: pytest.C
     capsys.readouterr()
     assert libraries_page.main([str(path), "--check", str(page)]) == 2
     assert "two numbers of iterations" in capsys.readouterr().err
+
+
+def test_of_a_record_of_all_rungs_the_main_steps_have_cold_starts_on_the_page() -> None:
+    record = schema.load(ROOT / "results" / "nvidia-h200" / "record.json")
+    wanted = libraries_page.main_steps(record)
+    workloads = {name for _, name in wanted}
+    lines = [line for line in libraries_page.cold_rows(record, wanted) if line.startswith("| `")]
+    every = [line for line in libraries_page.cold_rows(record) if line.startswith("| `")]
+    assert len(workloads) < len(lines) <= 20 < len(every) and set(lines) < set(every)
+    for name in workloads:
+        best, _ = short.fastest(record, name)
+        assert any(f"`{best.variant}` | `{name}`" in line for line in lines)
