@@ -17,10 +17,10 @@ from plots.lib.speedup import Gain, between, device_of, fastest_row, meant, of_r
 RULE = (
     "gone: the interval of our ratio contains 1, or lies on the other side of it; weaker: it lies on the claim's side "
     "and does not reach the claimed ratio; holds: it reaches it, or the source stated none. Where no interval was "
-    "measured, the ratio as it is printed stands for it, of one session each. A claim about a tuning axis compares the "
-    "fastest points of a sweep, on both sides. Of a cost, ours is what the rung takes longer than the other. Two "
-    "solves go the same way if as many points change their cluster in each iteration; the claim holds if they do so "
-    "on every workload and no checked label is wrong."
+    "measured, the ratio as it is printed stands for it, of one session each, beside the claim as printed. "
+    "A claim about a tuning axis compares the fastest points of a sweep, on both sides. Of a cost, ours is what the "
+    "rung takes longer than the other. Two solves go the same way if as many points change their cluster in each "
+    "iteration; the claim holds if they do so on every workload and no checked label is wrong."
 )
 HEAD = ("claim", "the source", "ours", "verdict", "why")
 SWEEP = "tune.json"  # beside a record
@@ -36,10 +36,16 @@ class Verdict:
     found: str = ""  # ours, where it is no gain
 
 
+def as_printed(ratio: float) -> float:
+    return float(number(ratio).replace(",", ""))
+
+
 def verdict_of(claim: Claim, gain: Gain) -> str:
+    ratio = claim.ratio
     if gain.interval is None:
-        gain = Gain(float(number(gain.value).replace(",", "")), None, gain.unstable, gain.workloads)
-    ours, claimed = (gain, claim.ratio) if claim.faster else (gain.inverse, 1 / claim.ratio if claim.ratio else None)
+        gain = Gain(as_printed(gain.value), None, gain.unstable, gain.workloads)
+        ratio = as_printed(ratio) if ratio else None
+    ours, claimed = (gain, ratio) if claim.faster else (gain.inverse, 1 / ratio if ratio else None)
     low, high = (ours.interval.low, ours.interval.high) if ours.interval else (ours.value, ours.value)
     if low <= 1:
         return "gone"

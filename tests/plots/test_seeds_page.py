@@ -297,7 +297,14 @@ def test_a_verdict_follows_from_the_claim_and_the_interval(
 
 @pytest.mark.parametrize(
     ("ratio", "faster", "ours", "expected"),
-    [(2.0, True, 2.1, "holds"), (2.0, True, 1.9, "weaker"), (2.0, True, 1.004, "gone"), (0.5, False, 0.5, "holds")],
+    [
+        (2.0, True, 2.1, "holds"),
+        (2.0, True, 1.9, "weaker"),
+        (2.0, True, 1.004, "gone"),
+        (0.5, False, 0.5, "holds"),
+        (12 * 60 / (7 * 60 + 16), True, 1.648, "holds"),  # 1.65 and 1.65
+        (12 * 60 / (7 * 60 + 16), True, 1.644, "weaker"),
+    ],
 )
 def test_without_an_interval_the_ratio_stands_for_it(
     ratio: float | None, faster: bool, ours: float, expected: str
