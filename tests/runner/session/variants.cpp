@@ -44,8 +44,12 @@ constexpr bool floats_alone = false;
 /// Seconds of CPU time that a session may take. One that would take longer, by what the one before, or those
 /// with few features, took for each pair of a point and a centroid, is left out: shuffles, of which some revisions need
 /// many, are slow on the CPU device. CPU time, so that the choice is the same on a busy machine.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr double longest = 0.2, longest_superseded = longest;  // on a busy machine, too, enough sizes are tried
+#else
 constexpr double longest = 0.04;
 constexpr double longest_superseded = 0.05;  // preset ci optimises these less: as many sizes are tried
+#endif
 
 // Neighbours of the sizes of warps, blocks and tiles, and these sizes themselves.
 const std::vector<int> sizes = {1, 31, 32, 33, 127, 128, 129, 256, 512, 1024, 1025};
