@@ -138,6 +138,7 @@ class Held:
     reasons: tuple[tuple[str, tuple[str, ...], float, str], ...]
     all_explained: bool
     solves: bool = False  # a solve is one launch, too, and is compared
+    why_estimates: str = "[Atomics that are repeated](#atomics-that-are-repeated)"
 
 
 FIRST = Held("table", PROFILES, COUNTS, REASONS, True)
@@ -157,14 +158,9 @@ FILLING = Held(
     FILLING_REASONS,
     False,
     solves=True,
+    why_estimates="[Barriers of the grid](#barriers-of-the-grid)",
 )
 ALL = (FIRST, LATER, FILLING)
-REPEATED_ATOMICS = "[Atomics that are repeated](#atomics-that-are-repeated)"
-WHY_ESTIMATES = {
-    FIRST.mark: REPEATED_ATOMICS,
-    LATER.mark: REPEATED_ATOMICS,
-    FILLING.mark: "[Barriers of the grid](#barriers-of-the-grid)",
-}
 
 
 @dataclass(frozen=True)
@@ -292,7 +288,7 @@ def of_timing(document: dict[str, Any], held: Held, found: list[Value]) -> str:
                 said.append(f"`{name}` of `{kernel}` {number(least)} and {number(most)}")
     return (
         f"{len(guessed)} of the values are estimates, of which {sum(v.equal for v in guessed)} are equal "
-        f"({WHY_ESTIMATES[held.mark]}); of the "
+        f"({held.why_estimates}); of the "
         f"{len(settled)} that the program determines {sum(v.equal for v in settled)} are "
         f"({100 * share(settled):.1f} %)."
         + (f" Twice the same machine code on the same data, on the GPU itself: {'; '.join(said)}." if said else "")
