@@ -1,8 +1,31 @@
 #include "records/metrics.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
+#include <utility>
 
 namespace ladder {
+namespace {
+
+// Wavefronts that the instructions themselves cause, which ncu counts by patching them. The pipe's counters also have
+// the turns in which an access waits for others of its multiprocessor, and its sums of sectors scatter.
+const std::string loads_by_instruction =
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum + "
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum";
+const std::string stores_by_instruction =
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum + "
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum";
+const std::string load_conflicts_by_instruction =
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum - "
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum + " +
+    loads_by_instruction;
+const std::string store_conflicts_by_instruction =
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum - "
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum + " +
+    stores_by_instruction;
+
+}  // namespace
 
 const std::vector<LessonMetric>& lesson_metrics() {
   static const std::vector<LessonMetric> all = {
@@ -75,14 +98,18 @@ const std::vector<LessonMetric>& lesson_metrics() {
        "sectors/load",
        "32-byte sectors that one load of a warp touches: 4 of floats side by side (8 of doubles), 32 where each thread "
        "reads a row of its own",
-       {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
+       {"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ld.sum + "
+        "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum / "
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+        "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum / l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"}},
       {"sectors_per_store",
        "",
        "memory",
        "sectors/store",
        "the same of stores",
-       {"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+       {"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_st.sum / l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+        "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
         "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum / l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"}},
       {"load_requests",
        "",
@@ -101,13 +128,13 @@ const std::vector<LessonMetric>& lesson_metrics() {
        "memory",
        "bank conflicts, loads",
        "extra turns that loads from shared memory took because threads of a warp met in one bank",
-       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"}},
+       {load_conflicts_by_instruction, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"}},
       {"bank_conflicts_store",
        "",
        "memory",
        "stores",
        "the same of stores",
-       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"}},
+       {store_conflicts_by_instruction, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"}},
       {"local_requests",
        "",
        "memory",
@@ -132,13 +159,13 @@ const std::vector<LessonMetric>& lesson_metrics() {
        "wavefronts, loads",
        "passes over the 32 banks that loads from shared memory took: as many as loads where no two lanes want "
        "different words of one bank, and no lane wants more than 4 bytes",
-       {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"}},
+       {loads_by_instruction, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"}},
       {"wavefronts_store",
        "",
        "shared",
        "stores",
        "the same of stores",
-       {"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"}},
+       {stores_by_instruction, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"}},
       {"global_atomics",
        "",
        "atomics",
@@ -254,27 +281,40 @@ const std::vector<std::pair<std::string, std::string>>& occupancy_limits() {
 
 const std::string stall_begin = "smsp__average_warps_issue_stalled_", stall_end = "_per_issue_active.ratio";
 
+namespace {
+
+std::vector<std::string> words_in(const std::string& expression) {
+  std::istringstream text(expression);
+  return {std::istream_iterator<std::string>(text), {}};
+}
+
+}  // namespace
+
 std::vector<std::string> names_in(const std::string& expression) {
   std::vector<std::string> names;
-  for (size_t from = 0; from <= expression.size();) {
-    const size_t to = std::min(expression.find(' ', from), expression.size());
-    if (to - from > 1) names.push_back(expression.substr(from, to - from));  // shorter: an operator
-    from = to + 1;
+  for (const std::string& word : words_in(expression)) {
+    if (word.size() > 1) names.push_back(word);  // shorter: an operator
   }
   return names;
 }
 
 std::optional<double> value_of(const std::string& expression, const std::map<std::string, double>& given) {
-  std::vector<double> values;
-  for (const std::string& name : names_in(expression)) {
-    const auto found = given.find(name);
-    if (found == given.end()) return std::nullopt;
-    values.push_back(found->second);
+  double sum = 0, sign = 1;
+  std::optional<double> numerator;
+  for (const std::string& word : words_in(expression)) {
+    if (word == "+" || word == "-") {
+      sign = word == "-" ? -1 : 1;
+    } else if (word == "/") {
+      numerator = std::exchange(sum, 0), sign = 1;
+    } else {
+      const auto found = given.find(word);
+      if (found == given.end()) return std::nullopt;
+      sum += sign * found->second;
+    }
   }
-  if (values.size() == 1) return values[0];
-  if (expression.find(" / ") == std::string::npos) return values[0] + values[1];
-  if (values[1] == 0) return std::nullopt;
-  return values[0] / values[1];
+  if (!numerator) return sum;
+  if (sum == 0) return std::nullopt;
+  return *numerator / sum;
 }
 
 bool is_queried(const std::string& name) {

@@ -14,7 +14,8 @@ struct LessonMetric {
   std::string group;    ///< the line of a table it belongs to
   std::string label;    ///< in that line
   std::string meaning;  ///< what it teaches, in a line
-  /// How ncu gives it, the first that is there: "a", "a + b" or "a / b" of ncu's names.
+  /// How ncu gives it, the first whose names are all there: sums and differences of ncu's names, and their ratio;
+  /// "a + b / c" is (a + b) / c.
   std::vector<std::string> from;
   double scale = 1;  ///< from ncu's base unit (nanoseconds, bytes) to ours
 };
@@ -28,7 +29,7 @@ const std::vector<std::pair<std::string, std::string>>& occupancy_limits();
 /// What begins and ends the names of ncu's metrics of why warps wait, with the reason between.
 extern const std::string stall_begin, stall_end;
 
-/// The names of ncu's in "a", "a + b" or "a / b".
+/// The names of ncu's in one of `from`.
 std::vector<std::string> names_in(const std::string& expression);
 
 /// Its value, of what ncu gave; nothing where a name is absent, or where it divides by zero.

@@ -33,6 +33,10 @@ def every_name() -> list[str]:
     return sorted({word.split(".")[0] for word in quoted if not word.startswith(("launch__", "sm__maximum"))})
 
 
+def without_sass() -> list[str]:
+    return [name for name in every_name() if not name.startswith("smsp__sass_l1tex")]
+
+
 class Bench:
     """A fake build in a checkout of its own, with a fake ncu."""
 
@@ -86,7 +90,7 @@ def test_what_ncu_counts_becomes_lesson_metrics(bench: Bench) -> None:
     metrics = kernel["metrics"]
     assert metrics["time_ms"] == 1.23457 and metrics["registers"] == 40 and metrics["shared_bytes"] == 1024
     assert metrics["dram_bytes"] == 2.5e9, "the row of units counts"
-    assert metrics["global_atomics"] == 2100 and metrics["ffma"] == 612e9 and metrics["sectors_per_load"] == 4.5
+    assert metrics["global_atomics"] == 2100 and metrics["ffma"] == 612e9
     assert metrics["constant_requests"] == 0 and metrics["constant_hit_percent"] is None, "n/a is no number"
     assert kernel["limited_by"] == ["registers"]
     assert [(stall["reason"], stall["share"]) for stall in kernel["stalls"]] == [
@@ -96,6 +100,15 @@ def test_what_ncu_counts_becomes_lesson_metrics(bench: Bench) -> None:
     ]
     (update,) = made["x1", "grapes", "update"]["kernels"]
     assert update["name"] == "sum_kernel" and update["launches"] == 2 and update["metrics"]["time_ms"] == 2.0
+
+
+def test_waits_for_other_accesses_are_no_conflicts_where_ncu_counts_by_instruction(bench: Bench) -> None:
+    by_instruction = {"sectors_per_load": 4.4, "wavefronts_load": 1060, "bank_conflicts_load": 7}
+    at_the_pipe = {"sectors_per_load": 4.5, "wavefronts_load": 1063, "bank_conflicts_load": 10}
+    for known, expected in ((every_name(), by_instruction), (without_sass(), at_the_pipe)):
+        bench.ncu.plan["known"] = known
+        (kernel,) = bench.make("x1", "--workload", "grapes", "--scopes", "assign")["x1", "grapes", "assign"]["kernels"]
+        assert {name: kernel["metrics"][name] for name in expected} == expected
 
 
 def test_ncu_is_asked_as_the_design_says_and_the_report_is_kept(bench: Bench) -> None:
