@@ -17,7 +17,6 @@ from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from plots.lib import outputs
@@ -26,21 +25,18 @@ from plots.lib.pages import between_marks
 from plots.lib.record import ROOT, number
 
 RESULTS = ROOT / "results"
-PROFILES = tuple(RESULTS / "nvidia-h100" / f"profile_{name}.json" for name in ("small", "tiles"))
+GPU = RESULTS / "nvidia-h200"
 COUNTS = RESULTS / "cpu" / "counts.json"
+REPEATS = tuple(GPU / f"profile_repeat_{turn}.json" for turn in range(1, 5))  # of rungs that have estimates
 
 COMPARED = (
     "load_requests", "sectors_per_load", "store_requests", "sectors_per_store", "wavefronts_load", "wavefronts_store",
     "bank_conflicts_load", "bank_conflicts_store", "global_atomics", "shared_atomics",
     "fadd", "fmul", "ffma", "dadd", "dmul", "dfma",
 )  # fmt: skip
-MARGIN = 0.02  # a small kernel's counters scatter by about so much from one profile to the next
-PER_REQUEST = ("sectors_per_load", "sectors_per_store")
-REPEATED = 3  # profiles of one kernel whose median counts
-EXACT = ("load_requests", "store_requests", "fadd", "fmul", "ffma", "dadd", "dmul", "dfma", "registers", "shared_bytes")
+MARGIN = 0.02
 CONFLICTS = {"bank_conflicts_load": "wavefronts_load", "bank_conflicts_store": "wavefronts_store"}
 
-SCATTER = 0.1  # of sectors per request, in profiles of one kernel on the same data (docs/counting.md says which)
 ANY = float("inf")
 ESTIMATE = 0.25  # of counters that the program does not determine
 SCHEDULED = (
@@ -52,10 +48,6 @@ ATOMICS = "an estimate: how often a warp repeats an addition to shared memory de
 # Kernel, counters, by how much they may differ, why: read off the kernel's machine code (nvcc 13.0.88, sm_90).
 REASONS = (
     ("sum_shared_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
-    ("inverse_kernel*", ("sectors_per_store",), SCATTER,
-     "scatter of ncu, one profile: SASS has one `STG` of one lane, which takes a whole sector"),
-    ("assign_kernel<float>", ("sectors_per_store",), SCATTER,
-     "scatter of ncu, one profile: SASS has `STG` of two lanes that write to rows apart, which take two sectors"),
     ("quantize_kernel*", ("dadd",), ANY, SCHEDULED),
 )  # fmt: skip
 
@@ -130,37 +122,22 @@ FILLING_REASONS = (
 
 @dataclass(frozen=True)
 class Held:
-    """Profiles, the counts that are held against them, and where the page has both."""
+    """A profile, the counts that are held against it, and where the page has both."""
 
     mark: str
-    profiles: tuple[Path, ...]
+    profile: Path
     counts: Path
     reasons: tuple[tuple[str, tuple[str, ...], float, str], ...]
-    all_explained: bool
     solves: bool = False  # a solve is one launch, too, and is compared
-    why_estimates: str = "[Atomics that are repeated](#atomics-that-are-repeated)"
 
 
-FIRST = Held("table", PROFILES, COUNTS, REASONS, True)
-LATER = Held(
-    "later",
-    (RESULTS / "nvidia-h200" / "profile_later.json",),
-    RESULTS / "cpu" / "counts_later.json",
-    LATER_REASONS,
-    False,
-)
-
-
-FILLING = Held(
-    "filling",
-    (RESULTS / "nvidia-h200" / "profile_few.json",),
-    RESULTS / "cpu" / "counts_few.json",
-    FILLING_REASONS,
-    False,
-    solves=True,
-    why_estimates="[Barriers of the grid](#barriers-of-the-grid)",
-)
+FIRST = Held("table", GPU / "profile_first.json", COUNTS, REASONS)
+LATER = Held("later", GPU / "profile_later.json", RESULTS / "cpu" / "counts_later.json", LATER_REASONS)
+FILLING = Held("filling", GPU / "profile_few.json", RESULTS / "cpu" / "counts_few.json", FILLING_REASONS, solves=True)
 ALL = (FIRST, LATER, FILLING)
+
+# Rung, workload, scope, kernel, grid, block.
+Place = tuple[str, str, str, str, tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -171,16 +148,21 @@ class Value:
     gpu: float
     cpu: float
     scale: float  # what a difference is held against
+    again: tuple[float, ...] = ()  # of an estimate: what other profiles of the same kernel have
     is_estimate: bool = False  # the program does not determine it
 
     @property
-    def equal(self) -> bool:
-        return abs(self.gpu - self.cpu) <= MARGIN * self.scale + 1e-9
+    def least(self) -> float:
+        return min(self.gpu, *self.again, self.gpu)
 
     @property
-    def is_possible(self) -> bool:
-        """No GPU has less than one sector for a request."""
-        return not (self.counter in PER_REQUEST and 0 < self.gpu < 1)
+    def most(self) -> float:
+        return max(self.gpu, *self.again, self.gpu)
+
+    @property
+    def equal(self) -> bool:
+        margin = MARGIN * self.scale + 1e-9
+        return self.least - margin <= self.cpu <= self.most + margin
 
     def reason(self, held: Held = FIRST) -> str:
         difference = abs(self.gpu - self.cpu)
@@ -188,33 +170,27 @@ class Value:
             known = fnmatchcase(self.kernel, kernel) and self.counter in counters
             if known and difference <= most * self.scale:
                 return why
-        return "" if held.all_explained else UNEXPLAINED
+        return ""
+
+
+def read_profiles(file: Path) -> list[dict[str, Any]]:
+    return list(read_json(file, "`ladder profile`")["profiles"])
 
 
 def profiles(held: Held = FIRST) -> list[dict[str, Any]]:
     """Those of whole scopes, and of a solve where it is one launch: of others ncu profiles the first launches only."""
-    whole = [p for file in held.profiles for p in read_json(file, "`ladder profile`")["profiles"]]
-    return [p for p in whole if (held.solves or p["scope"] != "solve") and not p["cut_short"]]
+    return [p for p in read_profiles(held.profile) if (held.solves or p["scope"] != "solve") and not p["cut_short"]]
 
 
-def launch_of(profile: dict[str, Any], kernel: dict[str, Any]) -> tuple[Any, ...]:
-    """What launches of the same machine code on the same data have in common."""
-    exact = tuple(kernel["metrics"].get(name) for name in EXACT)
-    return (kernel["name"], profile["workload"], tuple(kernel["grid"]), tuple(kernel["block"]), *exact)
+def kernels_of(profiled: list[dict[str, Any]]) -> dict[Place, dict[str, Any]]:
+    return {
+        (p["variant"], p["workload"], p["scope"], k["name"], tuple(k["grid"]), tuple(k["block"])): k["metrics"]
+        for p in profiled
+        for k in p["kernels"]
+    }
 
 
-def repeated(held: Held = FIRST) -> dict[tuple[Any, ...], dict[str, list[float]]]:
-    """Of each launch that several rungs share, and that REPEATED or more profiles have: sectors per request in each."""
-    found: dict[tuple[Any, ...], dict[str, list[float]]] = {}
-    for p in profiles(held):
-        for k in p["kernels"]:
-            of_launch = found.setdefault(launch_of(p, k), {name: [] for name in PER_REQUEST})
-            for name, all_of in of_launch.items():
-                all_of.append(k["metrics"].get(name) or 0.0)
-    return {launch: of_launch for launch, of_launch in found.items() if len(of_launch[PER_REQUEST[0]]) >= REPEATED}
-
-
-def counted_kernels(document: dict[str, Any]) -> dict[tuple[Any, ...], dict[str, Any]]:
+def counted_kernels(document: dict[str, Any]) -> dict[Place, dict[str, Any]]:
     return {
         (c["variant"], c["workload"], s["scope"], k["name"], tuple(k["grid"]), tuple(k["block"])): k["metrics"]
         for c in document["counts"]
@@ -234,26 +210,22 @@ def estimates(document: dict[str, Any]) -> set[tuple[str, ...]]:
     }
 
 
-def values(document: dict[str, Any], held: Held = FIRST, *, medians: bool = True) -> list[Value]:
-    """Of each kernel that both have: each counter of either that is not zero in both.
-
-    Sectors are counted in the L1 caches, and ncu's sums of them scatter. Where several rungs launch the same machine
-    code on the same data, the median of their profiles stands for each, unless `medians` is False.
-    """
-    counted, again = counted_kernels(document), repeated(held) if medians else {}
-    estimated = estimates(document)
+def values(document: dict[str, Any], held: Held = FIRST) -> list[Value]:
+    """Of each kernel that both have: each counter of either that is not zero in both."""
+    counted, estimated = counted_kernels(document), estimates(document)
+    repeats = [kernels_of(read_profiles(file)) for file in REPEATS]
     found = []
-    for p in profiles(held):
-        for k in p["kernels"]:
-            key = (p["variant"], p["workload"], p["scope"], k["name"], tuple(k["grid"]), tuple(k["block"]))
-            if key not in counted:
+    for place, of_gpu in kernels_of(profiles(held)).items():
+        if place not in counted:
+            continue
+        for name in COMPARED:
+            gpu, cpu = of_gpu.get(name) or 0.0, counted[place].get(name) or 0.0
+            if not (gpu or cpu):
                 continue
-            of_all = {name: median(seen) for name, seen in again.get(launch_of(p, k), {}).items()}
-            for name in COMPARED:
-                gpu, cpu = of_all.get(name, k["metrics"].get(name) or 0.0), counted[key].get(name) or 0.0
-                scale = k["metrics"].get(CONFLICTS[name]) or 0.0 if name in CONFLICTS else gpu
-                if gpu or cpu:
-                    found.append(Value(p["variant"], k["name"], name, gpu, cpu, scale, (*key[:4], name) in estimated))
+            scale = of_gpu.get(CONFLICTS[name]) or 0.0 if name in CONFLICTS else gpu
+            is_estimate = (*place[:4], name) in estimated
+            again = tuple(r[place].get(name) or 0.0 for r in repeats if place in r) if is_estimate else ()
+            found.append(Value(place[0], place[3], name, gpu, cpu, scale, again, is_estimate))
     return found
 
 
@@ -262,59 +234,25 @@ def share(found: list[Value]) -> float:
     return sum(v.equal for v in found) / len(found)
 
 
-def of_timing(document: dict[str, Any], held: Held, found: list[Value]) -> str:
-    """How many values are estimates, and by how much the GPU itself scatters there, in sentences.
-
-    Rungs that share a kernel launch it with the same data where what does not depend on timing is the same, too."""
-    settled = [v for v in found if not v.is_estimate]
-    if len(settled) == len(found):
-        return ""
+def of_timing(found: list[Value]) -> str:
+    """How many values are estimates, and how many of these are the GPU's, in sentences."""
     guessed = [v for v in found if v.is_estimate]
-    estimated = estimates(document)
-    launches: dict[tuple[Any, ...], list[dict[str, float]]] = {}
-    for p in profiles(held):
-        for k in p["kernels"]:
-            of = (p["variant"], p["workload"], p["scope"], k["name"])
-            names = [name for name in COMPARED if (*of, name) in estimated]
-            rest = [k["metrics"].get(name) for name in (*COMPARED, "registers", "shared_bytes") if name not in names]
-            same = (k["name"], p["workload"], tuple(k["grid"]), tuple(k["block"]), *rest)
-            if names:
-                launches.setdefault(same, []).append({name: k["metrics"].get(name) or 0.0 for name in names})
-    said = []
-    for (kernel, *_), profiled in launches.items():
-        for name in profiled[0] if len(profiled) > 1 else ():
-            least, most = (f(one[name] for one in profiled) for f in (min, max))
-            if most > (1 + MARGIN) * least:
-                said.append(f"`{name}` of `{kernel}` {number(least)} and {number(most)}")
+    if not guessed:
+        return ""
+    settled = [v for v in found if not v.is_estimate]
+    turns = max(len(v.again) for v in guessed) + 1
     return (
-        f"{len(guessed)} of the values are estimates, of which {sum(v.equal for v in guessed)} are equal "
-        f"({held.why_estimates}); of the "
-        f"{len(settled)} that the program determines {sum(v.equal for v in settled)} are "
-        f"({100 * share(settled):.1f} %)."
-        + (f" Twice the same machine code on the same data, on the GPU itself: {'; '.join(said)}." if said else "")
-    )
-
-
-def scatter(document: dict[str, Any], held: Held) -> str:
-    """What the medians change, in sentences."""
-    alone = values(document, held, medians=False)
-    said = []
-    for (kernel, *_), of_launch in repeated(held).items():
-        for seen in (seen for seen in of_launch.values() if len(set(seen)) > 1):
-            least, most, middle = (number(f(seen)) for f in (min, max, median))
-            said.append(f"`{kernel}`, {len(seen)} profiles: {least} to {most}, median {middle}")
-    impossible = sum(not v.is_possible for v in alone)
-    return (
-        "ncu's sectors per request scatter, and it counts all else the same each time. Where rungs share a kernel and "
-        f"its data, so that {REPEATED} profiles or more have it, their median counts ({'; '.join(said)}). With each "
-        f"profile by itself {sum(v.equal for v in alone)} of {len(alone)} values are equal ({100 * share(alone):.1f} "
-        f"%), and {impossible} of the others no GPU can have: less than one sector for a store."
+        f"{len(guessed)} of the values depend on timing. Of these {sum(v.equal for v in guessed)} lie within what "
+        f"{turns} profiles of the same kernel have. Of the {len(settled)} that the program determines "
+        f"{sum(v.equal for v in settled)} are equal ({100 * share(settled):.1f} %)."
     )
 
 
 def of_all(held: Held, found: list[Value]) -> str:
     """The share of these values and of the sets before together, in a sentence."""
     before = ALL[: ALL.index(held)]
+    if not before:
+        return ""
     both = [*(v for other in before for v in values(read_json(other.counts, "`ladder count`"), other)), *found]
     settled = [v for v in both if not v.is_estimate]
     return (
@@ -322,6 +260,12 @@ def of_all(held: Held, found: list[Value]) -> str:
         f"{len(both)} values are equal ({100 * share(both):.1f} %), and of the {len(settled)} that the program "
         f"determines {sum(v.equal for v in settled)} ({100 * share(settled):.1f} %)."
     )
+
+
+def span(value: Value) -> str:
+    """What the GPU counted; of an estimate in all profiles."""
+    least, most = number(value.least), number(value.most)
+    return least if least == most else f"{least} to {most}"
 
 
 def table(document: dict[str, Any], held: Held = FIRST) -> str:
@@ -337,14 +281,16 @@ def table(document: dict[str, Any], held: Held = FIRST) -> str:
     kernels = len({(v.rung, v.kernel) for v in found})
     *others, last = (f"`{name}`" for name, _ in Counter(p["workload"] for p in of_gpu).most_common())
     named = f"workloads {', '.join(others)} and {last}" if others else f"workload {last}"
+    sentences = (
+        f"{of_gpu[0]['gpu']['name']}, ncu {of_gpu[0]['ncu']}, {named}: of {len(found)} values of {kernels} kernels in "
+        f"{len({v.rung for v in found})} rungs, {len(found) - len(different)} are equal ({100 * share(found):.1f} %).",
+        of_timing(found),
+        of_all(held, found),
+    )
     lines = [
-        f"{of_gpu[0]['gpu']['name']}, ncu {of_gpu[0]['ncu']}, {named}: of {len(found)} values of "
-        f"{kernels} kernels in {len({v.rung for v in found})} rungs, {len(found) - len(different)} are equal "
-        f"({100 * share(found):.1f} %). Equal means within {100 * MARGIN:.0f} %, bank conflicts within "
-        f"{100 * MARGIN:.0f} % of the wavefronts. {of_timing(document, held, found)} "
-        f"{scatter(document, held) if held.all_explained else of_all(held, found)}".rstrip(),
+        " ".join(filter(None, sentences)),
         "",
-        "The values that differ, " + ("each with its reason:" if held.all_explained else "and why, where it is known:"),
+        "The values that differ, and why:",
         "",
         "| kernel | counter | values | GPU | counted | reason |",
         "| --- | --- | ---: | ---: | ---: | --- |",
@@ -357,7 +303,7 @@ def table(document: dict[str, Any], held: Held = FIRST) -> str:
         first = next(v for v in different if kind(v) == (kernel, counter, reason))
         lines.append(
             f"| `{kernel}` in `{first.rung}`" + (f" and {count - 1} more" if count > 1 else "") + f" | `{counter}` | "
-            f"{count} | {number(first.gpu)} | {number(first.cpu)} | {reason} |"
+            f"{count} | {span(first)} | {number(first.cpu)} | {reason} |"
         )
     return "\n".join(lines)
 

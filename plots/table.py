@@ -320,7 +320,7 @@ def one_history(record: Record, workload: str, row: Row) -> str:
     )
 
 
-SHORT_ROWS = 10
+SHORT_ROWS = 12
 
 
 def linked(variant: str) -> str:
@@ -337,7 +337,7 @@ def parts_text(start: Row) -> str:
 
 
 def short_table(record: Record, name: str | None) -> str:
-    """At most ten rows: the largest steps of a whole run, libraries among them by their time; and what the time is of.
+    """At most SHORT_ROWS rows: the largest steps of a whole run, libraries among them; and what the time is of.
 
     Throws RecordError where the record has no valid whole run.
     """
@@ -379,6 +379,9 @@ def short_table(record: Record, name: str | None) -> str:
     ]
     if same := one_history(record, workload.name, last.row):
         bullets.append(same)
+    if fixed := list(dict.fromkeys(row.workload for _, row in beside if row.workload != workload.name)):
+        names = ", ".join(f"`{name}`" for name in fixed)
+        bullets.append(f"Libraries without this stop rule run as many iterations from the same start ({names}).")
     others = []
     for other in short.siblings(record, workload):
         _, row = short.fastest(record, other.name)
@@ -413,7 +416,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "records", nargs="*", type=Path, metavar="RECORD", help="default: the committed ones of one GPU machine"
     )
-    parser.add_argument("--short", action="store_true", help="whole runs on one workload, at most ten rows")
+    parser.add_argument("--short", action="store_true", help=f"whole runs on one workload, at most {SHORT_ROWS} rows")
     parser.add_argument("--scope", choices=SCOPES, default="iteration")
     parser.add_argument("--over", choices=("root", "base"), default="root", help="what the speedups are over")
     parser.add_argument(

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from plots.lib import cards
 from plots.lib.record import Record, RecordError, Row, Rung, Workload
+from plots.lib.slope import differ_in_iterations, iterations_of
 
 SCOPE = "end_to_end"
 COLD = "cold_start"
 COLD_PARTS = ("process", "context", "module", "import", "prepare", "run")  # in their order
 MOST_BARS = 12
-MOST_LINES = 3  # libraries beside the bars
+MOST_LINES = 6  # libraries beside the bars
 NOISE = 0.02  # a share by which two runs of one rung may differ
 
 
@@ -100,13 +101,24 @@ def steps(record: Record, workload: str, most: int = MOST_BARS) -> list[Step]:
     return found
 
 
+def fixed_twins(record: Record, workload: Workload, iterations: int | None) -> list[Workload]:
+    """The same problem with this number of iterations in place of the workload's stop rule."""
+    return [
+        w for w in record.workloads.values() if iterations_of(w) == iterations and differ_in_iterations(w, workload)
+    ]
+
+
 def libraries(record: Record, workload: str, most: int = MOST_LINES) -> list[tuple[Rung, Row]]:
     """Slowest first. Of several rungs that link the same library the first one of the ladder; none that is on the way
-    to the fastest rung, and so a step itself."""
+    to the fastest rung, and so a step itself. A library that does not have the workload's stop rule is taken from the
+    same problem with as many iterations as the fastest rung takes."""
     device = device_of(record, workload)
-    rows = timed_rows(record, device, workload)
+    best, best_row = fastest(record, workload)
+    rows: dict[Rung, Row] = {}
+    for twin in fixed_twins(record, record.workloads[workload], best_row.iterations):
+        rows |= {r: row for r, row in timed_rows(record, device, twin.name).items() if record.lone(r.variant)}
+    rows |= timed_rows(record, device, workload)
     known = cards.load()
-    best, _ = fastest(record, workload)
     chain = (best.variant, *record.ancestors(best.variant))
     found: list[tuple[Rung, Row]] = []
     for rung, row in rows.items():

@@ -18,6 +18,11 @@ def iterations_of(workload: Workload) -> int | None:
     return int(workload.stop.removeprefix(RULE)) if workload.stop.startswith(RULE) else None
 
 
+def differ_in_iterations(a: Workload, b: Workload) -> bool:
+    """The same problem from the same start, ended otherwise."""
+    return replace(a, name="", family="", title="", stop="") == replace(b, name="", family="", title="", stop="")
+
+
 def slope_ms(record: Record, row: Row) -> float | None:
     """Milliseconds of an iteration, from this row of a solve and that of the same variant on the workload which differs
     from the row's in its number of iterations alone, by the most; None where there is no such time, or the longer solve
@@ -29,12 +34,7 @@ def slope_ms(record: Record, row: Row) -> float | None:
     found: list[tuple[int, float]] = []
     for there in record.workloads.values():
         other = iterations_of(there)
-        if (
-            other is None
-            or other == count
-            or replace(there, name="", family="", title="", stop="")
-            != replace(here, name="", family="", title="", stop="")
-        ):
+        if other is None or other == count or not differ_in_iterations(here, there):
             continue
         found += [
             (other, twin.median_ms)

@@ -50,7 +50,28 @@ def test_the_largest_steps_stay_and_both_ends() -> None:
     assert [rung.variant for rung, _ in short.libraries(chain(), "grapes")] == ["lib"]
 
 
-def test_the_table_has_at_most_ten_rows_libraries_among_them() -> None:
+def test_a_library_without_the_stop_rule_stands_there_with_as_many_iterations() -> None:
+    def with_twin(iterations: int, **other: object) -> Record:
+        document = {"schema_version": 2, "context": sample_record.context()}
+        w = sample_record.workload("grapes", "grapes", 1000, 4, 16)
+        twin = w | {"name": "grapes_7", "family": "grapes_7", "stop": f"fixed:{iterations}"} | other
+        rows = [sample_record.row(v, "", w, "cuda", short.SCOPE, ms) for v, ms in (("a", 1000.0), ("both", 300.0))]
+        rows.append(sample_record.row("b", "a", w, "cuda", short.SCOPE, 10.0))
+        rows += [sample_record.row(v, "", twin, "cuda", short.SCOPE, ms) for v, ms in (("lib", 250.0), ("both", 299.0))]
+        rows.append(sample_record.row("b", "a", twin, "cuda", short.SCOPE, 9.0))
+        for row in rows:
+            row["iterations"] = 7
+        return from_document(document | {"workloads": [w, twin], "rows": rows}, Path("record.json"))
+
+    found = short.libraries(with_twin(7), "grapes")
+    assert [(rung.variant, row.workload) for rung, row in found] == [("both", "grapes"), ("lib", "grapes_7")]
+    assert "run as many iterations from the same start (`grapes_7`)" in table.short_table(with_twin(7), "grapes")
+    for elsewhere in (with_twin(8), with_twin(7, seed=3), with_twin(7, data_hash="sha256:12")):
+        assert [rung.variant for rung, _ in short.libraries(elsewhere, "grapes")] == ["both"]
+        assert "as many iterations" not in table.short_table(elsewhere, "grapes")
+
+
+def test_the_table_has_few_rows_libraries_among_them() -> None:
     text = table.short_table(chain(), "grapes").replace("\N{NO-BREAK SPACE}", " ")
     lines = [line for line in text.splitlines() if line.startswith("| ")][2:]
     assert len(lines) == len(short.steps(chain(), "grapes")) + 1 <= table.SHORT_ROWS
