@@ -94,7 +94,7 @@ void launch_with(void (*kernel)(P...), const cudaLaunchConfig_t& config, A&&... 
 #ifdef __CUDACC__
 using CooperativeGrid = dim3;
 #else
-/// A grid, and the line that launches it: one that nvcc does not see stands for a cluster, which the CPU device lacks.
+/// A grid, and the line that launches it: one that nvcc does not see stands for a cluster (docs/counting.md).
 struct CooperativeGrid {
   dim3 size;
   std::source_location where;

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "counting/counts.hpp"
 #include "crash.hpp"
 #include "device.hpp"
 #include "fault.hpp"
@@ -76,9 +77,17 @@ void Worker::run(Launch& launch) {
 
 void Worker::run(Launch& launch, uint64_t block) {
   begin(launch);
+#ifdef SIMT_CHECKED
+  has_ended_ = false;
+#endif
+  if (launch.call.in_cluster) launch.join_cluster(block, *this);
   run_block(block);
+#ifdef SIMT_CHECKED
+  has_ended_ = true;
+#endif
   end();
   launch.leave_grid();
+  if (launch.call.in_cluster) launch.leave_cluster();
 }
 
 void Worker::begin(Launch& launch) {
@@ -91,6 +100,8 @@ void Worker::begin(Launch& launch) {
   for (unsigned z = 0; z < simt_block_size.z; ++z)
     for (unsigned y = 0; y < simt_block_size.y; ++y)
       for (unsigned x = 0; x < simt_block_size.x; ++x) threads_[i++].index = {x, y, z};
+  shared_begin_ = shared_end_ = nullptr;
+  if (launch.call.in_cluster || counting::wanted()) find_shared_variables();
   begin_counting();
 #ifndef SIMT_CHECKED
   give_crash_stack();
@@ -106,6 +117,10 @@ void Worker::begin(Launch& launch) {
       static_end_ = std::max<const char*>(static_end_, variable.address + variable.bytes);
     const size_t words = size_t(static_end_ - static_begin_ + 3) / 4;
     if (static_cells_.size() < words) static_cells_.assign(words, {});
+  }
+  if (launch.call.in_cluster) {  // accesses of other runs count there: those of old launches go
+    std::ranges::fill(static_cells_, races::Cell{});
+    if (dynamic_cells_) std::fill_n(dynamic_cells_, (launch.call.dynamic_shared_bytes + 3) / 4, races::Cell{});
   }
 #endif
 }
@@ -372,8 +387,9 @@ std::string Worker::describe_threads() const {
     group.first = &thread;
     group.what = done                                   ? "have ended"
                  : thread.state == State::block_barrier ? "wait at __syncthreads()"
-                 : thread.state == State::grid_barrier  ? "wait at a grid barrier"
-                                                        : "wait in a warp operation";
+                 : thread.state == State::grid_barrier
+                     ? (launch_->call.in_cluster ? "wait at a barrier of the cluster" : "wait at a grid barrier")
+                     : "wait in a warp operation";
     if (!done) group.what += " at " + source_line(thread.where);
   }
   std::vector<Group> sorted;

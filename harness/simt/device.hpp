@@ -1,5 +1,6 @@
 // What the CPU device pretends to be. Compute capability 7.0 names what it can do: independent threads in a warp,
-// atomics on double; no tensor cores, bulk copies or clusters. Asynchronous copies are plain ones, as on such a GPU.
+// atomics on double; no tensor cores or bulk copies. Asynchronous copies are plain ones, as on such a GPU. Beyond it: a
+// grid may be one cluster (cluster.cpp).
 #pragma once
 #include <cstddef>
 
@@ -11,6 +12,7 @@ inline constexpr int max_block_size[3] = {1024, 1024, 64};
 inline constexpr int max_grid_size[3] = {2147483647, 65535, 65535};
 inline constexpr int max_threads_per_multiprocessor = 2048;
 inline constexpr int max_blocks_per_multiprocessor = 8;
+inline constexpr int usual_blocks_of_cluster = 8, max_blocks_of_cluster = 16;  // more than 8 where the kernel asks
 inline constexpr size_t constant_bytes = 64 << 10;
 inline constexpr size_t shared_bytes = 48 << 10;
 inline constexpr size_t shared_bytes_optin = 227 << 10;

@@ -59,6 +59,8 @@ const char* plain_message(cudaError_t error) {
       return "too many blocks in cooperative launch";
     case cudaErrorNotSupported:
       return "operation not supported";
+    case cudaErrorInvalidClusterSize:
+      return "the cluster size is invalid";
     case cudaErrorUnknown:
       break;
   }
@@ -103,6 +105,8 @@ const char* plain_name(cudaError_t error) {
       return "cudaErrorCooperativeLaunchTooLarge";
     case cudaErrorNotSupported:
       return "cudaErrorNotSupported";
+    case cudaErrorInvalidClusterSize:
+      return "cudaErrorInvalidClusterSize";
     case cudaErrorUnknown:
       break;
   }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "crash.hpp"
@@ -109,7 +110,7 @@ class Pool {
 #ifdef SIMT_CHECKED
     number_runs(launch);
 #endif
-    if (launch.call.cooperative && launch.blocks > 1) return run_cooperative(launch);
+    if (launch.call.in_cluster || (launch.call.cooperative && launch.blocks > 1)) return run_cooperative(launch);
     if (launch.blocks > 1) {
       start_helpers();
       std::lock_guard lock(mutex_);
@@ -199,6 +200,7 @@ Pool& pool() {
 
 std::mutex attributes_mutex;
 std::map<const void*, size_t> dynamic_shared_limits;  // of kernels that asked for more than the usual
+std::set<const void*> large_clusters;                 // kernels that asked for more than 8 blocks
 std::map<const void*, size_t> static_bytes;           // of kernels that were launched
 
 /// Bytes of __shared__ variables that a kernel declares; found once for each kernel.
@@ -207,6 +209,26 @@ size_t static_shared_bytes(const void* kernel) {
   const auto [known, is_new] = static_bytes.try_emplace(kernel, 0);
   if (is_new) known->second = module::static_shared_bytes(kernel);
   return known->second;
+}
+
+cudaError_t refuse_cluster(const KernelCall& call) {
+  const dim3 cluster = call.cluster, grid = call.grid;
+  const uint64_t blocks = uint64_t(cluster.x) * cluster.y * cluster.z;
+  const auto described = [&](const char* what, dim3 size) { return what + text(uint3{size.x, size.y, size.z}); };
+  if (cluster.x != grid.x || cluster.y != grid.y || cluster.z != grid.z) {
+    return refuse(cudaErrorInvalidClusterSize, described("clusters of ", cluster) +
+                                                   described(" blocks in a grid of ", grid) +
+                                                   ": on the CPU device a cluster must be the whole grid");
+  }
+  std::lock_guard lock(attributes_mutex);
+  const int most = large_clusters.count(call.kernel) ? device::max_blocks_of_cluster : device::usual_blocks_of_cluster;
+  if (blocks > uint64_t(most)) {
+    return refuse(cudaErrorInvalidClusterSize,
+                  "a cluster of " + std::to_string(blocks) + " blocks: it can have " + std::to_string(most) + " (" +
+                      std::to_string(device::max_blocks_of_cluster) +
+                      " if the kernel asks with cudaFuncAttributeNonPortableClusterSizeAllowed)");
+  }
+  return cudaSuccess;
 }
 
 cudaError_t refuse_launch(const KernelCall& call) {
@@ -249,13 +271,17 @@ cudaError_t refuse_launch(const KernelCall& call) {
                       ": the block has " + to_string(limit) + " (" + to_string(device::shared_bytes_optin) +
                       " at most, if the kernel asks with cudaFuncSetAttribute)");
   }
-  if (call.cooperative) {
+  if (call.in_cluster) {
+    if (const cudaError_t error = refuse_cluster(call); error != cudaSuccess) return error;
+  }
+  if (call.cooperative || call.in_cluster) {
     const int resident = device::resident_blocks(int(threads), fixed + dynamic);
     const uint64_t most = uint64_t(resident) * unsigned(device::multiprocessors());
     if (uint64_t(grid[0]) * grid[1] * grid[2] > most) {
-      return refuse(cudaErrorCooperativeLaunchTooLarge, "a cooperative launch of " +
-                                                            to_string(uint64_t(grid[0]) * grid[1] * grid[2]) +
-                                                            " blocks: " + to_string(most) + " fit at once");
+      return refuse(cudaErrorCooperativeLaunchTooLarge,
+                    std::string(call.in_cluster ? "a cluster" : "a cooperative launch") + " of " +
+                        to_string(uint64_t(grid[0]) * grid[1] * grid[2]) + " blocks: " + to_string(most) +
+                        " fit at once");
     }
   }
   return cudaSuccess;
@@ -313,6 +339,13 @@ extern "C" {
 int simt_launch(const simt::KernelCall* call) { return simt::run_launch(*call); }
 
 cudaError_t simt_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+    std::lock_guard lock(simt::attributes_mutex);
+    if (value != 0)
+      simt::large_clusters.insert(kernel);
+    else
+      simt::large_clusters.erase(kernel);
+  }
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   if (value < 0 || size_t(value) > simt::device::shared_bytes_optin) {
     return simt::refuse(cudaErrorInvalidValue, std::to_string(value) +
@@ -330,6 +363,7 @@ void simt_unregister_constants(const void* begin) {
   std::lock_guard lock(simt::attributes_mutex);
   simt::static_bytes.clear();
   simt::dynamic_shared_limits.clear();
+  simt::large_clusters.clear();
 }
 
 cudaError_t simt_occupancy(int* blocks, int block_size, size_t dynamic_shared_bytes) {

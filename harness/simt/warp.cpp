@@ -145,10 +145,14 @@ bool Worker::try_warp(Thread& thread) {
       other.result = combined;
     }
   });
-  for_each_lane(present, [&](int l) {
+  // Before other warps, as a warp goes on as one: atomics give its lanes values that follow each other, as on a GPU.
+  for (int l = 31; l >= 0; --l) {
+    if (!(present >> l & 1)) continue;
     --waiting_in_warps_;
-    if (&lanes[l] != &thread) make_ready(lanes[l]);
-  });
+    if (&lanes[l] == &thread) continue;
+    lanes[l].state = State::running;
+    ready_.push_front(&lanes[l]);
+  }
   return true;
 }
 

@@ -28,6 +28,8 @@
 
 namespace simt {
 
+class Worker;
+
 /// What all blocks of a running launch share.
 struct Launch {
   explicit Launch(const KernelCall& c);
@@ -58,6 +60,12 @@ struct Launch {
   void leave_grid();
   /// Ends the launch: blocks stop at their next wait, no further ones start.
   void fail();
+  /// In a cluster: `worker` runs block `block`. Returns when it is known of all blocks who runs them.
+  void join_cluster(uint64_t block, Worker& worker);
+  /// Returns when all blocks have ended: until then their shared memory is there.
+  void leave_cluster();
+  /// The workers of a cluster's blocks; empty where there is no cluster.
+  const std::vector<Worker*>& cluster() const { return cluster_; }
 
  private:
   uint64_t step_ = 1, offset_ = 0;  // step_ has no divisor in common with the number of blocks
@@ -65,6 +73,8 @@ struct Launch {
   std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t arrived_ = 0, blocks_ended_ = 0, generation_ = 0;
+  std::vector<Worker*> cluster_;
+  uint64_t joined_ = 0;
 };
 
 enum class State : uint8_t { unborn, running, block_barrier, grid_barrier, warp, active_mask, notes_full, done };
@@ -111,6 +121,14 @@ class Worker {
   void* dynamic_shared() { return dynamic_shared_; }
   int block_barrier(int predicate, std::source_location where);
   void grid_barrier(std::source_location where);
+  /// Of a cluster: all threads of its blocks; of the block where it is alone.
+  void cluster_barrier(std::source_location where);
+  /// Blocks of the cluster; 1 without one.
+  unsigned cluster_blocks() const { return launch_->call.in_cluster ? unsigned(launch_->blocks) : 1; }
+  /// Where block `rank` of the cluster has what is at `address` in this block's shared memory.
+  void* map_shared(const void* address, unsigned rank, std::source_location where);
+  /// A store to shared memory of the cluster.
+  void store_async(void* address, uint64_t bits, size_t bytes, const void* place);
   uint64_t warp(WarpOp op, unsigned mask, uint64_t value, int argument, int width, std::source_location where);
   unsigned active_mask(std::source_location where);
   void async_copy(void* to, const void* from, size_t bytes, size_t zeros, std::source_location where,
@@ -144,7 +162,7 @@ class Worker {
   void note_leave() { trace_->leave(rank(*current_)); }
   /// A division of doubles whose numerator is 0.
   void note_zero_dividend(const void* place);
-  /// Whether the launch stands for a cluster: nvcc does not see it.
+  /// Whether the launch is a cluster, or stands for one: nvcc does not see it.
   bool is_cluster() const;
   /// A thread comes to a barrier of the grid: one atomic of each block, and loads until all blocks have come. Of a
   /// cluster it is an instruction, and has neither.
@@ -174,6 +192,16 @@ class Worker {
   void begin_counting();
   void end_counting();
   void run_block(uint64_t block);
+  /// The bounds of the module's __shared__ variables of this block, for those of its cluster.
+  void find_shared_variables();
+  /// Whether the byte is in the shared memory of the block that `worker` runs, of the same launch.
+  bool has_shared(const Worker& worker, const char* address) const {
+    return (address >= worker.dynamic_shared_ &&
+            address < worker.dynamic_shared_ + launch_->call.dynamic_shared_bytes) ||
+           (address >= worker.shared_begin_ && address < worker.shared_end_);
+  }
+  /// The other block of the cluster whose shared memory has the byte; -1 where none does.
+  int owner_in_cluster(const void* address) const;
   /// The copies of that thread come to their places, but for those of its group `end` and later ones. `place`: the wait
   /// in the program; null at the thread's end.
   void deliver_copies(int thread, size_t end, const void* place);
@@ -215,6 +243,14 @@ class Worker {
   /// The variable that holds this byte; null where none does.
   const module::SharedVariable* shared_variable(const void* address) const;
   bool may_access(const void* address, size_t bytes, bool write);
+  /// Whether the bytes are a variable's, or dynamic, in this block's shared memory.
+  bool is_in_shared(const void* address, size_t bytes) const;
+  /// Where this block has what the block with this rank has at `address`, in its shared memory.
+  const char* own_place(const void* address, int rank) const;
+  /// An access to the shared memory of another block of the cluster, which must have begun and not ended.
+  void access_cluster(int rank, size_t bytes, Touch touch, const void* place);
+  /// Whether no other block can access this memory, which is not device memory.
+  bool is_of_block(const void* address) const;
   /// Why a kernel may not touch these bytes.
   std::string refuse_access(const void* address, size_t bytes, Touch touch);
   /// The words that others may touch too, of an access that is allowed; null if no other thread can access them.
@@ -253,9 +289,9 @@ class Worker {
   Random random_;
   std::vector<uint16_t> shuffled_order_;
 
-  std::unique_ptr<counting::Trace> trace_;                      // null where nothing is counted
-  counting::KernelCounts counts_;                               // of this launch
-  const char *shared_begin_ = nullptr, *shared_end_ = nullptr;  // the module's __shared__ variables
+  std::unique_ptr<counting::Trace> trace_;                // null where nothing is counted
+  counting::KernelCounts counts_;                         // of this launch
+  char *shared_begin_ = nullptr, *shared_end_ = nullptr;  // the module's __shared__ variables: of counts and clusters
 
   struct Fault {
     cudaError_t error = cudaSuccess;
@@ -272,6 +308,7 @@ class Worker {
 #ifdef SIMT_CHECKED
   std::vector<module::SharedVariable> shared_;  // of the kernel's module, by address
   races::Order order_;
+  std::atomic<bool> has_ended_ = false;  // of a block in a cluster
   races::Cell* dynamic_cells_ = nullptr;
   const char *static_begin_ = nullptr, *static_end_ = nullptr;  // the bounds of shared_
   std::vector<races::Cell> static_cells_;

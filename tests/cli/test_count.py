@@ -160,9 +160,17 @@ def shares(blocks: int) -> list[int]:
 
 
 def test_a_barrier_of_a_cluster_is_neither_atomic_nor_load(ladder: Ladder) -> None:
-    """The CPU device has no clusters, and launches a cooperative grid in text that nvcc does not see."""
+    """v03j launches a cooperative grid in its place, in text that nvcc does not see."""
+    assert "estimates" not in solve_kernel(ladder, "v03j_short_division", 132)
     kernel = solve_kernel(ladder, "v03k_cluster_messages", 132)
     assert kernel["metrics"]["global_atomics"] == 0 and "estimates" not in kernel
+
+
+def test_messages_between_blocks_are_no_stores(ladder: Ladder) -> None:
+    counted, blocks = solve_kernel(ladder, "v03k_cluster_messages", 132)["metrics"], 16
+    labels = sum(ceil(share / 32) for share in shares(blocks))
+    sums, centroids, changed = blocks, ceil(16 * 11 / 32), 1
+    assert counted["store_requests"] == labels + sums + centroids + changed
 
 
 def test_what_depends_on_timing_is_an_estimate_and_says_so(ladder: Ladder) -> None:

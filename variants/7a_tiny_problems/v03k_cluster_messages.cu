@@ -17,7 +17,6 @@
 // for cuda: 90a
 #include "../common/device/cluster_messages.cuh"
 #include "../common/lloyd/one_launch.cuh"
-#include "../common/tiny/cluster.cuh"
 #include "../common/tiny/point_group.cuh"
 #include "../common/tiny/proven_nearest.cuh"
 #include "../common/tiny/resident_points.cuh"
@@ -33,23 +32,22 @@ constexpr int wide = 6;  // a row of so many vectors takes the registers of two 
 
 using Number = unsigned long long;
 
-/// Where a block has what, in bytes. Its mailbox, to which other blocks write, ends with `mailbox`.
+/// Where a block has what, in bytes of its shared memory. Other blocks write to what comes before `total`.
 struct Layout {
   int row;      // numbers: d features and a count
   int rows;     // of a cluster's sums: one for each word
   int owned;    // clusters of a block, at most
   int vectors;  // of a centroid
-  size_t slots, moved, tile, mailbox, total, change, points, kept, moves, move_count, end;
+  size_t slots, moved, tile, total, change, points, kept, moves, move_count, end;
 
   Layout(const Shape& p, int blocks, int words, int vectors)
       : row(p.d + 1), rows(words), owned(ladder::blocks(p.k, blocks)), vectors(vectors) {
     const auto whole = [](size_t bytes) { return (bytes + 15) / 16 * 16; };
     const size_t sums = size_t(owned) * rows * row * sizeof(Number);
-    slots = 2 * sizeof(uint64_t);                         // 2 x most_blocks x owned x rows x row
+    slots = 2 * sizeof(uint64_t);                         // behind two barriers; 2 x most_blocks x owned x rows x row
     moved = slots + 2 * most_blocks * sums;               // 2 x most_blocks
     tile = whole(moved + 2 * most_blocks * sizeof(int));  // k x vectors
-    mailbox = tile + size_t(p.k) * vectors * 16;          // before: two barriers
-    total = mailbox;                                      // 2 x owned x rows x row
+    total = tile + size_t(p.k) * vectors * 16;            // 2 x owned x rows x row
     change = total + 2 * sums;                            // k x rows x row
     points = whole(change + size_t(p.k) * rows * row * sizeof(Number));
     kept = points + size_t(ladder::blocks(p.n, blocks)) * vectors * 16;
@@ -68,23 +66,22 @@ __device__ void add_halves(Number* number, long long value) {
 }
 
 /// `totals`: the sums of all clusters between two launches, k x rows x row. 2^lane_bits lanes, more than d, share a
-/// row of numbers; there are 2^block_bits blocks. `instead`: device memory for mailboxes on the CPU device.
+/// row of numbers; there are 2^block_bits blocks.
 template <class T, int vectors, int group>
 __global__ void __launch_bounds__(threads, 1)
     solve_kernel(const T* x, T* c, int32_t* label, Number* totals, FixedPoint format, Iterations run, Layout layout,
-                 int lane_bits, int block_bits, char* instead, int n, int k, int d) {
+                 int lane_bits, int block_bits, int n, int k, int d) {
   constexpr int width = Vec16<T>::size, pitch = vectors * width;
   const int blocks = 1 << block_bits, rank = blockIdx.x, thread = threadIdx.x;
   const int first = share_begin(n, rank, blocks), count = share_begin(n, rank + 1, blocks) - first;
   const int per_thread = (count + group - 1) / group;  // threads that have points
   const int row = layout.row, rows = layout.rows, owned = (k - rank + blocks - 1) >> block_bits;
   char* const shared = dynamic_shared<char>();
-  const Mailbox mailbox(shared, instead, layout.mailbox);
-  uint64_t* const changes_arrived = reinterpret_cast<uint64_t*>(mailbox.memory);
+  uint64_t* const changes_arrived = reinterpret_cast<uint64_t*>(shared);
   uint64_t* const tile_arrived = changes_arrived + 1;
-  auto* const slots = reinterpret_cast<Number*>(mailbox.memory + layout.slots);
-  auto* const moved = reinterpret_cast<int*>(mailbox.memory + layout.moved);
-  auto* const tile = reinterpret_cast<Vec16<T>*>(mailbox.memory + layout.tile);
+  auto* const slots = reinterpret_cast<Number*>(shared + layout.slots);
+  auto* const moved = reinterpret_cast<int*>(shared + layout.moved);
+  auto* const tile = reinterpret_cast<Vec16<T>*>(shared + layout.tile);
   auto* const total = reinterpret_cast<Number*>(shared + layout.total);
   auto* const change = reinterpret_cast<Number*>(shared + layout.change);
   auto* const copy = reinterpret_cast<Vec16<T>*>(shared + layout.points);
@@ -119,7 +116,7 @@ __global__ void __launch_bounds__(threads, 1)
   copy_rows<threads>(tile, c, k, d, row_vectors(d, sizeof(T)), vectors);
   for (int e = thread; e < owned * d; e += threads)
     kept[e / d * pitch + e % d] = c[(e / d * blocks + rank) * d + e % d];
-  wait_for_all(true);
+  cooperative_groups::this_cluster().sync();
   Vec16<T> point[group][vectors];
   int held[group];  // the labels
   const auto index = [&](int r) { return thread + r * per_thread; };
@@ -179,11 +176,11 @@ __global__ void __launch_bounds__(threads, 1)
     }
     if (thread == 0) move_count[1 - turn] = 0;  // read before the barrier above, in use again behind the next one
     __syncthreads();
-    if (thread < blocks) mailbox.send(thread, &moved[turn * most_blocks + rank], moved_here, changes_arrived);
+    if (thread < blocks) send(thread, &moved[turn * most_blocks + rank], moved_here, changes_arrived);
     for (int j = my_row; j < k && f <= d; j += rows_at_once) {
       for (int w = 0; w < rows; ++w) {
         Number& number = change[(j * rows + w) * row + f];
-        mailbox.send(j & (blocks - 1), slot(turn, rank, j >> block_bits, w, f), number, changes_arrived);
+        send(j & (blocks - 1), slot(turn, rank, j >> block_bits, w, f), number, changes_arrived);
         number = 0;
       }
     }
@@ -204,7 +201,7 @@ __global__ void __launch_bounds__(threads, 1)
       // A centroid without points stays.
       const T before = kept[(turn * layout.owned + at) * pitch + f];
       const T feature = of_cluster > 0 ? short_mean<T>(sum, of_cluster, format) : before;
-      mailbox.send(to, reinterpret_cast<T*>(tile + j * vectors) + f, feature, tile_arrived);
+      send(to, reinterpret_cast<T*>(tile + j * vectors) + f, feature, tile_arrived);
       if (to == 0) kept[((1 - turn) * layout.owned + at) * pitch + f] = feature;
     }
     const int lane = thread % warp_lanes;
@@ -225,7 +222,7 @@ __global__ void __launch_bounds__(threads, 1)
     totals[(at * blocks + rank) * rows * row + e % (rows * row)] = *total_of(turn, at, 0, e % (rows * row));
   }
   for (int e = thread; e < k * d && rank == 0; e += threads) c[e] = centroids[e / d][e % d];
-  wait_for_all(true);  // no block ends while another may send it something
+  cooperative_groups::this_cluster().sync();  // no block ends while another may send it something
 }
 
 template <class T>
@@ -233,7 +230,6 @@ struct Workspace {
   OneLaunch launches;
   ExactSums sums;            // of which the format is used
   Number* totals = nullptr;  // k x most_words x (d + 1)
-  char* instead = nullptr;   // mailboxes on the CPU device
 };
 
 int cluster_blocks(const Shape& p, const Device& device) {
@@ -255,9 +251,6 @@ void prepare(Run<T, Workspace<T>>& s) {
   prepare_one_launch(s);
   s.ws.sums.extremes = s.template device<Extremes>(1);
   s.ws.totals = s.template device<Number>(total_bytes(s.problem) / sizeof(Number));
-  const int blocks = cluster_blocks(s.problem, s.device_info);
-  const Layout layout(s.problem, blocks, FixedPoint::most_words, kernel_vectors(s.problem));
-  if (s.device_info.kind != DeviceKind::cuda) s.ws.instead = s.template device<char>(blocks * layout.mailbox);
 }
 
 template <class T>
@@ -283,9 +276,9 @@ void start(Run<T, Workspace<T>>& s, const Iterations& run) {
     dispatch<1, 2, 4>(group, [&]<int group>() {
       constexpr int most = vectors >= wide ? 2 : 4;
       const Layout layout(s.problem, blocks, s.ws.sums.format.words, vectors);
-      launch_cluster(solve_kernel<T, vectors, std::min(group, most)>, blocks, threads, layout.end, s.stream, s.x, s.c,
-                     s.label, s.ws.totals, s.ws.sums.format, run, layout, lane_bits, block_bits, s.ws.instead, s.n, s.k,
-                     s.d);
+      launch_one_cluster(solve_kernel<T, vectors, std::min(group, most)>, blocks, threads, layout.end, s.stream, s.x,
+                         s.c, s.label, s.ws.totals, s.ws.sums.format, run, layout, lane_bits, block_bits, s.n, s.k,
+                         s.d);
     });
   });
 }

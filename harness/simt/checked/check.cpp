@@ -84,15 +84,27 @@ const module::SharedVariable* Worker::shared_variable(const void* address) const
   return next != shared_.begin() && within(address, 1, next[-1].address, next[-1].bytes) ? &next[-1] : nullptr;
 }
 
+bool Worker::is_in_shared(const void* address, size_t bytes) const {
+  if (within(address, bytes, dynamic_shared_, launch_->call.dynamic_shared_bytes)) return true;
+  const auto* const variable = shared_variable(address);
+  return variable && within(address, bytes, variable->address, variable->bytes);
+}
+
+const char* Worker::own_place(const void* address, int rank) const {
+  const auto* const a = static_cast<const char*>(address);
+  const Worker& other = *launch_->cluster()[size_t(rank)];
+  const bool is_dynamic = within(a, 1, other.dynamic_shared_, launch_->call.dynamic_shared_bytes);
+  return is_dynamic ? dynamic_shared_ + (a - other.dynamic_shared_) : shared_begin_ + (a - other.shared_begin_);
+}
+
 bool Worker::may_access(const void* address, size_t bytes, bool write) {
   if (memory::is_device(address))
     return static_cast<const char*>(address) + bytes <= memory::bounds.top && !poisoned(address, bytes);
   if (running_->holds(address, bytes)) return !poisoned(address, bytes);
   const KernelCall& call = launch_->call;
   if (!write && within(address, bytes, call.arguments, call.argument_bytes)) return true;
-  if (within(address, bytes, dynamic_shared_, call.dynamic_shared_bytes)) return true;
-  const auto* const variable = shared_variable(address);
-  if (variable && within(address, bytes, variable->address, variable->bytes)) return true;
+  if (is_in_shared(address, bytes)) return true;
+  if (const int rank = owner_in_cluster(address); rank >= 0) return is_in_shared(own_place(address, rank), bytes);
   if (memory::is_variable(address, bytes)) return !poisoned(address, bytes);
   if (write) return false;
   if (memory::is_constant(address, bytes)) return !poisoned(address, bytes);
@@ -112,6 +124,11 @@ std::string Worker::refuse_access(const void* address, size_t bytes, Touch touch
   if (within(address, 1, dynamic_shared_ - shared_guard, shared_bytes + 2 * shared_guard)) {
     return what + (address < dynamic_shared_ ? "before" : "past") + " the " + std::to_string(shared_bytes) +
            " bytes of dynamic shared memory of the launch";
+  }
+  for (const Worker* other : launch_->cluster()) {
+    if (within(address, 1, other->dynamic_shared_ - shared_guard, shared_bytes + 2 * shared_guard))
+      return what + (address < other->dynamic_shared_ ? "before" : "past") + " the " + std::to_string(shared_bytes) +
+             " bytes of dynamic shared memory of another block of the cluster";
   }
   const HostMemory host(address);
   const module::SharedVariable* nearest = nullptr;
@@ -134,8 +151,25 @@ void Worker::access(const void* address, size_t bytes, Touch touch, const void* 
     fault(cudaErrorIllegalAddress,
           [=, this] { return refuse_access(address, bytes, touch) + ", " + in_this_thread(source_line(place)); });
   }
+  if (launch_->call.in_cluster && !memory::is_device(address)) {
+    if (const int rank = owner_in_cluster(address); rank >= 0) access_cluster(rank, bytes, touch, place);
+  }
   if (watching_) watch(address, bytes, touch, place);
 }
+
+void Worker::access_cluster(int rank, size_t bytes, Touch touch, const void* place) {
+  const bool has_ended = launch_->cluster()[size_t(rank)]->has_ended_;
+  if (!has_ended && !(watching_ && order_.may_not_have_begun(uint64_t(rank), launch_->first_run))) return;
+  fault(cudaErrorIllegalAddress, [=, this] {
+    return std::string(touch == Touch::read ? "a read of " : "a write of ") + std::to_string(bytes) +
+           " bytes in the shared memory of block " + text(launch_->block_index(uint64_t(rank))) +
+           (has_ended ? ", which has ended: this_cluster().sync() must come behind it, "
+                      : ", which may not have begun: this_cluster().sync() must come before it, ") +
+           in_this_thread(source_line(place));
+  });
+}
+
+bool Worker::is_of_block(const void* address) const { return !memory::is_device(address) && !launch_->call.in_cluster; }
 
 // ---------------------------------------------------------------------------------------------------------- races
 
@@ -149,6 +183,12 @@ inline races::Cell* Worker::shared_cells(const void* address) {
   if (within(a, 1, dynamic_shared_, launch_->call.dynamic_shared_bytes))
     return dynamic_cells_ ? dynamic_cells_ + (a - dynamic_shared_) / 4 : nullptr;
   if (a >= static_begin_ && a < static_end_) return &static_cells_[size_t(a - static_begin_) / 4];
+  if (const int rank = owner_in_cluster(a); rank >= 0) {
+    Worker& other = *launch_->cluster()[size_t(rank)];
+    if (a >= other.static_begin_ && a < other.static_end_)
+      return &other.static_cells_[size_t(a - other.static_begin_) / 4];
+    return other.dynamic_cells_ ? other.dynamic_cells_ + (a - other.dynamic_shared_) / 4 : nullptr;
+  }
   return memory::variable_cells(a);
 }
 
@@ -160,7 +200,7 @@ inline void Worker::watch(const void* address, size_t bytes, Touch touch, const 
     order_.atomic(address);
     refresh_moment();
   }
-  const bool is_shared = !memory::is_device(address);
+  const bool is_shared = !memory::is_device(address), of_block = is_of_block(address);
   const auto offset = int32_t(static_cast<const char*>(place) - static_cast<const char*>(launch_->call.kernel));
   races::Access now = now_;
   now.detail |= uint32_t(offset);
@@ -181,7 +221,7 @@ inline void Worker::watch(const void* address, size_t bytes, Touch touch, const 
       note_unwritten_read("the block reads " + describe_memory(address) + " before it writes there, at " +
                           source_line(place));
     if (touch != Touch::read) {
-      const races::Access before = order_.write(*cell, now, is_shared);
+      const races::Access before = order_.write(*cell, now, of_block);
       if (before.moment != 0) fail_by_race(before, now, address, bytes);
       if (is_shared) {
         for (SmallWord& small : small_words_) small.seen |= small.word == at;
@@ -189,7 +229,7 @@ inline void Worker::watch(const void* address, size_t bytes, Touch touch, const 
       continue;
     }
     bool again = false;
-    const races::Access before = order_.read(*cell, now, is_shared, again);
+    const races::Access before = order_.read(*cell, now, of_block, again);
     if (before.moment != 0) fail_by_race(before, now, address, bytes);
     if (again || bytes > 16) continue;
     if (reads_count_ == reads_.size()) find_unseen_writes();
@@ -204,17 +244,17 @@ void Worker::fail_by_race(const races::Access& before, const races::Access& now,
 
 void Worker::find_unseen_writes() {
   if (!watching_) return;
-  const auto record = [&](const volatile uint32_t* word, races::Cell& cell, bool is_shared, int32_t place) {
+  const auto record = [&](const volatile uint32_t* word, races::Cell& cell, bool of_block, int32_t place) {
     races::Access now = now_;
     now.detail |= races::Access::write_bit | races::Access::bytes_mask | uint32_t(place);
-    const races::Access before = order_.write(cell, now, is_shared);
+    const races::Access before = order_.write(cell, now, of_block);
     if (before.moment != 0) fail_by_race(before, now, const_cast<const uint32_t*>(word), 4);
   };
   for (size_t i = 0; i < reads_count_; ++i) {
     const SeenRead& read = reads_[i];
     if (*read.word == read.value) continue;
     const void* const address = const_cast<const uint32_t*>(read.word);
-    record(read.word, *shared_cells(address), !memory::is_device(address), read.place);
+    record(read.word, *shared_cells(address), is_of_block(address), read.place);
   }
   reads_count_ = 0;
   for (SmallWord& small : small_words_) {
@@ -229,7 +269,7 @@ void Worker::find_unseen_writes() {
 void Worker::watch_words_of_small_variables() {
   small_words_.clear();
   reads_count_ = 0;
-  if (!launch_->watches_races) return;
+  if (!launch_->watches_races || launch_->call.in_cluster) return;  // there other blocks may be the ones that write
   for (const auto& variable : shared_) {
     const auto first = reinterpret_cast<uintptr_t>(variable.address);
     if (variable.bytes > 16) continue;
@@ -251,6 +291,8 @@ std::string Worker::describe_memory(const void* address) const {
     return "dynamic shared memory (from its byte " +
            std::to_string(static_cast<const char*>(address) - dynamic_shared_) + " on)";
   }
+  if (const int rank = owner_in_cluster(address); rank >= 0)
+    return describe_memory(own_place(address, rank)) + " of block " + text(launch_->block_index(uint64_t(rank)));
   return "a __device__ variable";
 }
 
@@ -276,7 +318,9 @@ std::string Worker::describe_race(const races::Access& before, const races::Acce
          ", at least one of them writing, not both atomically: " + did(before) + ", " + did(now) + "; in kernel " +
          module::function_name(call.kernel) + "; " +
          (one_block ? "put a __syncthreads() between, or use atomicAdd or another atomic for both"
-                    : "blocks of a launch have no order: use atomicAdd or another atomic for both, or two launches");
+          : call.in_cluster
+              ? "put a this_cluster().sync() between, or use atomicAdd or another atomic for both"
+              : "blocks of a launch have no order: use atomicAdd or another atomic for both, or two launches");
 }
 
 std::string source_line(const void* place) {

@@ -115,35 +115,43 @@ class Order {
   /// The clock or the stamps have run out: what follows in this block goes unwatched.
   bool is_over() const { return now_ >= last_clock || releases_->stamp() >= last_stamp; }
 
-  /// Records a write, or an atomic; the access that races with it, or one whose `moment` is 0.
-  Access write(Cell& cell, const Access& now, bool is_shared) const {
+  /// Records a write, or an atomic; the access that races with it, or one whose `moment` is 0. `of_block`: no other
+  /// block can access the word.
+  Access write(Cell& cell, const Access& now, bool of_block) const {
     const Access w = load(cell.write);
     if (same(w, now)) return {};
-    if (race(w, now, is_shared)) return w;
+    if (race(w, now, of_block)) return w;
     for (const Access* reader : {&cell.read, &cell.other_read}) {
       const Access r = load(*reader);
-      if (race(r, now, is_shared)) return r;
+      if (race(r, now, of_block)) return r;
     }
     store(cell.write, merged(w, now));
     return {};
   }
   /// The same for a read. `again`: the thread has read the word at the same moment before.
-  Access read(Cell& cell, const Access& now, bool is_shared, bool& again) const {
+  Access read(Cell& cell, const Access& now, bool of_block, bool& again) const {
     const Access r = load(cell.read);
     again = same(r, now);
     if (again) return {};
     const Access w = load(cell.write);
-    if (race(w, now, is_shared)) return w;
-    if (is_before(r, now, is_shared)) {
+    if (race(w, now, of_block)) return w;
+    if (is_before(r, now, of_block)) {
       store(cell.read, merged(r, now));
       return {};
     }
     // Two readers are kept, of two blocks where there are: a writer then differs from one of them.
     const Access other = load(cell.other_read);
     again = same(other, now);
-    if (!again && (is_before(other, now, is_shared) || (other.run() == r.run() && now.run() != r.run())))
+    if (!again && (is_before(other, now, of_block) || (other.run() == r.run() && now.run() != r.run())))
       store(cell.other_read, merged(other, now));
     return {};
+  }
+
+  /// Whether nothing orders the beginning of that block before what this one does now; in a launch whose runs begin at
+  /// `first_run`.
+  bool may_not_have_begun(uint64_t block, uint32_t first_run) const {
+    const Access begun{(uint64_t(first_run) + block) << 32, 0};
+    return begun.run() >= first_run_ && !(acquired_ > 0 && releases_->has_released(block, 0));
   }
 
   uint64_t block_of(const Access& access) const { return access.run() - first_run_; }
@@ -159,14 +167,14 @@ class Order {
     both.detail |= (old.detail | now.detail) & Access::bytes_mask;
     return both;
   }
-  bool race(const Access& old, const Access& now, bool is_shared) const {
+  bool race(const Access& old, const Access& now, bool of_block) const {
     return (old.detail & now.detail & Access::bytes_mask) != 0 && !(old.is_atomic() && now.is_atomic()) &&
-           !is_before(old, now, is_shared);
+           !is_before(old, now, of_block);
   }
   /// Whether something orders `old` before `now`, an access of the running thread.
-  bool is_before(const Access& old, const Access& now, bool is_shared) const {
+  bool is_before(const Access& old, const Access& now, bool of_block) const {
     if (old.run() != run_) {
-      if (old.run() < first_run_ || is_shared) return true;
+      if (old.run() < first_run_ || of_block) return true;
       return acquired_ > old.stamp() && releases_->has_released(block_of(old), old.stamp());
     }
     const int thread = old.thread(), me = now.thread();

@@ -21,11 +21,6 @@ void Worker::begin_counting() {
   if (!counting::wanted()) return trace_.reset();
   if (!trace_) trace_ = std::make_unique<counting::Trace>();
   counts_ = {};
-  shared_begin_ = shared_end_ = nullptr;
-  for (const auto& variable : module::shared_variables(launch_->call.kernel)) {
-    if (!shared_begin_ || variable.address < shared_begin_) shared_begin_ = variable.address;
-    shared_end_ = std::max<const char*>(shared_end_, variable.address + variable.bytes);
-  }
 }
 
 void Worker::end_counting() {
@@ -51,9 +46,9 @@ void Worker::note_access(const void* address, int size_log2, Way way, const void
                          counting::Kind atomic_of_shared) {
   const auto* const a = static_cast<const char*>(address);
   const auto kind = [&](counting::Kind load) { return counting::Kind(int(load) + int(way)); };
-  const bool shared = (a >= dynamic_shared_ && a < dynamic_shared_ + launch_->call.dynamic_shared_bytes) ||
-                      (a >= shared_begin_ && a < shared_end_);
-  if (memory::is_device(a) || (!shared && memory::is_variable(a, 1)))
+  const bool is_device = memory::is_device(a);
+  const bool shared = !is_device && (has_shared(*this, a) || owner_in_cluster(a) >= 0);
+  if (is_device || (!shared && memory::is_variable(a, 1)))
     add_note(kind(counting::Kind::global_load), size_log2, reinterpret_cast<uint64_t>(a), place);
   else if (shared)
     add_note(way == Way::atomic ? atomic_of_shared : kind(counting::Kind::shared_load), size_log2,
@@ -71,7 +66,7 @@ void Worker::note_zero_dividend(const void* place) {
 
 bool Worker::is_cluster() const {
   const std::source_location& launched = launch_->call.where;
-  return counting::is_for_cpu_alone(launched.file_name(), launched.line());
+  return launch_->call.in_cluster || counting::is_for_cpu_alone(launched.file_name(), launched.line());
 }
 
 void Worker::note_grid_barrier(const void* place) {

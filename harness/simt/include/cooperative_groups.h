@@ -1,4 +1,4 @@
-// Cooperative groups: the block, tiles of it, and the grid.
+// Cooperative groups: the block, tiles of it, the grid, and a cluster of blocks.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -24,6 +24,26 @@ class grid_group {
   static unsigned long long num_threads_of_block() { return 1ull * blockDim.x * blockDim.y * blockDim.z; }
 };
 inline grid_group this_grid() { return {}; }
+
+/// A grid that was launched as one cluster; else the block alone.
+class cluster_group {
+ public:
+  static void sync(simt::Where where = simt::Where::current()) { simt_cluster_barrier(where); }
+  static unsigned num_blocks() { return simt_cluster_blocks(); }
+  static unsigned block_rank() { return num_blocks() == 1 ? 0 : unsigned(grid_group::block_rank()); }
+  static unsigned num_threads() { return num_blocks() * blockDim.x * blockDim.y * blockDim.z; }
+  static unsigned size() { return num_threads(); }
+  static unsigned thread_rank() {
+    return block_rank() * (blockDim.x * blockDim.y * blockDim.z) +
+           ((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x);
+  }
+  /// Where block `rank` has what this one has at `address`, in its shared memory.
+  template <class T>
+  static T* map_shared_rank(T* address, int rank, simt::Where where = simt::Where::current()) {
+    return static_cast<T*>(simt_map_shared(address, unsigned(rank), where));
+  }
+};
+inline cluster_group this_cluster() { return {}; }
 
 class thread_block {
  public:

@@ -1,42 +1,37 @@
 // Messages between the blocks of a cluster: a number goes into the shared memory of another block (st.async), where an
 // mbarrier counts the bytes that have arrived. A block waits for the numbers that it needs, and no barrier of the
-// cluster is passed. Needs compute capability 9.0; on the CPU device mailboxes are device memory, and to wait is a
-// barrier of the grid. v03k_cluster_messages introduces it. Source: PTX ISA, sections "mbarrier" and "st.async".
+// cluster is passed. Needs compute capability 9.0; the CPU device has no mbarriers, and to wait is a barrier of the
+// cluster. v03k_cluster_messages introduces it. Source: PTX ISA, sections "mbarrier" and "st.async".
 #pragma once
 #include <cooperative_groups.h>
 
-#include "../../../harness/contract/launch.cuh"
-#ifdef __CUDACC__
 #include <cuda/ptx>
-#endif
+
+#include "../../../harness/contract/launch.cuh"
 
 namespace ladder {
 
-/// A block's memory for messages, at the same place in each block of the cluster. `shared`: bytes of its shared memory;
-/// `instead`: the mailboxes of all blocks on the CPU device.
-struct Mailbox {
-  char* const memory;
-  const size_t bytes;
-  __device__ Mailbox([[maybe_unused]] char* shared, [[maybe_unused]] char* instead, size_t bytes)
-#ifdef __CUDACC__
-      : memory(shared),
-#else
-      : memory(instead + blockIdx.x * bytes),
-#endif
-        bytes(bytes) {
-  }
+/// Launches a grid that is one cluster.
+template <class... P, class... A>
+void launch_one_cluster(void (*kernel)(P...), int grid, int threads, size_t shared_bytes, cudaStream_t stream,
+                        A&&... args) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "asking for 16 blocks");
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {unsigned(grid), 1, 1};
+  cudaLaunchConfig_t config = detail::configuration(grid, threads, shared_bytes, stream);
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  detail::launch_with(kernel, config, std::forward<A>(args)...);
+}
 
-  /// Sends `number` to where block `to` has what is *place here; `arrived`, a barrier in the mailbox, counts it there.
-  template <class Number>
-  __device__ void send(int to, Number* place, Number number, [[maybe_unused]] uint64_t* arrived) const {
-#ifdef __CUDACC__
-    const auto cluster = cooperative_groups::this_cluster();
-    cuda::ptx::st_async(cluster.map_shared_rank(place, to), number, cluster.map_shared_rank(arrived, to));
-#else
-    *reinterpret_cast<Number*>(reinterpret_cast<char*>(place) + (to - int(blockIdx.x)) * ptrdiff_t(bytes)) = number;
-#endif
-  }
-};
+/// Sends `number` to where block `to` of the cluster has what is *place here, in its shared memory; `arrived`, a
+/// barrier there, counts it.
+template <class Number>
+__device__ void send(int to, Number* place, Number number, uint64_t* arrived) {
+  const auto cluster = cooperative_groups::this_cluster();
+  cuda::ptx::st_async(cluster.map_shared_rank(place, to), number, cluster.map_shared_rank(arrived, to));
+}
 
 /// By one thread of each block, before a barrier of the cluster.
 __device__ inline void init_arrivals([[maybe_unused]] uint64_t* arrived) {
@@ -62,7 +57,7 @@ __device__ inline void wait_for_messages([[maybe_unused]] uint64_t* arrived, [[m
   while (!mbarrier_try_wait_parity(sem_acquire, scope_cluster, arrived, uint32_t(round) % 2)) {
   }
 #else
-  cooperative_groups::this_grid().sync();
+  cooperative_groups::this_cluster().sync();
 #endif
 }
 

@@ -7,7 +7,7 @@
 
 namespace ladder {
 
-/// Waits for all blocks. The CPU device has no clusters: there a cluster is a cooperative grid.
+/// Waits for all blocks. On the CPU device a cooperative grid stands for a cluster.
 __device__ inline void wait_for_all([[maybe_unused]] bool is_cluster) {
 #ifdef __CUDACC__
   if (is_cluster) return cooperative_groups::this_cluster().sync();

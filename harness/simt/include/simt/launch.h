@@ -36,7 +36,10 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const BoundKernel<P...>& bo
   call.stream = config.stream;
   call.where = config.where;
   for (unsigned i = 0; i < config.numAttrs; ++i) {
-    if (config.attrs[i].id == cudaLaunchAttributeCooperative) call.cooperative = config.attrs[i].val.cooperative != 0;
+    const cudaLaunchAttributeValue& value = config.attrs[i].val;
+    if (config.attrs[i].id == cudaLaunchAttributeCooperative) call.cooperative = value.cooperative != 0;
+    if (config.attrs[i].id == cudaLaunchAttributeClusterDimension)
+      call.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z}, call.in_cluster = true;
   }
   call.body = run_thread<P...>;
   call.arguments = &bound;

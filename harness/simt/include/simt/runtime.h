@@ -37,6 +37,8 @@ struct KernelCall {
   dim3 grid, block;
   size_t dynamic_shared_bytes = 0;
   bool cooperative = false;
+  bool in_cluster = false;          ///< the grid is one cluster,
+  dim3 cluster;                     ///< of so many blocks
   std::source_location where = {};  ///< of a cooperative launch: its line, where that is known
   CUstream_st* stream = nullptr;
   void (*body)(const void* arguments) = nullptr;
@@ -54,6 +56,13 @@ __attribute__((const)) void* simt_dynamic_shared() noexcept;
 int simt_block_barrier(int predicate, std::source_location where);
 /// Waits for all threads of the grid; only in a cooperative launch.
 void simt_grid_barrier(std::source_location where);
+/// Waits for all threads of the cluster: those of the block alone where the launch has none.
+void simt_cluster_barrier(std::source_location where);
+/// Blocks of the cluster; where the one with this rank has what is at `address` in this block's shared memory.
+__attribute__((const)) unsigned simt_cluster_blocks() noexcept;
+__attribute__((const)) void* simt_map_shared(const void* address, unsigned rank, std::source_location where) noexcept;
+/// Stores 4 or 8 bytes in the shared memory of a block of the cluster, as st.async does.
+void simt_store_async(void* address, uint64_t bits, size_t bytes);
 /// Waits for the lanes of `mask`; what `op` makes of their values for this lane.
 uint64_t simt_warp(simt::WarpOp op, unsigned mask, uint64_t value, int argument, int width, std::source_location where);
 /// The lanes of this warp that have come to the same place of the program.
