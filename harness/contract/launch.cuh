@@ -2,10 +2,8 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdio>
-#include <source_location>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -91,18 +89,6 @@ void launch_with(void (*kernel)(P...), const cudaLaunchConfig_t& config, A&&... 
 
 }  // namespace detail
 
-#ifdef __CUDACC__
-using CooperativeGrid = dim3;
-#else
-/// A grid, and the line that launches it: one that nvcc does not see stands for a cluster (docs/counting.md).
-struct CooperativeGrid {
-  dim3 size;
-  std::source_location where;
-  template <std::convertible_to<dim3> Size>
-  CooperativeGrid(Size size, std::source_location where = std::source_location::current()) : size(size), where(where) {}
-};
-#endif
-
 /// Launches `kernel` in `stream` with `grid` blocks of `block` threads and `dynamic_shared_bytes` of shared memory for
 /// each block; the arguments are converted to the kernel's parameter types. Throws Error if the launch is refused; on
 /// the CPU device also if the kernel fails, as it has ended when this returns.
@@ -115,17 +101,12 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_b
 /// The same for a kernel whose blocks wait for each other (cooperative_groups::this_grid().sync()): all of them must
 /// fit on the device at once.
 template <class... P, class... A>
-void launch_cooperative(void (*kernel)(P...), CooperativeGrid grid, dim3 block, size_t dynamic_shared_bytes,
-                        cudaStream_t stream, A&&... args) {
+void launch_cooperative(void (*kernel)(P...), dim3 grid, dim3 block, size_t dynamic_shared_bytes, cudaStream_t stream,
+                        A&&... args) {
   cudaLaunchAttribute cooperative{};
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;
-#ifdef __CUDACC__
   cudaLaunchConfig_t config = detail::configuration(grid, block, dynamic_shared_bytes, stream);
-#else
-  cudaLaunchConfig_t config = detail::configuration(grid.size, block, dynamic_shared_bytes, stream);
-  config.where = grid.where;
-#endif
   config.attrs = &cooperative;
   config.numAttrs = 1;
   detail::launch_with(kernel, config, std::forward<A>(args)...);

@@ -468,7 +468,7 @@ void simt_grid_barrier(std::source_location where) {
   if (is_counted) Worker::current()->note_grid_barrier(place);
   Worker::current()->grid_barrier(where);
   // A barrier of the block before it, and one behind.
-  if (is_counted && !Worker::current()->is_cluster()) Worker::current()->note(simt::counting::Kind::together, 0, place);
+  if (is_counted) Worker::current()->note(simt::counting::Kind::together, 0, place);
 }
 uint64_t simt_warp(simt::WarpOp op, unsigned mask, uint64_t value, int argument, int width,
                    std::source_location where) {

@@ -162,10 +162,7 @@ class Worker {
   void note_leave() { trace_->leave(rank(*current_)); }
   /// A division of doubles whose numerator is 0.
   void note_zero_dividend(const void* place);
-  /// Whether the launch is a cluster, or stands for one: nvcc does not see it.
-  bool is_cluster() const;
-  /// A thread comes to a barrier of the grid: one atomic of each block, and loads until all blocks have come. Of a
-  /// cluster it is an instruction, and has neither.
+  /// A thread comes to a barrier of the grid: one atomic of each block, and loads until all blocks have come.
   void note_grid_barrier(const void* place);
   void note_silence(int by) { trace_->silence(rank(*current_), by); }
 

@@ -17,6 +17,7 @@
 // for cuda: 90a
 #include "../common/device/cluster_messages.cuh"
 #include "../common/lloyd/one_launch.cuh"
+#include "../common/tiny/cluster.cuh"
 #include "../common/tiny/point_group.cuh"
 #include "../common/tiny/proven_nearest.cuh"
 #include "../common/tiny/resident_points.cuh"
@@ -276,9 +277,8 @@ void start(Run<T, Workspace<T>>& s, const Iterations& run) {
     dispatch<1, 2, 4>(group, [&]<int group>() {
       constexpr int most = vectors >= wide ? 2 : 4;
       const Layout layout(s.problem, blocks, s.ws.sums.format.words, vectors);
-      launch_one_cluster(solve_kernel<T, vectors, std::min(group, most)>, blocks, threads, layout.end, s.stream, s.x,
-                         s.c, s.label, s.ws.totals, s.ws.sums.format, run, layout, lane_bits, block_bits, s.n, s.k,
-                         s.d);
+      launch_cluster(solve_kernel<T, vectors, std::min(group, most)>, blocks, threads, layout.end, s.stream, s.x, s.c,
+                     s.label, s.ws.totals, s.ws.sums.format, run, layout, lane_bits, block_bits, s.n, s.k, s.d);
     });
   });
 }

@@ -10,7 +10,6 @@
 
 #include "counting/counts.hpp"
 #include "counting/rules.hpp"
-#include "counting/text/device_text.hpp"
 #include "memory.hpp"
 #include "module.hpp"
 #include "worker.hpp"
@@ -64,14 +63,9 @@ void Worker::note_zero_dividend(const void* place) {
   ++its.lanes;
 }
 
-bool Worker::is_cluster() const {
-  const std::source_location& launched = launch_->call.where;
-  return launch_->call.in_cluster || counting::is_for_cpu_alone(launched.file_name(), launched.line());
-}
-
 void Worker::note_grid_barrier(const void* place) {
   const int thread = rank(*current_);
-  if (thread != 0 || trace_->is_silent(thread) || is_cluster()) return;
+  if (thread != 0 || trace_->is_silent(thread)) return;
   const auto add = [&](counting::Kind kind, uint64_t requests) {
     counting::PlaceCounts& its = counts_.at(counting::Place(0, place, kind, 2));
     its.requests += requests, its.lanes += requests, its.units += requests, its.ideal += requests;

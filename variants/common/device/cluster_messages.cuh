@@ -11,20 +11,6 @@
 
 namespace ladder {
 
-/// Launches a grid that is one cluster.
-template <class... P, class... A>
-void launch_one_cluster(void (*kernel)(P...), int grid, int threads, size_t shared_bytes, cudaStream_t stream,
-                        A&&... args) {
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "asking for 16 blocks");
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {unsigned(grid), 1, 1};
-  cudaLaunchConfig_t config = detail::configuration(grid, threads, shared_bytes, stream);
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  detail::launch_with(kernel, config, std::forward<A>(args)...);
-}
-
 /// Sends `number` to where block `to` of the cluster has what is *place here, in its shared memory; `arrived`, a
 /// barrier there, counts it.
 template <class Number>

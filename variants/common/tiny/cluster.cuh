@@ -1,5 +1,5 @@
-// A grid that is one thread block cluster: its blocks have a barrier in hardware. Needs compute capability 9.0; on the
-// CPU device a cooperative grid takes its place. v03i_cluster introduces it.
+// A grid that is one thread block cluster: its blocks have a barrier in hardware. Needs compute capability 9.0.
+// v03i_cluster introduces it.
 #pragma once
 #include <cooperative_groups.h>
 
@@ -7,11 +7,9 @@
 
 namespace ladder {
 
-/// Waits for all blocks. On the CPU device a cooperative grid stands for a cluster.
-__device__ inline void wait_for_all([[maybe_unused]] bool is_cluster) {
-#ifdef __CUDACC__
+/// Waits for all blocks, of the cluster or of a cooperative grid.
+__device__ inline void wait_for_all(bool is_cluster) {
   if (is_cluster) return cooperative_groups::this_cluster().sync();
-#endif
   cooperative_groups::this_grid().sync();
 }
 
@@ -19,7 +17,6 @@ __device__ inline void wait_for_all([[maybe_unused]] bool is_cluster) {
 template <class... P, class... A>
 void launch_cluster(void (*kernel)(P...), int grid, int threads, size_t shared_bytes, cudaStream_t stream,
                     A&&... args) {
-#ifdef __CUDACC__
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "asking for 16 blocks");
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -28,9 +25,6 @@ void launch_cluster(void (*kernel)(P...), int grid, int threads, size_t shared_b
   config.attrs = &cluster;
   config.numAttrs = 1;
   detail::launch_with(kernel, config, std::forward<A>(args)...);
-#else
-  launch_cooperative(kernel, grid, threads, shared_bytes, stream, std::forward<A>(args)...);
-#endif
 }
 
 }  // namespace ladder

@@ -2,7 +2,6 @@
 // whatever an asynchronous call starts is done when it returns; unless streams are late (simt.h).
 #pragma once
 #include <cstddef>
-#include <source_location>
 
 #include "vector_types.h"
 
@@ -110,7 +109,6 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream = nullptr;
   cudaLaunchAttribute* attrs = nullptr;
   unsigned numAttrs = 0;
-  std::source_location where = {};  ///< the CPU device alone: the line of a cooperative launch
 };
 
 extern "C" {

@@ -34,7 +34,6 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const BoundKernel<P...>& bo
   call.block = config.blockDim;
   call.dynamic_shared_bytes = config.dynamicSmemBytes;
   call.stream = config.stream;
-  call.where = config.where;
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const cudaLaunchAttributeValue& value = config.attrs[i].val;
     if (config.attrs[i].id == cudaLaunchAttributeCooperative) call.cooperative = value.cooperative != 0;

@@ -39,7 +39,6 @@ struct KernelCall {
   bool cooperative = false;
   bool in_cluster = false;          ///< the grid is one cluster,
   dim3 cluster;                     ///< of so many blocks
-  std::source_location where = {};  ///< of a cooperative launch: its line, where that is known
   CUstream_st* stream = nullptr;
   void (*body)(const void* arguments) = nullptr;
   const void* arguments = nullptr;
