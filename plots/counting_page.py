@@ -98,9 +98,6 @@ FILLING_REASONS = (
      "rows are copied to shared memory in a loop, of which nvcc makes two, one for rows that begin at multiples of 16 "
      "bytes, and unrolls each by 4. In the counter's rule the one loop of g++ is long and unrolled by 2: in a warp of "
      "each block the lanes with an odd round part from the others, and it loads a vector more"),
-    ("solve_kernel<float, 3, 1>", ("fmul",), ANY,
-     "nvcc makes one `FFMA` of `1 - x * y`, once per launch; g++ has product and difference in two blocks of code, "
-     "which it joins after it has fused what is in one block"),
     ("solve_kernel*", ("load_requests", "sectors_per_load"), 0.1,
      "an estimate: how often a block loads while it waits at a barrier of the grid depends on when the others come"),
     ("solve_kernel*", ("sectors_per_store",), 0.15,

@@ -55,7 +55,8 @@ class Function {
     const Invariants invariants(code_,
                                 [&](size_t i) { return code_[i].called.empty() && operations_[i] != Operations{}; });
     std::vector<char> is_fused(code_.size());
-    for (const Invariants::Fused& fused : invariants.fused()) {
+    const auto is_exact = [&](size_t i) { return is_times_power_of_two(code_[i], read); };
+    for (const Invariants::Fused& fused : invariants.fused(is_exact)) {
       operations_[fused.product] = {};
       for (const size_t i : fused.additions) {
         operations_[i] = multiply_add_for(operations_[i]);

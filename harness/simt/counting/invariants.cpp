@@ -480,16 +480,18 @@ void Invariants::carry_products(size_t index, bool is_followed, Products& held, 
   for (const size_t place : written_by(index)) held[place] = copied;
 }
 
-std::vector<Invariants::Fused> Invariants::fused() const {
+std::vector<Invariants::Fused> Invariants::fused(const std::function<bool(size_t)>& is_exact) const {
   // Most products are used where they are computed, and need not be followed.
   std::set<size_t> followed;
   for (const size_t block : order_) {
     Products held;
     std::set<size_t> used;
-    for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i)
+    for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
       carry_products(i, is_product(code_[i]), held, [&](const std::set<size_t>& its) {
         if (!is_sum(code_[i])) used.insert(its.begin(), its.end());
       });
+      if (is_product(code_[i]) && is_exact(i)) followed.insert(i);
+    }
     for (const auto& [place, its] : held) {
       for (const size_t product : its) {
         if (!used.contains(product)) followed.insert(product);
@@ -532,7 +534,7 @@ std::vector<Invariants::Fused> Invariants::fused() const {
   }
   // The blocks of code that report themselves are those of g++, though no branch may be left between them.
   const auto is_same_block_of_text = [&](size_t product, size_t addition, size_t block) {
-    if (product < blocks_[block].begin || product > addition) return false;
+    if (product < blocks_[block].begin || product > addition || is_exact(product)) return false;
     return std::none_of(code_.begin() + std::ptrdiff_t(product), code_.begin() + std::ptrdiff_t(addition),
                         reports_a_block);
   };

@@ -30,11 +30,13 @@ class Invariants {
   std::vector<Unrolled> unrolled() const;
   /// A product and the additions that use it, all in other blocks of code, where g++ fuses none: nvcc makes
   /// multiply-adds of all of them, and leaves the product out. It does not where anything else uses the product.
+  /// `is_exact`: of a product's index, whether nothing is rounded in it. Then it may be in the same block: no text
+  /// rounds it by itself, and g++ has joined two blocks after it fused what is in one.
   struct Fused {
     size_t product = 0;
     std::vector<size_t> additions;
   };
-  std::vector<Fused> fused() const;
+  std::vector<Fused> fused(const std::function<bool(size_t)>& is_exact) const;
 
  private:
   struct Block {

@@ -1,6 +1,7 @@
 #include "counting/operations.hpp"
 
 #include <bit>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -127,6 +128,14 @@ Operations multiply_add_for(Operations addition) {
   for (const size_t add : {size_t(Operation::fadd), size_t(Operation::dadd)})
     addition[add + 2] += std::exchange(addition[add], 0);
   return addition;
+}
+
+bool is_times_power_of_two(const Instruction& x, const ReadConstant& read) {
+  const bool is_double = x.name == "vmulsd";
+  if ((!is_double && x.name != "vmulss") || !memory_operand(x.operands[0]).is_relative) return false;
+  const uint64_t bits = read(x.refers_to);
+  if (is_double) return bits << 12 == 0 && std::isnormal(std::bit_cast<double>(bits));
+  return uint32_t(bits) << 9 == 0 && std::isnormal(std::bit_cast<float>(uint32_t(bits)));
 }
 
 std::optional<size_t> branch_before(const std::vector<Instruction>& code, size_t index) {

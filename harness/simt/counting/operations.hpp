@@ -26,6 +26,9 @@ Operations operations_of(const std::vector<Instruction>& code, size_t index, con
 /// The same where an addition has become a multiply-add.
 Operations multiply_add_for(Operations addition);
 
+/// Whether it is a product with a constant that is a power of two: unless it underflows, nothing is rounded in it.
+bool is_times_power_of_two(const Instruction& x, const ReadConstant& read);
+
 /// Of a negation that one side of a branch begins with, the branch: nvcc negates first and then chooses.
 std::optional<size_t> branch_before(const std::vector<Instruction>& code, size_t index);
 

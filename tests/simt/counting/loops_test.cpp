@@ -144,11 +144,13 @@ TEST(Invariants, AFramePointerPointsToTheStack) {
 }
 
 /// The lines of products with those of the additions that take them.
-std::vector<std::pair<size_t, std::vector<size_t>>> fused(const std::vector<std::string>& lines) {
+std::vector<std::pair<size_t, std::vector<size_t>>> fused(const std::vector<std::string>& lines,
+                                                          bool are_exact = false) {
   const std::vector<Instruction> code = program(lines);
   const Invariants invariants(code, [](size_t) { return false; });
   std::vector<std::pair<size_t, std::vector<size_t>>> found;
-  for (const Invariants::Fused& one : invariants.fused()) found.emplace_back(one.product, one.additions);
+  for (const Invariants::Fused& one : invariants.fused([&](size_t) { return are_exact; }))
+    found.emplace_back(one.product, one.additions);
   return found;
 }
 
@@ -189,6 +191,17 @@ TEST(Fused, NotInItsOwnBlockWhereTheTextMayRoundIt) {
                    "call   60 <f>", "ret"}),
             (Fusions{{1, {4}}}))
       << "blocks of the text, though no branch is left between them";
+}
+
+TEST(Fused, InItsOwnBlockWhereItRoundsNothing) {
+  const auto lines = [](const std::string& use) {
+    return std::vector<std::string>{
+        report, "vmulss 0x10(%rip),%xmm2,%xmm3", "vsubss %xmm3,%xmm4,%xmm5", use, "call   60 <f>", "ret"};
+  };
+  const std::string nothing = "vmovss %xmm5,%xmm3";
+  EXPECT_EQ(fused(lines(nothing), true), (Fusions{{1, {2}}}));
+  EXPECT_EQ(fused(lines(nothing), false), Fusions{});
+  EXPECT_EQ(fused(lines("vmovss %xmm3,(%rbx)"), true), Fusions{}) << "it is stored, too";
 }
 
 TEST(Fused, AnAdditionTakesOneProduct) {

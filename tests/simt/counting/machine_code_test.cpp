@@ -290,6 +290,21 @@ TEST(OperationsOf, AnAdditionThatTakesAProductIsAMultiplyAdd) {
   EXPECT_EQ(multiply_add_for({0, 0, 0, 1, 0, 0}), (Operations{0, 0, 0, 0, 0, 1}));
 }
 
+TEST(OperationsOf, AProductWithAPowerOfTwoRoundsNothing) {
+  const auto is_exact = [](const std::string& line, uint64_t constant) {
+    return is_times_power_of_two(functions_in(disassembly({line})).at(0).at(0), [=](uint64_t) { return constant; });
+  };
+  const std::string one = "vmulss 0x10(%rip),%xmm1,%xmm2        # 2000 <.LC0>";
+  const std::string of_double = "vmulsd 0x10(%rip),%xmm1,%xmm2        # 2000 <.LC0>";
+  EXPECT_TRUE(is_exact(one, std::bit_cast<uint32_t>(0x1p-24f) | 7ull << 32)) << "another constant lies behind it";
+  EXPECT_TRUE(is_exact(of_double, std::bit_cast<uint64_t>(-0.5)));
+  EXPECT_FALSE(is_exact(one, std::bit_cast<uint32_t>(3.0f)));
+  EXPECT_FALSE(is_exact(of_double, std::bit_cast<uint64_t>(0.1)));
+  EXPECT_FALSE(is_exact(one, std::bit_cast<uint32_t>(0x1p-149f))) << "it underflows";
+  EXPECT_FALSE(is_exact("vmulss %xmm0,%xmm1,%xmm2", std::bit_cast<uint32_t>(2.0f))) << "not known";
+  EXPECT_FALSE(is_exact("vaddss 0x10(%rip),%xmm1,%xmm2        # 2000 <.LC0>", std::bit_cast<uint32_t>(2.0f)));
+}
+
 TEST(OperationsOf, ANegationOfADoubleIsAnAdditionBeforeTheBranchToIt) {
   const std::map<uint64_t, uint64_t> sign = {{0x2000, std::bit_cast<uint64_t>(-0.0)}};
   const std::string negate = "vxorpd 0x10(%rip),%xmm7,%xmm6        # 2000 <.LC0>";
