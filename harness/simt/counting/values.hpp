@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "counting/machine_code.hpp"
@@ -75,6 +76,7 @@ class Values {
   uint64_t last_relative_ = 0;  // the address that was put in a register last: of thread variables, an argument
   mutable uint32_t last_base_ = 0;
   mutable std::map<std::tuple<uint32_t, uint32_t, int64_t>, uint32_t> bases_;  // of sums, within a block
+  mutable std::map<uint32_t, std::pair<Value, Value>> summands_;               // by the base of their sum
 };
 
 }  // namespace simt::counting

@@ -132,6 +132,20 @@ TEST(Joins, ALoadWhoseAlignmentIsNotProvenStaysAlone) {
       << "rows of 80 bytes";
 }
 
+TEST(Joins, TwiceANumberIsEven) {
+  const Lines two = loads({"0x0", "0x4"});
+  const auto behind = [&](const Lines& address) { return bytes(shared_in_rbx + address + two); };
+  const std::vector joined = {8}, apart = {4, 4};
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "add    %rcx,%rbx"}), apart) << "any float of it";
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "add    %rcx,%rbx", "add    %rcx,%rbx"}), joined);
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "lea    0x4(%rcx,%rbx,1),%rbx", "lea    -0x4(%rbx,%rcx,1),%rbx"}), joined);
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "lea    0x4(%rcx,%rbx,1),%rbx", "add    %rcx,%rbx"}), apart) << "and 4 more";
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "add    %rcx,%rcx", "add    %rcx,%rbx"}), joined);
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "lea    0x4(%rcx),%rdx", "add    %rdx,%rcx", "add    %rcx,%rbx"}), apart)
+      << "the number and the next one";
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "shl    $0x2,%rdx", "add    %rcx,%rbx", "add    %rdx,%rbx"}), apart);
+}
+
 TEST(Joins, AlignmentIsKnownThroughALoopAndTheStack) {
   const Lines loop = {"mov    %rbx,0x18(%rsp)", "call   3300 <__sanitizer_cov_trace_pc@plt>", "mov    0x18(%rsp),%rbx",
                       "nop", "nop"};
