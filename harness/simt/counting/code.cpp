@@ -75,6 +75,7 @@ class Function {
     for (const Invariants::Unrolled& loop : invariants.unrolled()) {
       Block& first = found[size_t(node_.at(int(loop.reports.front())))];
       first.unrolled_by = loop.by;
+      first.joined = joined_rounds(code_, values, loop);
       for (const size_t i : loop.reports) first.unrolled.push_back(code_[i + 1].address);
     }
     before_.resize(first_.size() + 1);
@@ -223,7 +224,11 @@ Program read_program(const std::string& file, const char* base) {
   for (const auto& [place, block] : program.blocks) {
     if (!block.unrolled.empty()) loops.push_back(place);
   }
-  for (const auto& [place, by] : told_to_unroll(file, loops)) program.blocks[place].unrolled_by = by;
+  for (const auto& [place, by] : told_to_unroll(file, loops)) {
+    Block& block = program.blocks[place];
+    if (by != block.unrolled_by) block.joined.clear();
+    block.unrolled_by = by;
+  }
   return program;
 }
 
@@ -252,6 +257,8 @@ const Block& block_at(uint64_t place) {
     found->second = block->second;
     if (found->second.meets_at) found->second.meets_at += base;
     for (uint64_t& its : found->second.unrolled) its += base;
+    found->second.joined.clear();
+    for (const auto& [its, log2] : block->second.joined) found->second.joined[its + base] = log2;
   }
   return found->second;
 }

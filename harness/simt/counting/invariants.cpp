@@ -112,6 +112,8 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
       return std::find(loop.blocks.begin(), loop.blocks.end(), block) != loop.blocks.end();
     };
     size_t ways_out = 0, instructions = 0, last = 0;
+    std::vector<size_t> entries, ends;  // the blocks before the first, outside and in the loop
+    for (const size_t before : blocks_[loop.header].before) (has(before) ? ends : entries).push_back(before);
     bool alone = std::none_of(loops_.begin(), loops_.end(),
                               [&](const Loop& other) { return other.header != loop.header && has(other.header); });
     std::vector<size_t> reports;
@@ -135,8 +137,13 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
         !reports.empty() && reports.front() >= blocks_[loop.header].begin && reports.front() < blocks_[loop.header].end;
     size_t by = 4;
     while (by > 1 && by * instructions > most_unrolled) by /= 2;
-    if (alone && ways_out == 1 && reports_first && counts_in_constant_steps(loop, last))
-      found.push_back({.by = by, .reports = reports});
+    if (!alone || ways_out != 1 || !reports_first || !counts_in_constant_steps(loop, last)) continue;
+    found.push_back({.by = by, .reports = reports, .before = {}, .blocks = {}});
+    if (entries.size() == 1) found.back().before = {blocks_[entries[0]].begin, blocks_[entries[0]].end, false};
+    for (const size_t block : loop.blocks) {
+      const bool in_each = std::all_of(ends.begin(), ends.end(), [&](size_t end) { return dominates(block, end); });
+      found.back().blocks.push_back({blocks_[block].begin, blocks_[block].end, in_each});
+    }
   }
   return found;
 }

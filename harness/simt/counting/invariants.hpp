@@ -26,6 +26,12 @@ class Invariants {
   struct Unrolled {
     size_t by = 0;
     std::vector<size_t> reports;  ///< the calls in it that report blocks, first that of its first block
+    struct Part {
+      size_t begin = 0, end = 0;   // of its instructions
+      bool in_each_round = false;  // or in some of them
+    };
+    Part before;               ///< the block from which lanes enter the loop; empty where there are several
+    std::vector<Part> blocks;  ///< in the order of the program's flow
   };
   std::vector<Unrolled> unrolled() const;
   /// A product and the additions that use it, all in other blocks of code, where g++ fuses none: nvcc makes

@@ -158,6 +158,21 @@ void Values::for_each(const std::function<void(size_t)>& visit, const std::funct
   }
 }
 
+std::vector<Value> Values::along(const std::vector<std::pair<size_t, size_t>>& blocks, size_t at,
+                                 const std::string& operand) {
+  std::vector<Value> found;
+  const auto first = std::find(first_.begin(), first_.end(), blocks.at(0).first);
+  if (first == first_.end() || !before_[size_t(first - first_.begin())].is_reached) return found;
+  enter(size_t(first - first_.begin()));
+  for (const auto& [begin, end] : blocks) {
+    for (size_t i = begin; i < end; ++i) {
+      if (i == at) found.push_back(read(operand));
+      execute(i);
+    }
+  }
+  return found;
+}
+
 Value Values::of(const std::string& operand) const { return read(operand); }
 
 /// Within a block each place has a base of its own, unless it is known to point into the stack or to differ from

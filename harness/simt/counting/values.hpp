@@ -38,6 +38,9 @@ class Values {
   /// Goes through the code in its order. Calls visit(index) at each instruction that can be reached, when what stands
   /// before it is known; `begin(index)` first where a block of code begins.
   void for_each(const std::function<void(size_t)>& visit, const std::function<void(size_t)>& begin);
+  /// What an operand holds before instruction `at`, each time that it is reached where these blocks, from their first
+  /// instructions to behind their last, run one after another. Of the first what is known on any way to it.
+  std::vector<Value> along(const std::vector<std::pair<size_t, size_t>>& blocks, size_t at, const std::string& operand);
   /// Of a register ("%rdi") or of what an operand in memory holds; where visit() is being called.
   Value of(const std::string& operand) const;
 
