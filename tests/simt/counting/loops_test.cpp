@@ -284,6 +284,9 @@ TEST(Loops, ShortOnesWithoutBarriersAreUnrolled) {
   EXPECT_EQ(unrolled({"call   60 <simt_warp@plt>"}), 0u);
   EXPECT_EQ(unrolled({"call   60 <simt_count_atomic@plt>"}), 0u);
   EXPECT_EQ(unrolled(std::vector<std::string>(50, "add    $0x1,%ecx")), 2u) << "a longer one";
+  std::vector<std::string> spilled(50, "add    $0x1,%ecx");
+  spilled.resize(100, "mov    %ecx,0x18(%rsp)");
+  EXPECT_EQ(unrolled(spilled), 2u) << "nvcc has registers for what g++ keeps in the stack";
   EXPECT_EQ(unrolled(std::vector<std::string>(100, "add    $0x1,%ecx")), 1u) << "a long one";
   EXPECT_EQ(unrolled({"cmp    $0x5,%ecx", "jg     @7"}), 0u) << "a second way out";
 }
