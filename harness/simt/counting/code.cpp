@@ -110,8 +110,10 @@ class Function {
     const auto lines = lines_of(file, asked);
     for (const Invariants::Repeated& one : all) {
       const size_t first = one.products.front();
+      const auto of_first = lines.find(code_[first].address);
       const auto is_of_one_line = [&](size_t i) {
-        return lines.at(code_[i].address) == lines.at(code_[first].address);
+        const auto its = lines.find(code_[i].address);
+        return its != lines.end() && of_first != lines.end() && its->second == of_first->second;
       };
       if (!one.first_is_before && !std::all_of(one.products.begin(), one.products.end(), is_of_one_line)) continue;
       const Operations its = operations_[first];
