@@ -39,7 +39,8 @@ class Function {
     }
   }
 
-  void add_to(Program& program, const ReadConstant& read) {
+  /// `file`: the module's.
+  void add_to(Program& program, const ReadConstant& read, const std::string& file) {
     if (first_.empty()) return;
     Values values(code_, read);
     Joins joins(program.joins);
@@ -63,6 +64,7 @@ class Function {
         is_fused[i] = 1;
       }
     }
+    count_once(invariants, file);
     for (size_t i = 0; i < code_.size(); ++i) {
       const auto before = invariants.moved_to(i);
       if (!before || is_fused[i]) continue;  // multiply-adds stay
@@ -74,6 +76,7 @@ class Function {
     for (const Invariants::Unrolled& loop : invariants.unrolled()) {
       Block& first = found[size_t(node_.at(int(loop.reports.front())))];
       first.unrolled_by = loop.by;
+      first.joined = joined_rounds(code_, values, loop);
       for (const size_t i : loop.reports) first.unrolled.push_back(code_[i + 1].address);
     }
     before_.resize(first_.size() + 1);
@@ -91,6 +94,35 @@ class Function {
   }
 
  private:
+  /// Products of the same operands. Where the first does not come before the others, nvcc joins those that unrolling
+  /// has copied from one place in the text.
+  void count_once(const Invariants& invariants, const std::string& file) {
+    std::vector<Invariants::Repeated> all = invariants.repeated();
+    std::erase_if(all, [&](const Invariants::Repeated& one) {
+      return std::any_of(one.products.begin(), one.products.end(),
+                         [&](size_t i) { return operations_[i] == Operations{}; });
+    });
+    std::vector<uint64_t> asked;
+    for (const Invariants::Repeated& one : all) {
+      for (const size_t i : one.products) {
+        if (!one.first_is_before) asked.push_back(code_[i].address);
+      }
+    }
+    const auto lines = lines_of(file, asked);
+    for (const Invariants::Repeated& one : all) {
+      const size_t first = one.products.front();
+      const auto of_first = lines.find(code_[first].address);
+      const auto is_of_one_line = [&](size_t i) {
+        const auto its = lines.find(code_[i].address);
+        return its != lines.end() && of_first != lines.end() && its->second == of_first->second;
+      };
+      if (!one.first_is_before && !std::all_of(one.products.begin(), one.products.end(), is_of_one_line)) continue;
+      const Operations its = operations_[first];
+      for (const size_t i : one.products) operations_[i] = {};
+      Operations& to = operations_[one.first_is_before || invariants.moved_to(first) ? first : one.before];
+      for (size_t o = 0; o < its.size(); ++o) to[o] += its[o];
+    }
+  }
   /// The nodes that come next behind instruction `from` (the last one: the function's end), and what lies between.
   std::vector<int> follow(int from, Block& block) const {
     const int end = int(first_.size());
@@ -190,12 +222,16 @@ Program read_program(const std::string& file, const char* base) {
     return bits;
   };
   Program program;
-  for (std::vector<Instruction>& code : functions_in(text)) Function(std::move(code)).add_to(program, read);
+  for (std::vector<Instruction>& code : functions_in(text)) Function(std::move(code)).add_to(program, read, file);
   std::vector<uint64_t> loops;
   for (const auto& [place, block] : program.blocks) {
     if (!block.unrolled.empty()) loops.push_back(place);
   }
-  for (const auto& [place, by] : told_to_unroll(file, loops)) program.blocks[place].unrolled_by = by;
+  for (const auto& [place, by] : told_to_unroll(file, loops)) {
+    Block& block = program.blocks[place];
+    if (by != block.unrolled_by) block.joined.clear();
+    block.unrolled_by = by;
+  }
   return program;
 }
 
@@ -224,6 +260,8 @@ const Block& block_at(uint64_t place) {
     found->second = block->second;
     if (found->second.meets_at) found->second.meets_at += base;
     for (uint64_t& its : found->second.unrolled) its += base;
+    found->second.joined.clear();
+    for (const auto& [its, log2] : block->second.joined) found->second.joined[its + base] = log2;
   }
   return found->second;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "counting/joins.hpp"
@@ -18,6 +19,8 @@ struct Block {
   /// Of the first block of a loop that nvcc unrolls: the places of its blocks (trace.hpp).
   std::vector<uint64_t> unrolled;
   size_t unrolled_by = 0;
+  /// Loads of this loop that several rounds have in common, by their places: the binary logarithm of the bytes.
+  std::unordered_map<uint64_t, int> joined;
 };
 
 /// The block of code that reports itself (by __sanitizer_cov_trace_pc) from a call that returns to `place`.

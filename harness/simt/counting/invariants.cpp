@@ -1,8 +1,10 @@
 #include "counting/invariants.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -14,6 +16,7 @@ namespace {
 // Places: 32 registers, the flags, and the function's part of the stack in words of 4 bytes. A frame pointer points to
 // the middle of it.
 constexpr size_t flags = 32, stack = 33, word = 4, most_words = 4096, nowhere = ~size_t(0);
+constexpr size_t words = 8;             // of the widest access
 constexpr int64_t frame_middle = 8192;  // bytes
 constexpr size_t most_unrolled = 176;   // instructions of g++, of all rounds that become one
 
@@ -23,6 +26,12 @@ bool ends(std::string_view text, std::string_view with) {
 }
 
 bool is_move(std::string_view name) { return begins(name, "mov") || begins(name, "vmov"); }
+/// All bytes that are used of it, to one place.
+bool copies_all(const Instruction& x) {
+  static const std::set<std::string_view> names = {"mov",    "movl",    "movq",    "vmovd",   "vmovq",  "vmovss",
+                                                   "vmovsd", "vmovaps", "vmovapd", "vmovups", "vmovupd"};
+  return x.operands.size() == 2 && names.contains(x.name);
+}
 bool is_product(const Instruction& x) { return x.name == "vmulss" || x.name == "vmulsd"; }
 bool is_sum(const Instruction& x) { return begins(x.name, "vadds") || begins(x.name, "vsubs"); }
 bool compares(std::string_view name) {
@@ -86,6 +95,11 @@ Invariants::Invariants(const std::vector<Instruction>& code, const std::function
   find_blocks();
   find_order();
   find_loops();
+  for (const Instruction& x : code) {
+    for (const std::string& operand : x.operands) {
+      for (const size_t place : places_of(operand, bytes_of(x))) places_ = std::max(places_, place + 1);
+    }
+  }
   for (const Loop& loop : loops_) examine(loop, is_operation);
 }
 
@@ -98,9 +112,18 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
       return std::find(loop.blocks.begin(), loop.blocks.end(), block) != loop.blocks.end();
     };
     size_t ways_out = 0, instructions = 0, last = 0;
+    std::vector<size_t> entries, ends;  // the blocks before the first, outside and in the loop
+    for (const size_t before : blocks_[loop.header].before) (has(before) ? ends : entries).push_back(before);
     bool alone = std::none_of(loops_.begin(), loops_.end(),
                               [&](const Loop& other) { return other.header != loop.header && has(other.header); });
     std::vector<size_t> reports;
+    // g++ has fewer registers than nvcc, and keeps numbers in the stack.
+    const auto copies_by_stack = [&](const Instruction& x) {
+      return is_move(x.name) && std::any_of(x.operands.begin(), x.operands.end(), [&](const std::string& operand) {
+               const auto places = places_of(operand, bytes_of(x));
+               return !places.empty() && places.front() >= stack;
+             });
+    };
     for (const size_t block : loop.blocks) {
       for (const size_t next : blocks_[block].next) {
         if (has(next)) continue;
@@ -113,7 +136,7 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
           reports.push_back(i);
         else if (code_[i].name == "call")
           alone &= is_part_of_the_code(code_[i]);
-        else if (!begins(code_[i].name, "nop"))
+        else if (!begins(code_[i].name, "nop") && !copies_by_stack(code_[i]))
           ++instructions;
       }
     }
@@ -121,8 +144,13 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
         !reports.empty() && reports.front() >= blocks_[loop.header].begin && reports.front() < blocks_[loop.header].end;
     size_t by = 4;
     while (by > 1 && by * instructions > most_unrolled) by /= 2;
-    if (alone && ways_out == 1 && reports_first && counts_in_constant_steps(loop, last))
-      found.push_back({.by = by, .reports = reports});
+    if (!alone || ways_out != 1 || !reports_first || !counts_in_constant_steps(loop, last)) continue;
+    found.push_back({.by = by, .reports = reports, .before = {}, .blocks = {}});
+    if (entries.size() == 1) found.back().before = {blocks_[entries[0]].begin, blocks_[entries[0]].end, false};
+    for (const size_t block : loop.blocks) {
+      const bool in_each = std::all_of(ends.begin(), ends.end(), [&](size_t end) { return dominates(block, end); });
+      found.back().blocks.push_back({blocks_[block].begin, blocks_[block].end, in_each});
+    }
   }
   return found;
 }
@@ -216,14 +244,16 @@ void Invariants::find_order() {
       size_t common = nowhere;
       for (const size_t before : blocks_[block].before) {
         if (dominator_[before] == nowhere) continue;
-        size_t other = before;
-        if (common == nowhere) common = other;
-        while (common != other)
-          (rank_[common] > rank_[other] ? common : other) = dominator_[rank_[common] > rank_[other] ? common : other];
+        common = common == nowhere ? before : common_dominator(common, before);
       }
       if (dominator_[block] != common) dominator_[block] = common, changed = true;
     }
   }
+}
+
+size_t Invariants::common_dominator(size_t a, size_t b) const {
+  while (a != b) (rank_[a] > rank_[b] ? a : b) = dominator_[rank_[a] > rank_[b] ? a : b];
+  return a;
 }
 
 bool Invariants::dominates(size_t a, size_t b) const {
@@ -406,14 +436,10 @@ void Invariants::examine(const Loop& loop, const std::function<bool(size_t)>& is
   const size_t before = block_before(loop, entries[0]);
   if (before == nowhere) return;
   bool any = false;
-  size_t places = stack;
   for (const size_t block : loop.blocks) {
     for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
       if (changes_the_stack_pointer(code_[i]) && !has_frame_) return;
       any |= !moved_[i] && is_operation(i);
-      for (const std::string& operand : code_[i].operands) {
-        for (const size_t place : places_of(operand, bytes_of(code_[i]))) places = std::max(places, place + 1);
-      }
     }
   }
   if (!any) return;
@@ -425,10 +451,10 @@ void Invariants::examine(const Loop& loop, const std::function<bool(size_t)>& is
   std::vector<char> same_branch(blocks_.size());
   for (const size_t block : loop.blocks) {
     State state =
-        block == loop.header ? State(places, {.writer = 0, .same = true}) : joined(block, after, inside, same_branch);
+        block == loop.header ? State(places_, {.writer = 0, .same = true}) : joined(block, after, inside, same_branch);
     if (state.empty()) return;                         // not a loop of one entry
     for (const size_t place : inner_writes_[block]) {  // of the loop that begins here: by an earlier round
-      if (place < places) state[place] = {.writer = code_.size() + block + 1, .same = false};
+      if (place < places_) state[place] = {.writer = code_.size() + block + 1, .same = false};
     }
     for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
       if (code_[i].ends_block) {
@@ -563,6 +589,90 @@ std::vector<Invariants::Fused> Invariants::fused(const std::function<bool(size_t
     found.push_back({.product = product, .additions = {its.begin(), its.end()}});
   }
   return found;
+}
+
+/// Names are multiples of `words`; in the stack the words of a value behind its first have the numbers behind it. First
+/// come those of what instructions write, then of what differs by the way to a block.
+Invariants::Names Invariants::names_before(size_t block, const std::vector<Names>& after) const {
+  const auto joined = [&](size_t place) {
+    return words * (code_.size() * stack + block * (stack + most_words) + place);
+  };
+  Names names;
+  bool is_first = true;
+  for (const size_t before : blocks_[block].before) {
+    if (after[before].empty()) continue;  // it cannot be reached, or is behind this one in a loop
+    if (std::exchange(is_first, false)) {
+      names = after[before];
+      continue;
+    }
+    for (size_t place = 0; place < names.size(); ++place) {
+      if (names[place] != after[before][place]) names[place] = joined(place);
+    }
+  }
+  if (names.empty()) {  // the first block
+    for (size_t place = 0; place < places_; ++place) names.push_back(joined(place));
+  }
+  for (const size_t place : inner_writes_[block]) {
+    if (place < names.size()) names[place] = joined(place);
+  }
+  return names;
+}
+
+/// Of an operand that is read; `nowhere` where it is not known.
+size_t Invariants::name_of(const std::string& operand, int bytes, const Names& names) const {
+  const std::vector<size_t> places = places_of(operand, bytes);
+  if (places.empty()) return nowhere;
+  for (size_t w = 0; w < places.size(); ++w) {
+    if (places[w] >= names.size() || names[places[w]] != names[places[0]] + w) return nowhere;
+  }
+  return names[places[0]];
+}
+
+std::vector<Invariants::Repeated> Invariants::repeated() const {
+  struct Found {
+    std::vector<size_t> products;
+    size_t first = nowhere, block = nowhere;  // of the first product, and one that all of them lie in or behind
+  };
+  std::map<std::tuple<std::string, size_t, size_t>, Found> found;  // by what is multiplied
+  std::vector<Names> after(blocks_.size());
+  for (const size_t block : order_) {
+    Names names = names_before(block, after);
+    for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
+      const Instruction& x = code_[i];
+      size_t result = nowhere;
+      if (copies_all(x)) {
+        result = name_of(x.operands[0], bytes_of(x), names);
+      } else if (is_product(x)) {
+        // Constants have names of their own, by their place in the file.
+        std::array<size_t, 2> factors{};
+        for (size_t o = 0; o < 2; ++o)
+          factors[o] = memory_operand(x.operands[o]).is_relative ? nowhere - 1 - x.refers_to
+                                                                 : name_of(x.operands[o], bytes_of(x), names);
+        std::sort(factors.begin(), factors.end());
+        if (factors[1] != nowhere) {
+          Found& same = found[{x.name, factors[0], factors[1]}];
+          same.products.push_back(i);
+          if (same.first == nowhere) same.first = block;
+          same.block = same.block == nowhere ? block : common_dominator(same.block, block);
+          result = words * stack * same.products.front();
+        }
+      }
+      const std::vector<size_t> written = written_by(i);
+      for (size_t w = 0; w < written.size(); ++w) {
+        if (written[w] >= names.size()) continue;
+        const bool is_in_stack = written[w] >= stack;
+        const size_t own = words * (stack * i + (x.name == "call" && !is_in_stack ? written[w] : 0));
+        names[written[w]] = (result == nowhere ? own : result) + (is_in_stack ? w : 0);
+      }
+    }
+    after[block] = std::move(names);
+  }
+  std::vector<Repeated> all;
+  for (auto& [factors, same] : found) {
+    if (same.products.size() > 1)
+      all.push_back({std::move(same.products), blocks_[same.block].end - 1, same.first == same.block});
+  }
+  return all;
 }
 
 }  // namespace simt::counting

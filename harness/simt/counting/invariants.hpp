@@ -26,6 +26,12 @@ class Invariants {
   struct Unrolled {
     size_t by = 0;
     std::vector<size_t> reports;  ///< the calls in it that report blocks, first that of its first block
+    struct Part {
+      size_t begin = 0, end = 0;   // of its instructions
+      bool in_each_round = false;  // or in some of them
+    };
+    Part before;               ///< the block from which lanes enter the loop; empty where there are several
+    std::vector<Part> blocks;  ///< in the order of the program's flow
   };
   std::vector<Unrolled> unrolled() const;
   /// A product and the additions that use it, all in other blocks of code, where g++ fuses none: nvcc makes
@@ -37,6 +43,14 @@ class Invariants {
     std::vector<size_t> additions;
   };
   std::vector<Fused> fused(const std::function<bool(size_t)>& is_exact) const;
+  /// Products of the same operands, of which g++ does not see it, or that lie behind branches of several rounds of an
+  /// unrolled loop: nvcc takes what does not change out of a loop before it unrolls it.
+  struct Repeated {
+    std::vector<size_t> products;  ///< in the order of the program's flow
+    size_t before = 0;             ///< the last instruction of the nearest block that all of them lie in or behind
+    bool first_is_before = false;  ///< the first one comes before each of the others
+  };
+  std::vector<Repeated> repeated() const;
 
  private:
   struct Block {
@@ -59,6 +73,7 @@ class Invariants {
   void find_loops();
   bool counts_in_constant_steps(const Loop& loop, size_t last) const;
   bool dominates(size_t a, size_t b) const;
+  size_t common_dominator(size_t a, size_t b) const;
   void examine(const Loop& loop, const std::function<bool(size_t)>& is_operation);
   size_t block_before(const Loop& loop, size_t entry) const;
   State joined(size_t block, const std::vector<State>& after, const std::vector<char>& inside,
@@ -66,12 +81,16 @@ class Invariants {
   bool execute(size_t index, State& state) const;
   std::vector<size_t> places_of(const std::string& operand, int bytes) const;
   std::vector<size_t> written_by(size_t index) const;
+  using Names = std::vector<size_t>;  // of what each place holds, one for each value
+  Names names_before(size_t block, const std::vector<Names>& after) const;
+  size_t name_of(const std::string& operand, int bytes, const Names& names) const;
   using Products = std::map<size_t, std::set<size_t>>;  // by place: what it may hold; `nowhere`: something else
   template <class Use>
   void carry_products(size_t index, bool is_followed, Products& held, Use use) const;
 
   const std::vector<Instruction>& code_;
   bool has_frame_ = false;  // %rbp points to the function's part of the stack
+  size_t places_ = 33;      // that the function has
   std::vector<Block> blocks_;
   std::vector<size_t> order_, rank_, dominator_;  // of blocks that can be reached; rank_: in order_
   std::vector<Loop> loops_;

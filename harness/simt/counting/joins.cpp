@@ -106,6 +106,39 @@ bool Joins::is_loaded(const Value& address, int size_log2) const {
   });
 }
 
+std::unordered_map<uint64_t, int> joined_rounds(const std::vector<Instruction>& code, Values& values,
+                                                const Invariants::Unrolled& loop) {
+  std::unordered_map<uint64_t, int> found;
+  if (loop.before.begin == loop.before.end || loop.by < 2) return found;
+  // Two rounds, with all that is not in each of them and without it.
+  using Blocks = std::vector<std::pair<size_t, size_t>>;
+  Blocks with = {{loop.before.begin, loop.before.end}}, without = with;
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& [begin, end, in_each_round] : loop.blocks) {
+      with.emplace_back(begin, end);
+      if (in_each_round) without.emplace_back(begin, end);
+    }
+  }
+  for (const auto& [begin, end, in_each_round] : loop.blocks) {
+    for (size_t i = begin; i < end; ++i) {
+      if (code[i].name != "call") continue;
+      const std::optional<Report> report = access_reported_by(code, i, values);
+      if (!report) continue;
+      if (report->is_store) return {};
+      const int size_log2 = std::countr_zero(uint64_t(report->bytes));
+      const int log2 = std::min(widest_log2, size_log2 + int(std::bit_width(loop.by)) - 1);
+      if (!in_each_round || size_log2 >= log2 || !std::has_single_bit(uint64_t(report->bytes))) continue;
+      const auto is_joined = [&](const Blocks& blocks) {
+        const std::vector<Value> address = values.along(blocks, i, "%rdi");
+        return address.size() == 2 && address[0].is_multiple(log2) && address[0].base == address[1].base &&
+               address[1].offset - address[0].offset == report->bytes;
+      };
+      if (is_joined(with) && is_joined(without)) found[code[i].address + call_bytes] = log2;
+    }
+  }
+  return found;
+}
+
 void Joins::join(Chain& chain) {
   std::vector<size_t> order(chain.accesses.size());  // by address
   std::iota(order.begin(), order.end(), size_t(0));

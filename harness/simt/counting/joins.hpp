@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "counting/invariants.hpp"
 #include "counting/machine_code.hpp"
 #include "counting/values.hpp"
 
@@ -25,6 +26,12 @@ struct Part {
 };
 /// Of an access: those of which it is the first. None where another access' instructions have all its bytes.
 using Parts = std::vector<Part>;
+
+/// Loads of a loop that nvcc unrolls, one after another in memory round by round: those of several rounds are one where
+/// the first round's is aligned. No store is in the loop. By the address behind the call that reports the load, the
+/// binary logarithm of the bytes.
+std::unordered_map<uint64_t, int> joined_rounds(const std::vector<Instruction>& code, Values& values,
+                                                const Invariants::Unrolled& loop);
 
 class Joins {
  public:

@@ -15,7 +15,7 @@ void Trace::start_block(int threads, KernelCounts& counts) {
   if (int(lanes_.size()) < threads) lanes_.resize(size_t(threads));
   for (int i = 0; i < threads; ++i) {
     lanes_[i].events.clear();
-    lanes_[i].next = lanes_[i].rest_end = lanes_[i].loop_end = 0;
+    lanes_[i].next = lanes_[i].rest_end = lanes_[i].loop_end = lanes_[i].joined_end = 0;
     lanes_[i].held = {};
     lanes_[i].depth = lanes_[i].silent = 0;
     lanes_[i].was_full = lanes_[i].ended = false;
@@ -46,6 +46,7 @@ void Trace::replay() {
     lane.events.erase(lane.events.begin(), lane.events.begin() + std::ptrdiff_t(lane.next));
     lane.rest_end -= std::min(lane.rest_end, lane.next);
     lane.loop_end -= std::min(lane.loop_end, lane.next);
+    lane.joined_end -= std::min(lane.joined_end, lane.next);
     lane.next = 0;
   }
 }
@@ -61,20 +62,38 @@ void Trace::execute(int first, uint32_t mask) {
     is_held(place.kind(), place.size_log2(), first, mask, address);
     return updates_.add(size_t(first) / 32, place, mask, address);
   }
+  if (is_joined(place, first, mask, address)) return;
   const Part whole{place.size_log2(), 0};
   const Parts* const parts = parts_of(place);
   for (const Part& part : parts ? std::span(*parts) : std::span(&whole, 1)) {
     std::array<uint64_t, 32> its = address;
     for (uint64_t& a : its) a += uint64_t(part.shift);
-    if (is_held(place.kind(), part.size_log2, first, mask, its)) continue;
-    PlaceCounts& counts = counts_->at(place.with_size(part.size_log2));
-    ++counts.requests;
-    counts.lanes += uint64_t(std::popcount(mask));
-    if (!is_access(place.kind())) continue;
-    const Cost cost = cost_of(place.kind(), part.size_log2, its, mask);
-    counts.units += cost.units;
-    counts.ideal += cost.ideal;
+    count(place.with_size(part.size_log2), first, mask, its);
   }
+}
+
+void Trace::count(Place place, int first, uint32_t mask, const std::array<uint64_t, 32>& address) {
+  if (is_held(place.kind(), place.size_log2(), first, mask, address)) return;
+  PlaceCounts& counts = counts_->at(place);
+  ++counts.requests;
+  counts.lanes += uint64_t(std::popcount(mask));
+  if (!is_access(place.kind())) return;
+  const Cost cost = cost_of(place.kind(), place.size_log2(), address, mask);
+  counts.units += cost.units;
+  counts.ideal += cost.ideal;
+}
+
+bool Trace::is_joined(Place place, int first, uint32_t mask, const std::array<uint64_t, 32>& address) {
+  if (joined_.empty() || !is_load_or_store(place.kind())) return false;
+  const auto joined = joined_.find(place.address());
+  if (joined == joined_.end()) return false;
+  bool in_joined_rounds = true, begins = true;
+  for_each_lane(mask, [&](int lane) {
+    in_joined_rounds &= lanes_[first + lane].next <= lanes_[first + lane].joined_end;
+    begins &= (address[size_t(lane)] & ((uint64_t(1) << joined->second) - 1)) == 0;
+  });
+  if (in_joined_rounds && begins) count(place.with_size(joined->second), first, mask, address);
+  return in_joined_rounds;
 }
 
 bool Trace::is_held(Kind kind, int size_log2, int first, uint32_t mask, const std::array<uint64_t, 32>& address) {
@@ -185,7 +204,7 @@ bool Trace::unroll(int first, Warp& warp, uint32_t mask, Place header) {
   const Block& block = block_at(header.address());
   const std::vector<uint64_t>& loop = block.unrolled;
   if (block.unrolled_by < 2) return false;
-  uint32_t with_rest = 0, with_whole = 0;
+  uint32_t with_rest = 0, with_whole = 0, entered = 0;
   bool known = true, differ = false;
   size_t rounds_of_one = 0;
   for_each_lane(mask, [&](int i) {
@@ -194,6 +213,7 @@ bool Trace::unroll(int first, Warp& warp, uint32_t mask, Place header) {
       known = false;
       return;
     }
+    entered |= 1u << i;
     std::vector<size_t> rounds;
     size_t at = lane.next;
     for (; at < lane.events.size(); ++at) {
@@ -212,9 +232,12 @@ bool Trace::unroll(int first, Warp& warp, uint32_t mask, Place header) {
     rounds_of_one = rounds.size();
     const size_t over = rounds.size() % block.unrolled_by;
     lane.rest_end = rounds.size() < block.unrolled_by ? at : rounds[over];
+    lane.joined_end = over == 0 ? at : rounds[rounds.size() - over];
     with_rest |= uint32_t(over != 0) << i;
     with_whole |= uint32_t(rounds.size() >= block.unrolled_by) << i;
   });
+  joined_.insert(block.joined.begin(), block.joined.end());
+  if (!known || differ) for_each_lane(entered, [&](int i) { lanes_[first + i].joined_end = 0; });
   if (!known || !differ || !with_rest || !with_whole) return false;
   const Until until = warp.back().until;
   if (until != Until::end) return false;

@@ -61,7 +61,8 @@ class Trace {
     bool was_full = false, ended = false;
     /// Of a loop that is unrolled, as indices: where the rounds that are over end, and where all do.
     size_t rest_end = 0, loop_end = 0;
-    Place longest = {};  ///< a loop with more rounds than the notes hold: their number is unknown
+    size_t joined_end = 0;  ///< where the rounds end that have loads in common
+    Place longest = {};     ///< a loop with more rounds than the notes hold: their number is unknown
     size_t count() const { return events.size() - next; }
     bool has_event() const { return next < events.size(); }
     Place head() const { return events[next].place; }
@@ -84,6 +85,10 @@ class Trace {
   void execute(int first, uint32_t mask);
   /// Of an instruction of these lanes. True for a load of what each of them still holds.
   bool is_held(Kind kind, int size_log2, int first, uint32_t mask, const std::array<uint64_t, 32>& address);
+  /// A load that several rounds of a loop have in common. False where it is none.
+  bool is_joined(Place place, int first, uint32_t mask, const std::array<uint64_t, 32>& address);
+  /// An instruction of these lanes.
+  void count(Place place, int first, uint32_t mask, const std::array<uint64_t, 32>& address);
   /// Null where nvcc leaves the access as it is.
   const Parts* parts_of(Place place);
   /// The lanes of a group went different ways behind `branch`. False where all of them are at the meeting place.
@@ -98,6 +103,7 @@ class Trace {
   Updates updates_;  // of the block, since its last replay
   KernelCounts* counts_ = nullptr;
   std::unordered_map<uint64_t, std::optional<Parts>> parts_;  // by the address of the place
+  std::unordered_map<uint64_t, int> joined_;                  // of all loops that were entered (code.hpp)
 };
 
 }  // namespace simt::counting

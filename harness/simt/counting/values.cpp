@@ -158,6 +158,21 @@ void Values::for_each(const std::function<void(size_t)>& visit, const std::funct
   }
 }
 
+std::vector<Value> Values::along(const std::vector<std::pair<size_t, size_t>>& blocks, size_t at,
+                                 const std::string& operand) {
+  std::vector<Value> found;
+  const auto first = std::find(first_.begin(), first_.end(), blocks.at(0).first);
+  if (first == first_.end() || !before_[size_t(first - first_.begin())].is_reached) return found;
+  enter(size_t(first - first_.begin()));
+  for (const auto& [begin, end] : blocks) {
+    for (size_t i = begin; i < end; ++i) {
+      if (i == at) found.push_back(read(operand));
+      execute(i);
+    }
+  }
+  return found;
+}
+
 Value Values::of(const std::string& operand) const { return read(operand); }
 
 /// Within a block each place has a base of its own, unless it is known to point into the stack or to differ from
@@ -165,6 +180,7 @@ Value Values::of(const std::string& operand) const { return read(operand); }
 void Values::enter(size_t block) {
   now_ = before_[block].at;
   bases_.clear();
+  summands_.clear();
   last_base_ = first_base;
   std::unordered_map<uint32_t, uint32_t> today;
   for (Value& value : now_) {
@@ -219,8 +235,23 @@ Value Values::sum(const Value& a, const Value& b, int64_t more) const {
   const uint64_t bits = a.bits + b.bits + uint64_t(more);
   if (b.known == all) return keep({a.base, a.offset + int64_t(b.bits) + more, 0, bits}, known == all ? all : a.known);
   if (a.known == all) return keep({b.base, b.offset + int64_t(a.bits) + more, 0, bits}, b.known);
-  return keep({base_of(std::min(a.base, b.base), std::max(a.base, b.base), 1), a.offset + b.offset + more, 0, bits},
-              known);
+  const uint32_t base = base_of(std::min(a.base, b.base), std::max(a.base, b.base), 1);
+  // Twice a number is even: x + x, and (y + x) + x.
+  const auto doubled = [&](const Value& x, const Value& rest, int64_t others) {
+    return keep({base, a.offset + b.offset + more, 0, 2 * x.bits + rest.bits + uint64_t(others + more)},
+                std::min(x.known + 1, rest.known));
+  };
+  if (a.base && a.base == b.base) return doubled(a, {.known = all}, b.offset - a.offset);
+  for (const auto& [sum_of, other] : {std::pair(a, b), std::pair(b, a)}) {
+    const auto parts = summands_.find(sum_of.base);
+    if (parts == summands_.end() || !other.base) continue;
+    const auto& [one, two] = parts->second;
+    const int64_t others = sum_of.offset - one.offset - two.offset;
+    if (two.base == other.base) return doubled(two, one, others + other.offset - two.offset);
+    if (one.base == other.base) return doubled(one, two, others + other.offset - one.offset);
+  }
+  summands_.insert({base, {a, b}});
+  return keep({base, a.offset + b.offset + more, 0, bits}, known);
 }
 
 Value Values::product(const Value& a, const Value& b) const {

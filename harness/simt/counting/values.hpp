@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "counting/machine_code.hpp"
@@ -37,6 +38,9 @@ class Values {
   /// Goes through the code in its order. Calls visit(index) at each instruction that can be reached, when what stands
   /// before it is known; `begin(index)` first where a block of code begins.
   void for_each(const std::function<void(size_t)>& visit, const std::function<void(size_t)>& begin);
+  /// What an operand holds before instruction `at`, each time that it is reached where these blocks, from their first
+  /// instructions to behind their last, run one after another. Of the first what is known on any way to it.
+  std::vector<Value> along(const std::vector<std::pair<size_t, size_t>>& blocks, size_t at, const std::string& operand);
   /// Of a register ("%rdi") or of what an operand in memory holds; where visit() is being called.
   Value of(const std::string& operand) const;
 
@@ -75,6 +79,7 @@ class Values {
   uint64_t last_relative_ = 0;  // the address that was put in a register last: of thread variables, an argument
   mutable uint32_t last_base_ = 0;
   mutable std::map<std::tuple<uint32_t, uint32_t, int64_t>, uint32_t> bases_;  // of sums, within a block
+  mutable std::map<uint32_t, std::pair<Value, Value>> summands_;               // by the base of their sum
 };
 
 }  // namespace simt::counting

@@ -231,6 +231,34 @@ TEST_F(Warp, LanesWithAsManyRoundsThatAreOverStayTogether) {
   EXPECT_EQ(at(30, Kind::code).requests, 1u);
 }
 
+TEST_F(Warp, RoundsOfAnUnrolledLoopHaveLoadsInCommon) {
+  blocks[20].meets_at = 30;
+  blocks[20].unrolled = {20};
+  blocks[20].unrolled_by = 4;
+  blocks[20].joined = {{21, 4}};
+  const auto run = [&](int rounds_of_lane_0) {
+    trace.start_block(32, counts);
+    counts = {};
+    for (int lane = 0; lane < 32; ++lane) {
+      code(lane, 10);
+      for (int round = 0; round < (lane == 0 ? rounds_of_lane_0 : 10); ++round) {
+        code(lane, 20);
+        note(lane, 21, Kind::shared_load, 4096 + 4 * uint64_t(round));
+      }
+      code(lane, 30);
+    }
+    end_all();
+  };
+  const auto requests = [&](int size_log2) {
+    return counts.at(Place(0, reinterpret_cast<void*>(21), Kind::shared_load, size_log2)).requests;
+  };
+  run(10);
+  EXPECT_EQ(requests(4), 2u);
+  EXPECT_EQ(requests(2), 2u) << "the rounds that are over";
+  run(6);
+  EXPECT_EQ(requests(4), 0u) << "lanes differ";
+}
+
 TEST_F(Warp, ALaneWithFullNotesDoesNotPartFromTheOthers) {
   int turns = 0;
   const int all = 10000;

@@ -211,6 +211,64 @@ TEST(Fused, AnAdditionTakesOneProduct) {
             (Fusions{{1, {7}}}));
 }
 
+/// The lines of products of the same operands, and the line that they are computed behind.
+using Repetitions = std::vector<std::pair<std::vector<size_t>, size_t>>;
+Repetitions repeated(const std::vector<std::string>& lines) {
+  Repetitions found;
+  for (const auto& one : Invariants(program(lines), [](size_t) { return false; }).repeated())
+    found.emplace_back(one.products, one.before);
+  return found;
+}
+
+TEST(Repeated, AProductThatSeveralRoundsTakeABranchTo) {
+  const std::vector<std::string> lines = {report,                           // 0
+                                          "vmovss %xmm5,0x20(%rsp)",        // 1
+                                          "jne    @7",                      // 2
+                                          report,                           // 3: one round's side
+                                          "vmovss 0x10(%rsp),%xmm0",        // 4
+                                          "vmulss 0x20(%rsp),%xmm0,%xmm1",  // 5
+                                          "vmulss %xmm1,%xmm6,%xmm1",       // 6
+                                          report,                           // 7
+                                          "call   60 <fmaxf@plt>",          // 8
+                                          "jne    @14",                     // 9
+                                          report,                           // 10: another's
+                                          "vmovss 0x20(%rsp),%xmm9",        // 11
+                                          "vmulss 0x10(%rsp),%xmm9,%xmm3",  // 12
+                                          "vmulss %xmm3,%xmm6,%xmm3",       // 13
+                                          report,                           // 14
+                                          "ret"};
+  EXPECT_EQ(repeated(lines), (Repetitions{{{5, 12}, 2}})) << "of the call's registers nothing is known";
+  std::vector<std::string> kept = lines;
+  kept[6] = "vmulss 0x30(%rsp),%xmm1,%xmm1", kept[13] = "vmulss 0x30(%rsp),%xmm3,%xmm3";
+  EXPECT_EQ(repeated(kept).size(), 2u) << "a product of the same product, too";
+  std::vector<std::string> changed = lines;
+  changed[8] = "vmovss %xmm8,0x20(%rsp)";
+  EXPECT_EQ(repeated(changed).size(), 0u) << "a factor is another number";
+  changed[8] = "vmovsd %xmm8,0x1c(%rsp)";
+  EXPECT_EQ(repeated(changed).size(), 0u) << "or a part of it";
+}
+
+TEST(Repeated, NotOfWhatDiffersByTheWayToIt) {
+  std::vector<std::string> lines = {report,                          // 0
+                                    "vmovss 0x8(%rsp),%xmm5",        // 1
+                                    "vmulss 0xc(%rsp),%xmm5,%xmm1",  // 2
+                                    "jne    @5",                     // 3
+                                    "vmovss %xmm7,0xc(%rsp)",        // 4
+                                    report,                          // 5
+                                    "vmovss 0x8(%rsp),%xmm5",        // 6
+                                    "vmulss 0xc(%rsp),%xmm5,%xmm2",  // 7
+                                    "ret"};
+  EXPECT_EQ(repeated(lines), Repetitions{});
+  lines[4] = "nop";
+  EXPECT_EQ(repeated(lines), (Repetitions{{{2, 7}, 3}})) << "the first comes before the other";
+  lines[4] = "jne    @0";
+  EXPECT_EQ(repeated(lines), (Repetitions{{{2, 7}, 3}})) << "in a loop";
+  // A loop that changes a factor: behind it that is another number.
+  EXPECT_EQ(repeated({report, report, lines[1], lines[2], "vmovss %xmm1,0xc(%rsp)", "jne    @1", report, lines[1],
+                      lines[2], "ret"}),
+            Repetitions{});
+}
+
 /// By how much; 0: not.
 size_t unrolled(const std::vector<std::string>& inside, const std::string& step = "$0x20") {
   std::vector<std::string> lines = {report, report};
@@ -239,6 +297,9 @@ TEST(Loops, ShortOnesWithoutBarriersAreUnrolled) {
   EXPECT_EQ(unrolled({"call   60 <simt_warp@plt>"}), 0u);
   EXPECT_EQ(unrolled({"call   60 <simt_count_atomic@plt>"}), 0u);
   EXPECT_EQ(unrolled(std::vector<std::string>(50, "add    $0x1,%ecx")), 2u) << "a longer one";
+  std::vector<std::string> spilled(50, "add    $0x1,%ecx");
+  spilled.resize(100, "mov    %ecx,0x18(%rsp)");
+  EXPECT_EQ(unrolled(spilled), 2u) << "nvcc has registers for what g++ keeps in the stack";
   EXPECT_EQ(unrolled(std::vector<std::string>(100, "add    $0x1,%ecx")), 1u) << "a long one";
   EXPECT_EQ(unrolled({"cmp    $0x5,%ecx", "jg     @7"}), 0u) << "a second way out";
 }

@@ -132,6 +132,20 @@ TEST(Joins, ALoadWhoseAlignmentIsNotProvenStaysAlone) {
       << "rows of 80 bytes";
 }
 
+TEST(Joins, TwiceANumberIsEven) {
+  const Lines two = loads({"0x0", "0x4"});
+  const auto behind = [&](const Lines& address) { return bytes(shared_in_rbx + address + two); };
+  const std::vector joined = {8}, apart = {4, 4};
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "add    %rcx,%rbx"}), apart) << "any float of it";
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "add    %rcx,%rbx", "add    %rcx,%rbx"}), joined);
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "lea    0x4(%rcx,%rbx,1),%rbx", "lea    -0x4(%rbx,%rcx,1),%rbx"}), joined);
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "lea    0x4(%rcx,%rbx,1),%rbx", "add    %rcx,%rbx"}), apart) << "and 4 more";
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "add    %rcx,%rcx", "add    %rcx,%rbx"}), joined);
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "lea    0x4(%rcx),%rdx", "add    %rdx,%rcx", "add    %rcx,%rbx"}), apart)
+      << "the number and the next one";
+  EXPECT_EQ(behind({"shl    $0x2,%rcx", "shl    $0x2,%rdx", "add    %rcx,%rbx", "add    %rdx,%rbx"}), apart);
+}
+
 TEST(Joins, AlignmentIsKnownThroughALoopAndTheStack) {
   const Lines loop = {"mov    %rbx,0x18(%rsp)", "call   3300 <__sanitizer_cov_trace_pc@plt>", "mov    0x18(%rsp),%rbx",
                       "nop", "nop"};
@@ -141,6 +155,37 @@ TEST(Joins, AlignmentIsKnownThroughALoopAndTheStack) {
   };
   EXPECT_EQ(in_loop("0x50"), std::vector{16});
   EXPECT_EQ(in_loop("0x54"), (std::vector{4, 4, 4, 4})) << "rows of 84 bytes";
+}
+
+/// A loop over floats in shared memory, from number `from` of them on: the bytes that each load of several rounds has.
+std::vector<int> bytes_of_rounds(const std::string& from, const Lines& inside, const std::string& step = "0x1",
+                                 size_t by = 4) {
+  const std::string report = "call   3300 <__sanitizer_cov_trace_pc@plt>";
+  const Lines before = shared_in_rbx + Lines{"mov    " + from + ",%r12d", report};
+  const Lines body = Lines{report, "movslq %r12d,%rax", "lea    (%rbx,%rax,4),%rdi", read4} + inside;
+  const Lines end = {"add    $" + step + ",%r12d", "cmp    0x18(%rsp),%r12d", "jl     1014 <kernel+0x14>", "ret"};
+  const std::vector<Instruction> code = functions_in(disassembly(before + body + end)).at(0);
+  Values values(code, [](uint64_t) { return 0; });
+  std::vector<int> found;
+  for (Invariants::Unrolled loop : Invariants(code, [](size_t) { return false; }).unrolled()) {
+    loop.by = by;
+    for (const auto& [place, log2] : joined_rounds(code, values, loop)) found.push_back(1 << log2);
+  }
+  return found;
+}
+
+TEST(Joins, RoundsOfAnUnrolledLoopHaveALoadInCommon) {
+  const std::vector<int> none;
+  EXPECT_EQ(bytes_of_rounds("$0x0", {}), std::vector{16});
+  EXPECT_EQ(bytes_of_rounds("$0x0", {}, "0x1", 2), std::vector{8});
+  EXPECT_EQ(bytes_of_rounds("$0x0", {}, "0x1", 1), none);
+  EXPECT_EQ(bytes_of_rounds("$0x0", {}, "0x2"), none) << "not side by side";
+  EXPECT_EQ(bytes_of_rounds("$0x2", {}), none) << "not aligned";
+  EXPECT_EQ(bytes_of_rounds("%ecx", {}), none) << "not known to be";
+  EXPECT_EQ(bytes_of_rounds("$0x0", {"mov    %r15,%rdi", write4}), none) << "a store";
+  const Lines maximum = {"ja     1032 <kernel+0x32>", "vmovss %xmm0,0x8(%rsp)"};
+  EXPECT_EQ(bytes_of_rounds("$0x0", maximum), std::vector{16}) << "a branch";
+  EXPECT_EQ(bytes_of_rounds("$0x0", {maximum[0], "add    $0x4,%rbx"}), none) << "that moves the address";
 }
 
 TEST(Joins, WhatMayBeToTheSameMemoryOrWaitEndsThem) {

@@ -18,6 +18,32 @@ std::string output_of(const std::string& command) {
   return all;
 }
 
+namespace {
+
+/// Per address: a line with 0x and the address, then FILE:LINE of each inlined function, from the inside out.
+std::string addresses_as_lines(const std::string& module, const std::vector<uint64_t>& places) {
+  std::ostringstream command;
+  command << "addr2line -a -i -e '" << module << "'" << std::hex;
+  for (const uint64_t place : places) command << " " << place;
+  return output_of(command.str() + " 2>/dev/null");
+}
+
+}  // namespace
+
+std::unordered_map<uint64_t, std::string> lines_of(const std::string& module, const std::vector<uint64_t>& places) {
+  std::unordered_map<uint64_t, std::string> found;
+  if (places.empty()) return found;
+  std::istringstream lines(addresses_as_lines(module, places));
+  std::string* of = nullptr;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(':') == std::string::npos)
+      of = &found[std::stoull(line, nullptr, 16)];
+    else if (of)
+      *of += line.substr(0, line.find(" (")) + "\n";  // without a discriminator
+  }
+  return found;
+}
+
 size_t told_in(const std::vector<std::string>& text, size_t line, bool& is_loop) {
   constexpr size_t lines_before = 2;
   is_loop = false;
@@ -38,9 +64,6 @@ size_t told_in(const std::vector<std::string>& text, size_t line, bool& is_loop)
 std::unordered_map<uint64_t, size_t> told_to_unroll(const std::string& module, const std::vector<uint64_t>& places) {
   std::unordered_map<uint64_t, size_t> told;
   if (places.empty()) return told;
-  std::ostringstream command;
-  command << "addr2line -a -i -e '" << module << "'" << std::hex;
-  for (const uint64_t place : places) command << " " << place;
   std::map<std::string, std::vector<std::string>> texts;
   const auto text_of = [&](const std::string& file) -> const std::vector<std::string>& {
     const auto [found, is_new] = texts.try_emplace(file);
@@ -48,8 +71,7 @@ std::unordered_map<uint64_t, size_t> told_to_unroll(const std::string& module, c
     for (std::string line; is_new && std::getline(in, line);) found->second.push_back(line);
     return found->second;
   };
-  // Per address: a line with 0x and the address, then FILE:LINE of each inlined function, from the inside out.
-  std::istringstream lines(output_of(command.str() + " 2>/dev/null"));
+  std::istringstream lines(addresses_as_lines(module, places));
   uint64_t place = 0;
   bool is_found = false;
   for (std::string line; std::getline(lines, line);) {
