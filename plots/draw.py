@@ -65,6 +65,8 @@ MAIN_FIGURES = (
     "roofline",
     "roof",
 )  # what a rung gained, and how far it is from the best
+# A library may have no time on a workload, but on the same problem with a fixed number of iterations.
+WITH_OTHER_WORKLOADS = ("short",)
 REPORT = "report.html"  # of python -m plots.explorer.page, beside the index
 SOURCES = "seeds"  # the folder of python -m plots.seeds_page's pages beside the index
 
@@ -98,6 +100,9 @@ def folder_names(paths: list[Path]) -> list[str]:
 def draw_record(record: Record, out: Path, folder: str, only: list[str], options: Options) -> Section:
     target = out / folder
     target.mkdir(parents=True, exist_ok=True)
+    whole = record
+    if options.workloads:
+        record = record.only(options.workloads)
     section = Section(f"{record.names}: {record.footer()}", folder, [], [], table=simt_check.table(record))
     if record.retired_note:
         section.left_out.append(f"variants of older records: {record.retired_note}")
@@ -110,7 +115,7 @@ def draw_record(record: Record, out: Path, folder: str, only: list[str], options
     if left:
         section.left_out.append(f"times on {', '.join(left)}: `--device {left[0]}` draws them")
     for name in only:
-        pages, left_out = FIGURES[name](record, target, options)
+        pages, left_out = FIGURES[name](whole if name in WITH_OTHER_WORKLOADS else record, target, options)
         section.pages += pages
         section.left_out += left_out
     return section
@@ -232,8 +237,6 @@ def main(argv: list[str] | None = None) -> int:
     outputs.need_place(index, outputs.HTML, arguments.records)
     arguments.out.mkdir(parents=True, exist_ok=True)
     records = together([schema.load(path, arguments.retired) for path in arguments.records])
-    if arguments.workload:
-        records = [record.only(arguments.workload) for record in records]
     for record in records:
         if len(record.sources) > 1:
             print(f"together, being of one kind of machine: {record.names}")

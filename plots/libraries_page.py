@@ -16,7 +16,7 @@ from plots.lib import cards, schema, short
 from plots.lib.inputs import in_sentences
 from plots.lib.pages import cell_text, keep_page, page_arguments
 from plots.lib.record import ROOT, TIMES, Record, RecordError, Row, Rung, ms, number, of_one_gpu
-from plots.lib.slope import iterations_of, slope_ms
+from plots.lib.slope import differ_in_iterations, iterations_of, slope_ms
 
 COLD = ROOT / "results" / "nvidia-h200" / "record.json"  # of the main line on another GPU
 DEVICE = "cuda"
@@ -41,13 +41,18 @@ def whole_run(record: Record, row: Row) -> str:
 
 
 def problems(record: Record) -> list[str]:
-    """Of each pair of workloads the one with more iterations, where a library and a rung have both."""
+    """Of workloads that differ in their number of iterations alone, and on which a library has a solve, the one with
+    the most, where a library and a rung have the time of an iteration."""
+    solves: dict[str, list[Row]] = {name: [] for name in record.workloads}
+    for row in record.rows:
+        if (row.scope, row.device) == ("solve", DEVICE):
+            solves[row.workload].append(row)
     found = []
     for name, workload in record.workloads.items():
-        rows = [r for r in record.rows if (r.workload, r.scope, r.device) == (name, "solve", DEVICE)]
-        slopes = {r.variant for r in rows if slope_ms(record, r)}
-        sizes = [iterations_of(w) or 0 for w in record.workloads.values() if w.size == workload.size]
-        if iterations_of(workload) == max(sizes) and any(map(is_library, slopes)) and not all(map(is_library, slopes)):
+        alike = (w for w in record.workloads.values() if differ_in_iterations(w, workload))
+        counts = [iterations_of(w) or 0 for w in alike if any(is_library(row.variant) for row in solves[w.name])]
+        timed = {row.variant for row in solves[name] if slope_ms(record, row)}
+        if iterations_of(workload) == max(counts, default=0) and len(set(map(is_library, timed))) == 2:
             found.append(name)
     return found
 
@@ -177,6 +182,12 @@ def markdown(record: Record, command: str, others: Sequence[Record] = ()) -> str
     ]
     for name in names:
         lines += problem_table(record, name)
+    for other in others:
+        if there := problems(other):
+            sources = ", ".join(f"`{source.shown}`" for source in other.sources)
+            lines += [f"## On another GPU: {other.machine(DEVICE)}", "", f"Record: {sources}.", ""]
+            for name in there:
+                lines += problem_table(other, name)
     maps = [line for beginning in MAPS for line in map_text(record, beginning)]
     lines += ["## On maps of shapes", "", *maps] if maps else []
     return "\n".join(lines + cold_table(record, others)).rstrip() + "\n"

@@ -245,7 +245,8 @@ json kernels_of(const std::vector<Launch>& launches, const std::set<std::string>
       if (!has_way_to(metric, columns)) continue;
       std::optional<double> value;
       for (size_t way = 0; !value && way < metric.from.size(); ++way) value = value_of(metric.from[way], values);
-      metrics[metric.name] = value ? json(rounded(*value * metric.scale)) : json();
+      // A difference of counters that were read in two passes can fall below 0.
+      metrics[metric.name] = value ? json(rounded(std::max(0.0, *value * metric.scale))) : json();
     }
     kernels.push_back({{"name", std::get<0>(kind)},
                        {"grid", std::get<1>(kind)},

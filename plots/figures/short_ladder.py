@@ -38,7 +38,7 @@ def draw_page(record: Record, options: Options, workload: Workload, folder: Path
         f"{number(first.ms / last.ms)}{TIMES}"
     )
     subtitle = f"{SCOPE_TITLES[short.SCOPE]}; {workload.size}; {workload.title}; shorter is better; {TIMES}: gain over "
-    subtitle += "the bar above; dashed: libraries"
+    subtitle += "the bar above; dashed: libraries, for as many iterations"
     shown = record.behind([*(step.row for step in found), *(row for _, row in lines)])
     foot = options.signature(shown, "short", None, None, workload.name)
     above, below = 0.15 + LINE_ROW * len(lines), 0.85
@@ -99,8 +99,9 @@ def draw_page(record: Record, options: Options, workload: Workload, folder: Path
 
 def draw(record: Record, folder: Path, options: Options) -> tuple[list[tuple[str, str]], list[str]]:
     """Draws the page of the workload asked for, else of the one that most variants have a whole run on."""
+    asked = record.only(options.workloads) if options.workloads else record
     for device in options.devices:
-        workload = usual_workload(record, device, short.SCOPE)
+        workload = usual_workload(asked, device, short.SCOPE)
         if workload is None:
             continue
         try:

@@ -24,9 +24,10 @@ def differ_in_iterations(a: Workload, b: Workload) -> bool:
 
 
 def slope_ms(record: Record, row: Row) -> float | None:
-    """Milliseconds of an iteration, from this row of a solve and that of the same variant on the workload which differs
-    from the row's in its number of iterations alone, by the most; None where there is no such time, or the longer solve
-    took no longer."""
+    """Milliseconds of an iteration, from this row of a solve and that of the same variant on a workload which differs
+    from the row's in its number of iterations alone. That is the one with the fewest, or, where this row has these, the
+    next: later iterations, in which fewer labels change, do not count. None where there is no such time, or the longer
+    solve took no longer."""
     here = record.workloads[row.workload]
     count = iterations_of(here)
     if row.scope != "solve" or not row.timed or row.median_ms is None or count is None:
@@ -46,6 +47,6 @@ def slope_ms(record: Record, row: Row) -> float | None:
         ]
     if not found:
         return None
-    other, ms = max(found, key=lambda entry: abs(entry[0] - count))
+    other, ms = min(found)
     slope = (ms - row.median_ms) / (other - count)
     return slope if slope > 0 else None

@@ -49,6 +49,12 @@ def test_times_are_slopes_and_failures_are_said(tmp_path: Path, capsys: pytest.C
     assert "two numbers of iterations" in capsys.readouterr().err
 
 
+def test_a_longer_solve_without_libraries_is_no_problem_of_the_page() -> None:
+    record = schema.load(ROOT / "results" / "nvidia-h200" / "record.json")
+    assert record.workloads["kmcuda_300"].stop == "fixed:300"
+    assert set(libraries_page.problems(record)) == {"kmcuda_15", "kmcuda_isotropic_15", "mnist_k1000_15"}
+
+
 def test_of_a_record_of_all_rungs_the_main_steps_have_cold_starts_on_the_page() -> None:
     record = schema.load(ROOT / "results" / "nvidia-h200" / "record.json")
     wanted = libraries_page.main_steps(record)

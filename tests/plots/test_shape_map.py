@@ -107,6 +107,21 @@ def test_what_a_solve_does_once_is_not_in_the_slope() -> None:
     assert place.ratio == EACH  # and not (7 + 2 * 5) / 5
 
 
+def test_later_iterations_in_which_little_changes_are_not_in_the_slope() -> None:
+    document = twins()
+    long = next(w for w in document["workloads"] if w["name"] == "more")
+    document["workloads"].append(long | {"name": "long", "family": "long", "stop": "fixed:300"})
+    document["rows"] += [
+        row | {"key": f"long{row['variant']}", "workload": "long", "median_ms": row["median_ms"] + 1}
+        for row in document["rows"]
+        if row["workload"] == "more"
+    ]
+    record = record_of(document)
+    slopes = {(row.variant, row.workload): slope_ms(record, row) for row in record.rows}
+    assert {slopes["p_one", name] for name in ("five", "more")} == {EACH}
+    assert slopes["p_one", "long"] == (EACH * 10 + 1) / 295
+
+
 def test_only_a_problem_that_differs_in_its_number_of_iterations_tells_it() -> None:
     for document in (twins("exact"), twins(k=3), twins(data_hash="sha256:01"), twins(seed=2), twins("fixed:5")):
         record = record_of(document)
