@@ -27,7 +27,7 @@ from plots.lib.record import ROOT, number
 RESULTS = ROOT / "results"
 GPU = RESULTS / "nvidia-h200"
 COUNTS = RESULTS / "cpu" / "counts.json"
-REPEATS = tuple(GPU / f"profile_repeat_{turn}.json" for turn in range(1, 5))  # of rungs that have estimates
+REPEATS = tuple(GPU / f"profile_repeat_{turn}.json" for turn in (1, 2, 3))  # of rungs that have estimates
 
 COMPARED = (
     "load_requests", "sectors_per_load", "store_requests", "sectors_per_store", "wavefronts_load", "wavefronts_store",
@@ -49,6 +49,8 @@ ATOMICS = "an estimate: how often a warp repeats an addition to shared memory de
 REASONS = (
     ("sum_shared_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
     ("quantize_kernel*", ("dadd",), ANY, SCHEDULED),
+    ("norms_kernel<float>", ("sectors_per_store",), 0.1,
+     "an H100's profile, at the pipe, where sums of sectors scatter: SASS has one `STG` of one lane, a whole sector"),
 )  # fmt: skip
 
 
@@ -59,37 +61,18 @@ LATER_REASONS = (
     ("sum_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
     ("sum_boxes_kernel<double>", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE,
      ATOMICS),
-    ("assign_kernel<float>", ("load_requests",), ANY,
-     "nvcc unrolls the loop over a row's numbers by 2 and runs an odd round first, so that lanes with an odd number of "
-     "rounds part from the others: a warp takes a round more. The loop ends where the row does, which the rule for "
-     "unrolled loops does not take for steps of a constant"),
     ("assign_kernel", ("wavefronts_load", "bank_conflicts_load"), ANY,
-     "the lists of a row's nearest centroids, 24 bytes each: nvcc makes a choice of the branches between the loads of "
-     "their members, and joins these (`LDS.64`)"),
-    ("fused_kernel*", ("wavefronts_store", "bank_conflicts_store"), ANY,
-     "ncu's counter of conflicts also has stores that wait for other users of the banks, as bulk copies that arrive: "
-     "16 to 150 here, in each rung others, and none in the two rungs before, which have no bulk copies. Less these "
-     "the wavefronts are the GPU's"),
-    ("fused_kernel*", ("fmul",), ANY,
-     "of a bound of a centroid nvcc computes what does not depend on the row once, and in all lanes: it makes a choice "
-     "of the branch around it, which g++ takes for each of four rows"),
+     "the lists of a row's nearest centroids, 24 bytes each: nvcc makes choices of the branches between the loads of "
+     "their members, so that these lie in one block, and joins them: 3 `LDS.64` for a list, where g++ has 6 loads"),
     ("finish_kernel*", ("dadd",), ANY, SCHEDULED),
-    ("fused_kernel<float, unsigned char, 2*", ("wavefronts_load", "bank_conflicts_load"), 0.1,
-     "ncu's counter of conflicts also has loads that wait for other users of the banks: 1,319 to 1,552 here, in each "
-     "rung others, and 50 or none in the rungs before. Less these the wavefronts are the GPU's"),
-    ("fused_kernel<float, unsigned char, 2*", ("wavefronts_load",), 0.2,
-     "two numbers side by side in shared memory: nvcc loads both at once (`LDS.64`); that they are aligned does not "
-     "show in g++'s machine code"),
-    ("fused_kernel<float, unsigned char, 2*", ("wavefronts_load",), ANY,
-     "a maximum over the centroids' norms: nvcc joins the loads of 4 rounds of the unrolled loop (`LDS.128`)"),
     ("fused_kernel<float, unsigned char, 2*", ("store_requests", "sectors_per_store"), ANY,
-     "of 11 slices of rows one stores its labels and counts them in two groups of lanes: one store, one sector and one "
-     "atomic on shared memory more, and in `v04l` not one load more, so that no other row is undecided. Which branch "
-     f"parts them is {UNEXPLAINED}"),
-    ("fused_kernel<float>", ("wavefronts_load",), ANY,
-     f"conflicts with other users of the banks, 1,939 and 1,795, and 2,800 more in both, whose cause is {UNEXPLAINED}"),
+     "of 11 slices of rows one has 31 changed rows, as one row is undecided, and the lane without a row stores its "
+     "label apart from the others. SASS has a `BSSY` and a `BSYNC` around the branch that parts them: why they do not "
+     f"meet before the store is {UNEXPLAINED}"),
+    ("fused_kernel<float>", ("wavefronts_load",), ANY, f"2,800 more than the text gives: why is {UNEXPLAINED}"),
     ("fused_kernel<float>", ("sectors_per_load",), ANY,
-     f"a sector more for each of 2,000 rows that are copied asynchronously (`LDGSTS`): why is {UNEXPLAINED}"),
+     "by instruction 9 sectors for each of 2,000 rows of 6 that are copied asynchronously (`LDGSTS`), at the pipe 7: "
+     f"why is {UNEXPLAINED}"),
 )  # fmt: skip
 
 # Of grids as large as the GPU.
@@ -98,17 +81,12 @@ FILLING_REASONS = (
      "rows are copied to shared memory in a loop, of which nvcc makes two, one for rows that begin at multiples of 16 "
      "bytes, and unrolls each by 4. In the counter's rule the one loop of g++ is long and unrolled by 2: in a warp of "
      "each block the lanes with an odd round part from the others, and it loads a vector more"),
-    ("solve_kernel*", ("load_requests", "sectors_per_load"), 0.1,
+    ("solve_kernel*", ("load_requests", "sectors_per_load"), 0.2,
      "an estimate: how often a block loads while it waits at a barrier of the grid depends on when the others come"),
-    ("solve_kernel*", ("sectors_per_store",), 0.15,
-     "scatter of ncu: the stores that `v03a` to `v03e` have in common take 4.16 to 4.43 sectors, those of `v03f` and "
-     "`v03g` 3.76 and 4.49"),
-    ("solve_kernel*", ("wavefronts_store", "bank_conflicts_store"), 0.1,
-     "ncu's counter of conflicts also has stores that wait for other users of the banks: `v03i` and `v03j` store the "
-     "same, and have 106 and 144 more than that; `v03e` and `v03f`, too, and only one has any"),
     ("solve_kernel<float, 3, 7>", ("wavefronts_load", "bank_conflicts_load"), ANY,
      "nvcc loads a thread's points behind the branch around the loop over centroids, which alone needs them: 8 of 12 "
-     "warps have no centroid and do not load (`@P0 BRA`, then 21 `LDS.128`). g++ loads them before it"),
+     "warps have no centroid and do not load (`@P0 BRA`, then 21 `LDS.128`). The text asks twice whether there is one, "
+     "and g++ loads the points between"),
     ("solve_kernel<float, 3, 7>", ("fmul",), ANY,
      "nvcc computes the bound of a point once where the text has it twice; g++ makes branches of `min`, between which "
      "it does not see that both are the same"),
@@ -117,18 +95,26 @@ FILLING_REASONS = (
 
 @dataclass(frozen=True)
 class Held:
-    """A profile, the counts that are held against it, and where the page has both."""
+    """Profiles, the counts that are held against them, and where the page has both."""
 
     mark: str
-    profile: Path
+    profiles: tuple[Path, ...]  # of a rung that several have, the first one's
     counts: Path
     reasons: tuple[tuple[str, tuple[str, ...], float, str], ...]
     solves: bool = False  # a solve is one launch, too, and is compared
 
 
-FIRST = Held("table", GPU / "profile_first.json", COUNTS, REASONS)
-LATER = Held("later", GPU / "profile_later.json", RESULTS / "cpu" / "counts_later.json", LATER_REASONS)
-FILLING = Held("filling", GPU / "profile_few.json", RESULTS / "cpu" / "counts_few.json", FILLING_REASONS, solves=True)
+H100 = RESULTS / "nvidia-h100"
+FIRST = Held(
+    "table",
+    (GPU / "profile_first.json", H100 / "profile_small.json", H100 / "profile_tiles.json"),
+    COUNTS,
+    REASONS,
+)
+LATER = Held("later", (GPU / "profile_later.json",), RESULTS / "cpu" / "counts_later.json", LATER_REASONS)
+FILLING = Held(
+    "filling", (GPU / "profile_few.json",), RESULTS / "cpu" / "counts_few.json", FILLING_REASONS, solves=True
+)
 ALL = (FIRST, LATER, FILLING)
 
 # Rung, workload, scope, kernel, grid, block.
@@ -174,7 +160,14 @@ def read_profiles(file: Path) -> list[dict[str, Any]]:
 
 def profiles(held: Held = FIRST) -> list[dict[str, Any]]:
     """Those of whole scopes, and of a solve where it is one launch: of others ncu profiles the first launches only."""
-    return [p for p in read_profiles(held.profile) if (held.solves or p["scope"] != "solve") and not p["cut_short"]]
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for file in held.profiles:
+        of_file: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for p in read_profiles(file):
+            if (held.solves or p["scope"] != "solve") and not p["cut_short"]:
+                of_file.setdefault((p["variant"], p["workload"]), []).append(p)
+        found = of_file | found
+    return [p for of_rung in found.values() for p in of_rung]
 
 
 def kernels_of(profiled: list[dict[str, Any]]) -> dict[Place, dict[str, Any]]:
@@ -219,7 +212,7 @@ def values(document: dict[str, Any], held: Held = FIRST) -> list[Value]:
                 continue
             scale = of_gpu.get(CONFLICTS[name]) or 0.0 if name in CONFLICTS else gpu
             is_estimate = (*place[:4], name) in estimated
-            again = tuple(r[place].get(name) or 0.0 for r in repeats if place in r) if is_estimate else ()
+            again = tuple(r[place][name] for r in repeats if is_estimate and r.get(place, {}).get(name) is not None)
             found.append(Value(place[0], place[3], name, gpu, cpu, scale, again, is_estimate))
     return found
 
@@ -237,7 +230,7 @@ def of_timing(found: list[Value]) -> str:
     settled = [v for v in found if not v.is_estimate]
     turns = max(len(v.again) for v in guessed) + 1
     return (
-        f"{len(guessed)} of the values depend on timing. Of these {sum(v.equal for v in guessed)} lie within what "
+        f"{len(guessed)} of the values depend on timing. Of these {sum(v.equal for v in guessed)} lie within what up to "
         f"{turns} profiles of the same kernel have. Of the {len(settled)} that the program determines "
         f"{sum(v.equal for v in settled)} are equal ({100 * share(settled):.1f} %)."
     )

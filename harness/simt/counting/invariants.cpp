@@ -661,8 +661,8 @@ std::vector<Invariants::Repeated> Invariants::repeated() const {
       for (size_t w = 0; w < written.size(); ++w) {
         if (written[w] >= names.size()) continue;
         const bool is_in_stack = written[w] >= stack;
-        const size_t own = words * (stack * i + (x.name == "call" && !is_in_stack ? written[w] : 0));
-        names[written[w]] = (result == nowhere ? own : result) + (is_in_stack ? w : 0);
+        const size_t id = words * (stack * i + (x.name == "call" && !is_in_stack ? written[w] : 0));
+        names[written[w]] = (result == nowhere ? id : result) + (is_in_stack ? w : 0);
       }
     }
     after[block] = std::move(names);
