@@ -230,8 +230,8 @@ def of_timing(found: list[Value]) -> str:
     settled = [v for v in found if not v.is_estimate]
     turns = max(len(v.again) for v in guessed) + 1
     return (
-        f"{len(guessed)} of the values depend on timing. Of these {sum(v.equal for v in guessed)} lie within what up to "
-        f"{turns} profiles of the same kernel have. Of the {len(settled)} that the program determines "
+        f"{len(guessed)} of the values depend on timing. Of these {sum(v.equal for v in guessed)} lie within what up "
+        f"to {turns} profiles of the same kernel have. Of the {len(settled)} that the program determines "
         f"{sum(v.equal for v in settled)} are equal ({100 * share(settled):.1f} %)."
     )
 

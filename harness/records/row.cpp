@@ -136,7 +136,8 @@ void mark_contradictions(std::vector<json>& rows) {
   }
   for (const Contradiction& one : contradictions_of(ms, iterations, on_host)) {
     for (json& row : rows) {
-      const bool meant = std::find(one.scopes.begin(), one.scopes.end(), row.at("scope").get_ref<const std::string&>()) != one.scopes.end();
+      const bool meant = std::find(one.scopes.begin(), one.scopes.end(),
+                                   row.at("scope").get_ref<const std::string&>()) != one.scopes.end();
       if (row.at("status") != "ok" || !meant) continue;
       row["status"] = "unstable";
       row["reason"] = one.reason + (row.at("device") == "cuda" ? "" : " (CPU time)");
