@@ -37,8 +37,8 @@ struct KernelCall {
   dim3 grid, block;
   size_t dynamic_shared_bytes = 0;
   bool cooperative = false;
-  bool in_cluster = false;          ///< the grid is one cluster,
-  dim3 cluster;                     ///< of so many blocks
+  bool in_cluster = false;  ///< the grid is one cluster,
+  dim3 cluster;             ///< of so many blocks
   CUstream_st* stream = nullptr;
   void (*body)(const void* arguments) = nullptr;
   const void* arguments = nullptr;
