@@ -27,7 +27,7 @@ from plots.lib.record import ROOT, number
 RESULTS = ROOT / "results"
 GPU = RESULTS / "nvidia-h200"
 COUNTS = RESULTS / "cpu" / "counts.json"
-REPEATS = tuple(GPU / f"profile_repeat_{turn}.json" for turn in (1, 2, 3))  # of rungs that have estimates
+REPEATS = tuple(GPU / f"repeated_profile_{turn}.json" for turn in (1, 2, 3))  # of rungs that have estimates
 
 COMPARED = (
     "load_requests", "sectors_per_load", "store_requests", "sectors_per_store", "wavefronts_load", "wavefronts_store",
