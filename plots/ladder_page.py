@@ -263,7 +263,7 @@ def drawn(record: Record, folder: Path | None) -> list[tuple[str, str]]:
     if folder is None:
         names = [("overview_gpu_iteration", "The ladder in one picture")]
         names.append((f"waterfall_gpu_iteration_{usual.name}", f"What each step added on {usual.name}"))
-        names.append((f"roofline_gpu_iteration_{usual.name}", f"Roofline of {usual.name}"))
+        names.append((f"roofline_gpu_{roofline.usual_scope(record, 'cuda')}_{usual.name}", f"Roofline of {usual.name}"))
         return names
     folder.mkdir(parents=True, exist_ok=True)
     for path in filter(outputs.PICTURE.own, sorted(folder.glob("*.png"))):  # of another workload, say

@@ -1,7 +1,8 @@
 """The roofline: what a device can do at most over the operations per byte, with a dot per rung.
 
-Operations and bytes are the least that any method needs (the record's flop and bytes), so the rungs of one workload
-stand in one column: how far below the roof, and by what it is bound.
+Operations are the least that any method needs (the record's flop). Bytes are those of device memory that Nsight Compute
+counted (profile.json beside the record), so that a dot moves to the right where a rung reads less and up where it is
+faster. Without counters they are the least, too, and the rungs of one workload stand in one column.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any
 
 from matplotlib.lines import Line2D
 
+from plots.figures import counters
 from plots.figures.tree import usual_workload
-from plots.lib.options import Options
+from plots.lib.options import LEAST_BARS, Options
 from plots.lib.record import DAGGER, DEVICES, SCOPE_TITLES, Record, Row, Rung, Workload, number, percent
 from plots.lib.style import COLOURS, GREY, ROW, SMALL, WIDTH, Page, log_ticks, spread, text_width
 
@@ -25,6 +27,24 @@ def ceilings_of(record: Record, device: str) -> dict[str, Any]:
     return next((found for s in record.sources if (found := (s.context.get("ceilings") or {}).get(device))), {})
 
 
+def counted_bytes(record: Record, device: str, scope: str, workload: str) -> dict[str, float]:
+    """Bytes from and to device memory of the rungs that were profiled there; empty where it is too few to compare."""
+    profile = counters.beside(record) if device == "cuda" else None
+    found = {}
+    for name in {row.variant for row in record.rows if row.device == device} if profile else ():
+        entry = profile.entry(name, scope, (workload,)) if profile else None
+        counts = [(k["metrics"].get("dram_bytes"), k["launches"]) for k in entry["kernels"]] if entry else []
+        if counts and all(count for count, _ in counts) and not (entry or {}).get("cut_short"):
+            found[name] = float(sum(count * launches for count, launches in counts))
+    return found if len(found) >= LEAST_BARS else {}
+
+
+def usual_scope(record: Record, device: str) -> str:
+    """The assignment, where its bytes were counted; else the iteration."""
+    usual = usual_workload(record, device, "assign")
+    return "assign" if usual and counted_bytes(record, device, "assign", usual.name) else "iteration"
+
+
 def draw_page(
     record: Record, options: Options, device: str, scope: str, workload: Workload, folder: Path
 ) -> tuple[str, str] | str:
@@ -33,18 +53,29 @@ def draw_page(
     single = workload.type == "f32"
     peak, reading = found.get("fp32_gflops" if single else "fp64_gflops"), found.get("read_gbs")
     rows: dict[Rung, Row] = {}
+    counted = counted_bytes(record, device, scope, workload.name)
+    uncounted = 0
     for rung in record.rungs(device):
         row = record.row(rung, workload.name, scope)
         if row and row.timed and row.median_ms and row.flop and row.bytes:
-            rows[rung] = row
+            if counted and rung.variant not in counted:
+                uncounted += 1
+            else:
+                rows[rung] = row
     if not peak or not reading or not rows:
         return "the record does not state what the device can do at most" if rows else "no row states its operations"
     stem = f"roofline_{DEVICES[device].stem}_{scope}_{workload.name}"
     title = f"Roofline, {DEVICES[device].title}: {workload.name}, {SCOPE_TITLES[scope]}"
-    subtitle = f"{workload.size}; a dot per rung, higher is better; operations and bytes: the least that any method "
-    subtitle += "needs; behind the name: percent of roof"
+    subtitle = f"{workload.size}; a dot per rung, higher is better; "
+    if counted:
+        subtitle += "operations: the least that any method needs, bytes: counted by Nsight Compute"
+    else:
+        subtitle += "operations and bytes: the least that any method needs"
+    subtitle += "; behind the name: percent of roof"
     launch = any(row.launch_bound for row in rows.values())
     remarks = [record.launch_note(device)] if launch else []
+    if uncounted:
+        remarks.append(f"Not shown: {uncounted} rungs whose bytes were not counted here.")
     foot = options.signature(record, "roofline", device, scope, workload.name)
     page = Page(title, subtitle, remarks, foot, body=(len(rows) + 1) * ROW + 1.6)
     order = sorted(rows, key=lambda rung: -rows[rung].median_ms)  # type: ignore[operator]
@@ -61,7 +92,7 @@ def draw_page(
     ax = page.axes(LEFT, bottom, inches, height)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    xs = {rung: row.flop / row.bytes for rung, row in rows.items()}  # type: ignore[operator]
+    xs = {rung: row.flop / counted.get(rung.variant, row.bytes) for rung, row in rows.items()}  # type: ignore[operator,arg-type]
     ys = {rung: row.flop / row.median_ms * 1e-6 for rung, row in rows.items()}  # type: ignore[operator]
     ridge = peak / reading
     low, high = min(*xs.values(), ridge) / 8, max(*xs.values(), ridge) * 8
@@ -110,7 +141,7 @@ def draw_page(
     log_ticks(ax, "y", height)
     ax.minorticks_off()
     ax.grid(color="#EEEEEE")
-    ax.set_xlabel("operations per byte (log scale)", color="black")
+    ax.set_xlabel("operations per byte of device memory (log scale)", color="black")
     ax.set_ylabel("operations, GFLOP/s (log scale)", color=GREY if not rows else "black")
     page.save(folder, stem)
     return stem, title
@@ -121,7 +152,7 @@ def draw(record: Record, folder: Path, options: Options) -> tuple[list[tuple[str
     drawn: list[tuple[str, str]] = []
     left_out: list[str] = []
     for device in options.devices:
-        for scope in options.scopes or ("iteration",):
+        for scope in options.scopes or (usual_scope(record, device),):
             usual = usual_workload(record, device, scope)
             wanted = record.workloads_on(device, [scope]) if options.workloads else [usual.name] if usual else []
             if not wanted:

@@ -1,15 +1,18 @@
-"""Percent of the device's peak, a cell per rung and workload."""
+"""Percent of the device's peak, a cell per rung and workload; and the roofline."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from figure_helpers import roofed, texts
+import sample_record
+from figure_helpers import part_of, roofed, texts
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from plots.figures import percent_of_peak
+from plots.figures import percent_of_peak, roofline
 from plots.lib.options import Options
-from plots.lib.record import DAGGER
+from plots.lib.record import DAGGER, from_document
 
 pytest_plugins = ("figure_fixtures",)
 
@@ -33,3 +36,37 @@ def test_the_roof_has_a_cell_per_rung_and_workload(figures: dict[str, Figure], t
     colours = {percent_of_peak.shade(value)[0] for value in (0.05, 0.3, 8, 100)}
     assert len(colours) == 4
     assert percent_of_peak.shade(0)[0] == percent_of_peak.shade(0.1)[0]
+
+
+def test_the_roofline_sets_a_dot_at_the_bytes_that_were_counted(figures: dict[str, Figure], tmp_path: Path) -> None:
+    document = part_of(sample_record.make(), {"embedding"})
+    document["context"]["ceilings"] = {"cuda": {"fp32_gflops": 6e4, "fp64_gflops": 3e4, "read_gbs": 4e3}}
+    for row in document["rows"]:
+        row.update(flop=1e12, bytes=1e9)
+    record = from_document(document | {"schema_version": 2}, tmp_path / "record.json")
+    timed = [row for row in record.rows if (row.device, row.scope) == ("cuda", "assign") and row.timed]
+    assert len(timed) >= 4
+    options = Options(devices=("cuda",))
+
+    def drawn(scope: str) -> Figure:
+        assert [stem for stem, _ in roofline.draw(record, tmp_path, options)[0]] == [f"roofline_gpu_{scope}_embedding"]
+        return figures[f"roofline_gpu_{scope}_embedding"]
+
+    assert set(dots_of(drawn("iteration")).values()) == {1e3}
+    kernels = [{"launches": 2, "metrics": {"dram_bytes": 1e6}}, {"launches": 1, "metrics": {"dram_bytes": 3e6}}]
+    size = {name: getattr(record.workloads["embedding"], name) for name in ("n", "d", "k")}
+    counted = [
+        {"variant": row.variant, "workload": "embedding", "scope": "assign", "kernels": kernels} | size
+        for row in timed[:-1]
+    ]
+    (tmp_path / "profile.json").write_text(json.dumps({"profiles": counted}))
+    page = drawn("assign")
+    assert dots_of(page) == {f"dot {row.variant}": 1e12 / 5e6 for row in timed[:-1]}
+    assert "Not shown: 1 rungs whose bytes were not counted here." in texts(page)
+    (tmp_path / "profile.json").write_text(json.dumps({"profiles": counted[:2]}))
+    assert set(dots_of(drawn("iteration")).values()) == {1e3}
+
+
+def dots_of(page: Figure) -> dict[str, float]:
+    found = page.findobj(lambda artist: isinstance(artist, Line2D) and (artist.get_gid() or "").startswith("dot "))
+    return {dot.get_gid(): float(dot.get_xdata()[0]) for dot in found}
