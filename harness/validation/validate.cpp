@@ -428,10 +428,15 @@ CentroidReport check_centroids(const Problem<T>& problem, const T* before, const
         continue;
       }
       if (stays(before + row, after + row, d, metric, bound.direction())) continue;
-      report.worst_error = infinity;
+      const auto apart = [&](int f) {
+        if (std::memcmp(&after[row + f], &before[row + f], sizeof(T)) == 0) return false;
+        return reach.empty() || !(std::fabs(double(after[row + f]) - double(before[row + f])) <= reach[row + f]);
+      };
       for (int f = 0; f < d; ++f)
-        if (std::memcmp(&after[row + f], &before[row + f], sizeof(T)) != 0)
+        if (apart(f)) {
+          report.worst_error = infinity;
           wrong(f, [&] { return "where it should keep " + number(double(before[row + f])) + ": it has no points"; });
+        }
       continue;
     }
     if (!bound.of(&sums.value[row], &sums.magnitude[row], m, mean.data(), allowed.data())) {
@@ -464,6 +469,27 @@ template CentroidReport check_centroids(const Problem<float>&, const float*, con
                                         std::span<const double>);
 template CentroidReport check_centroids(const Problem<double>&, const double*, const double*, const int32_t*,
                                         const Rules&, std::span<const double>);
+
+template <class T>
+std::vector<double> kept_reach(const Problem<T>& problem, const int32_t* label, const Rules& rules) {
+  const int k = problem.k, d = problem.d;
+  const Members clusters = members(label, problem.n, k);
+  const ClusterSums sums = cluster_sums(problem.points, d, clusters, problem.metric);
+  const std::vector<double> centre = centre_of(problem, rules.arithmetic);
+  const MeanBound bound(rules, centre, problem.metric, d, roundoff<T>, double(std::numeric_limits<T>::min()));
+  std::vector<double> mean(d), allowed(d), most(d), reach(size_t(k) * d);
+  for (int j = 0; j < k; ++j) {
+    const int m = clusters.count(j);
+    const size_t row = size_t(j) * d;
+    if (m == 0 || !bound.of(&sums.value[row], &sums.magnitude[row], m, mean.data(), allowed.data())) continue;
+    for (int f = 0; f < d; ++f) most[f] = std::max(most[f], 2 * allowed[f]);
+  }
+  for (int j = 0; j < k; ++j)
+    if (clusters.count(j) == 0) std::copy(most.begin(), most.end(), reach.begin() + std::ptrdiff_t(j) * d);
+  return reach;
+}
+template std::vector<double> kept_reach(const Problem<float>&, const int32_t*, const Rules&);
+template std::vector<double> kept_reach(const Problem<double>&, const int32_t*, const Rules&);
 
 /// Let S be a cluster's m points, R those of them that may have left, Q those that may have come; then its mean is off
 /// by the sum of (x - mean) over Q less that over R, divided by |S| - |R| + |Q|: by no more than the sum of |x - mean|

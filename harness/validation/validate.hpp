@@ -58,10 +58,16 @@ struct CentroidReport {
 /// its `before`, bit by bit or as its direction; so does one whose mean is the zero vector, and where the declared
 /// arithmetic cannot tell the mean from zero, any unit vector is right too.
 ///
-/// `reach` (k x d, or empty) is allowed on top: see NearestMeans.
+/// `reach` (k x d, or empty) is allowed on top, of clusters without points, too: see NearestMeans and kept_reach.
 template <class T>
 CentroidReport check_centroids(const Problem<T>& problem, const T* before, const T* after, const int32_t* label,
                                const Rules& rules, std::span<const double> reach = {});
+
+/// How far centroids without points may lie apart in two runs that added sums in another order each (k x d; 0 for the
+/// others): each is the mean of points that it had in an earlier iteration, here of no more than the largest cluster
+/// has, and its error in either run within the bound of such a mean. Labels must exist.
+template <class T>
+std::vector<double> kept_reach(const Problem<T>& problem, const int32_t* label, const Rules& rules);
 
 /// The means after an unobserved assignment to given centroids: the labels of the fp64 minimum (n), and how far a mean
 /// may lie from that of these labels (k x d), because points with two nearest centroids within rounding may have either

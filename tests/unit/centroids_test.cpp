@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -85,6 +86,28 @@ TYPED_TEST(CheckCentroids, CatchesAnEmptyClusterThatMoved) {
     EXPECT_TRUE(has(report.first, "centroid 2 has "));
     EXPECT_TRUE(has(report.first, "it has no points"));
   }
+}
+
+TYPED_TEST(CheckCentroids, AnEmptyClustersMeanOfAnotherRunDiffersByItsSumsAlone) {
+  Solved<TypeParam> solved(100, 3, 4);
+  for (auto& label : solved.label) label = label == 2 ? 1 : label;
+  std::vector<double> means(solved.before.begin(), solved.before.end());
+  update_reference(solved.points.data(), 100, 3, solved.label.data(), 4, means.data());
+  solved.after.assign(means.begin(), means.end());
+  const auto problem = problem_of(solved.points, solved.before, 100, 3, 4);
+  const std::vector<double> reach = kept_reach(problem, solved.label.data(), {});
+  for (int e = 0; e < 12; ++e) EXPECT_EQ(reach[e] > 0, e / 3 == 2) << e;
+  EXPECT_LT(reach[7], 200 * std::numeric_limits<TypeParam>::epsilon());
+  const TypeParam kept = solved.after[7];
+  const auto wrong = [&](double off) {
+    solved.after[7] = TypeParam(kept + off);
+    return check_centroids(problem, solved.before.data(), solved.after.data(), solved.label.data(), {}, reach)
+        .values_wrong;
+  };
+  EXPECT_EQ(wrong(0.9 * reach[7]), 0);
+  EXPECT_EQ(wrong(-0.9 * reach[7]), 0);
+  EXPECT_EQ(wrong(4 * reach[7]), 1);
+  EXPECT_EQ(wrong(nan), 1);
 }
 
 TYPED_TEST(CheckCentroids, CatchesPoisonNanAndCentroidsThatStayed) {

@@ -1,6 +1,8 @@
 // What the contract offers beyond the ladder's first rungs, each by a variant of tests/fixtures/contract that uses it.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/philox.hpp"
 #include "protocol/scopes.hpp"
 #include "session_helper.hpp"
@@ -252,6 +254,20 @@ TEST_F(Contract, FewSamplesHaveNoQuartiles) {
   EXPECT_EQ(few.timed.at("assign").samples_ms.size(), 4u);
   EXPECT_FALSE(few.timed.at("assign").q1_ms.has_value());
   EXPECT_EQ(few.timed.at("assign").verdict, "asked");
+}
+
+/// The middle one of three clusters gives its points away in the second iteration, and keeps the mean that they had in
+/// the first: no two runs have the same bits of it.
+TEST_F(Contract, AClusterWithoutPointsMayKeepTheMeanOfAnotherRun) {
+  std::vector<double> points;
+  const auto add = [&](int count, double middle) {
+    for (int i = 0; i < count; ++i) points.push_back(middle + 0.1 * std::sin(double(points.size())));
+  };
+  add(400, 4), add(100, 6.5), add(100, 13.5), add(400, 16);
+  const auto [kind, found] = variant("t15_any_order");
+  const Outcome outcome = validate_variant(kind, found, points, {0, 10, 20}, 1, Stop(), scope_names());
+  EXPECT_EQ(outcome.fault, "");
+  EXPECT_EQ(outcome.result["validation"]["labels_wrong"], 0);
 }
 
 }  // namespace
