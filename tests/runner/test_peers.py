@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import BUILD, ROOT
+from conftest import BUILD, LADDER, ROOT
 
 WORKER = BUILD / "ladder_worker_simt"
 SCOPES = ["iteration", "solve", "end_to_end"]
@@ -173,6 +174,37 @@ def test_a_right_solve_that_ends_with_an_assignment_is_ok(write: Any, stop: str)
     assert told.result["iterations"] > 1
     assert told.result["reassigned"] == []  # counts that nobody knows are not made up
     assert told.timed["solve"]["status"] == "ok"
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(0.04, "ok"), (0.4, "unstable")])
+def test_a_search_for_the_last_labels_in_download_takes_an_iteration(
+    write: Any,  # noqa: ANN401
+    tmp_path: Path,
+    seconds: float,
+    status: str,
+) -> None:
+    works = (
+        "\nimport time\n\ndef work(seconds):\n    end = time.process_time() + seconds\n"
+        "    while time.process_time() < end:\n        pass\n"
+    )
+    slow = LAST.replace("        label = nearest", "        work(0.1)\n        label = nearest")
+    download = f"\ndef download(s):\n    work({seconds})\n    s.label[:] = nearest(s, s.c)\n"
+    module = write("search", LLOYD, works, slow, download, more='"labels_last": True')
+    home = tmp_path / "modules" / "cpu"
+    home.mkdir(parents=True)
+    shutil.move(module, home / module.name)
+    subprocess.run([WORKER, "card", home / module.name, "cpu", home / "search.json"], check=True)
+    (home.parent / "expected.txt").write_text("cpu/search\n")
+    np.save(tmp_path / "points.npy", points())
+    command = [LADDER, "run", "--modules", home.parent, "--variants", "search", "--device", "cpu", "--judge", "apart"]
+    command += ["--data", tmp_path / "points.npy", "--k", "9", "--stop", "fixed:3", "--scopes", "solve"]
+    command += ["--max-time", "1", "--out", tmp_path / "record.json"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"LADDER_PYTHON": sys.executable}
+    )
+    (row,) = [r for r in json.loads((tmp_path / "record.json").read_text())["rows"] if r["scope"] == "solve"]
+    assert row["status"] == status, f"{row['reason']} {done.stderr}"
+    assert status == "ok" or "work was left to it" in row["reason"]
 
 
 def test_iterations_and_a_loop_of_its_own_agree(write: Any) -> None:  # noqa: ANN401
