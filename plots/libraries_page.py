@@ -18,7 +18,7 @@ from plots.lib.pages import cell_text, keep_page, page_arguments
 from plots.lib.record import ROOT, TIMES, Record, RecordError, Row, Rung, ms, number, of_one_gpu
 from plots.lib.slope import differ_in_iterations, iterations_of, slope_ms
 
-COLD = ROOT / "results" / "nvidia-h200" / "record.json"  # of the main line on another GPU
+OTHER_GPU = ROOT / "results" / "nvidia-h200" / "record.json"  # of the main line on another GPU
 DEVICE = "cuda"
 USUAL = tuple(ROOT / "results" / "nvidia-h100" / name for name in ("libraries.json", "cold_start.json", "map.json"))
 MAPS = ("map_", "grid_")  # beginnings of the names of workloads that are maps of shapes
@@ -202,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     program = "python -m plots.libraries_page"
     named = " ".join(map(str, arguments.records))
     command = f"{program} {named + ' ' if named else ''}--update docs/libraries.md"
-    others = [] if arguments.records or not COLD.is_file() else [of_one_gpu([schema.load(COLD)])]
+    others = [] if arguments.records or not OTHER_GPU.is_file() else [of_one_gpu([schema.load(OTHER_GPU)])]
     return keep_page(arguments, markdown(record, command, others), program)
 
 
