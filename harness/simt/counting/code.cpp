@@ -79,6 +79,7 @@ class Function {
       first.joined = joined_rounds(code_, values, loop);
       for (const size_t i : loop.reports) first.unrolled.push_back(code_[i + 1].address);
     }
+    for (const size_t i : invariants.yielding()) found[size_t(node_.at(int(i)))].yields = true;
     before_.resize(first_.size() + 1);
     for (int n = 0; n < end; ++n) {
       for (const int next : follow(first_[n], found[n])) {

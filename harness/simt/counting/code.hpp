@@ -21,6 +21,7 @@ struct Block {
   size_t unrolled_by = 0;
   /// Loads of this loop that several rounds have in common, by their places: the binary logarithm of the bytes.
   std::unordered_map<uint64_t, int> joined;
+  bool yields = false;  ///< the first of a loop in which lanes do not keep others waiting (trace.hpp)
 };
 
 /// The block of code that reports itself (by __sanitizer_cov_trace_pc) from a call that returns to `place`.

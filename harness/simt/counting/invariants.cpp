@@ -675,4 +675,107 @@ std::vector<Invariants::Repeated> Invariants::repeated() const {
   return all;
 }
 
+/// Whether an instruction reads one of these places, or memory at an address that they say.
+bool Invariants::reads_any(const Instruction& x, const std::vector<char>& places) const {
+  if ((begins(x.name, "xor") || begins(x.name, "vxorp") || begins(x.name, "vpxor")) && x.operands[0] == x.operands[1])
+    return false;  // it clears a register
+  if (reads_flags(x.name) && places[flags]) return true;
+  if (has_hidden_operands(x.name) && (places[0] || places[3])) return true;
+  const auto holds = [&](const std::string& register_name) {
+    const size_t number = register_number(register_name);
+    return number < flags && places[number];
+  };
+  for (size_t o = 0; o < x.operands.size(); ++o) {
+    const Memory memory = memory_operand(x.operands[o]);
+    if (memory.is_one && (holds(memory.base) || holds(memory.index))) return true;
+    if (o + 1 == x.operands.size() && !compares(x.name) && !reads_destination(x)) continue;
+    for (const size_t place : places_of(x.operands[o], bytes_of(x))) {
+      if (place < places.size() && places[place]) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<size_t> Invariants::yielding() const {
+  const auto any_in = [&](size_t block, auto holds) {
+    return std::any_of(code_.begin() + std::ptrdiff_t(blocks_[block].begin),
+                       code_.begin() + std::ptrdiff_t(blocks_[block].end), holds);
+  };
+  const auto is_atomic = [](const Instruction& x) {
+    return begins(x.called, "simt_count_atomic") || begins(x.called, "simt_count_update");
+  };
+  std::vector<const Loop*> loops;
+  for (const Loop& loop : loops_) {
+    if (std::any_of(loop.blocks.begin(), loop.blocks.end(), [&](size_t block) { return any_in(block, is_atomic); }))
+      loops.push_back(&loop);
+  }
+  if (loops.empty()) return {};
+  // What depends on the results of atomics, and the blocks that end with a branch that goes by it.
+  std::vector<std::vector<char>> before(blocks_.size());
+  std::set<size_t> deciding;
+  before[0].assign(places_, 0);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const size_t block : order_) {
+      std::vector<char> depends = before[block];
+      if (depends.empty()) continue;
+      bool is_announced = false;
+      for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
+        const Instruction& x = code_[i];
+        if (x.ends_block) {
+          if (x.target && x.name != "jmp" && depends[flags]) deciding.insert(block);
+          continue;
+        }
+        bool its = false;
+        if (x.name != "call") {
+          its = reads_any(x, depends);
+        } else if (!is_part_of_the_code(x) && !reports_a_block(x) && !is_atomic(x)) {
+          its = is_announced;
+          for (const size_t argument : {2, 3, 4, 5, 8, 9, 16}) its |= depends[argument] != 0;
+          is_announced = false;
+        }
+        is_announced |= is_atomic(x);
+        for (const size_t place : written_by(i)) {
+          if (place < places_) depends[place] = its && (x.name != "call" || place == 0 || place == 16);
+        }
+      }
+      for (const size_t next : blocks_[block].next) {
+        if (before[next].empty()) before[next].assign(places_, 0), changed = true;
+        for (size_t place = 0; place < places_; ++place) {
+          if (!depends[place] || before[next][place]) continue;
+          before[next][place] = 1;
+          changed = true;
+        }
+      }
+    }
+  }
+  std::vector<char> reached(blocks_.size());
+  std::vector<size_t> pending(deciding.begin(), deciding.end());
+  while (!pending.empty()) {
+    const size_t one = pending.back();
+    pending.pop_back();
+    for (const size_t next : blocks_[one].next) {
+      if (std::exchange(reached[next], 1)) continue;
+      const bool meets = any_in(next, [](const Instruction& x) {
+        return begins(x.called, "simt_warp") || begins(x.called, "simt_block_barrier");
+      });
+      if (!meets) pending.push_back(next);
+    }
+  }
+  std::vector<size_t> found;
+  for (const Loop* loop : loops) {
+    if (!reached[loop->header] &&
+        std::none_of(loop->blocks.begin(), loop->blocks.end(), [&](size_t block) { return deciding.contains(block); }))
+      continue;
+    for (const size_t block : loop->blocks) {
+      size_t i = blocks_[block].begin;
+      while (i < blocks_[block].end && !reports_a_block(code_[i])) ++i;
+      if (i == blocks_[block].end) continue;
+      found.push_back(i);
+      break;
+    }
+  }
+  return found;
+}
+
 }  // namespace simt::counting

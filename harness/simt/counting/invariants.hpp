@@ -51,6 +51,10 @@ class Invariants {
     bool first_is_before = false;  ///< the first one comes before each of the others
   };
   std::vector<Repeated> repeated() const;
+  /// Of each loop with atomics for which ptxas fears that lanes wait for each other, as for a lock: the first call in
+  /// it that reports a block. A branch in it or before it goes by what an atomic has returned, and between the two
+  /// there is no barrier or operation of the warp.
+  std::vector<size_t> yielding() const;
 
  private:
   struct Block {
@@ -76,6 +80,7 @@ class Invariants {
   size_t common_dominator(size_t a, size_t b) const;
   void examine(const Loop& loop, const std::function<bool(size_t)>& is_operation);
   size_t block_before(const Loop& loop, size_t entry) const;
+  bool reads_any(const Instruction& x, const std::vector<char>& places) const;
   State joined(size_t block, const std::vector<State>& after, const std::vector<char>& inside,
                const std::vector<char>& same_branch) const;
   bool execute(size_t index, State& state) const;

@@ -157,7 +157,8 @@ void Trace::replay(int first, Warp& warp) {
 
     const Place head = lane(std::countr_zero(ready)).head();
     const bool same = lanes_that(ready, [&](const Lane& l) { return l.head() == head; }) == ready;
-    if (same && warp.size() > 1 && (head == group.meets_at || head.depth() < group.depth)) {
+    if (same && warp.size() > 1 &&
+        (head == group.meets_at || head.depth() < group.depth || (group.yielded && head.kind() == Kind::together))) {
       warp.pop_back();
       continue;
     }
@@ -165,7 +166,7 @@ void Trace::replay(int first, Warp& warp) {
       execute(first, ready);
       continue;
     }
-    if (same && unroll(first, warp, ready, head)) continue;
+    if (same && (unroll(first, warp, ready, head) || yield(first, warp, head))) continue;
     // A block of code begins, or the lanes are at different places: behind the last block they may have parted.
     const Place last = std::exchange(group.last, Place());
     if (!last.is_nowhere() && (!same || ready != group.last_mask)) {
@@ -198,6 +199,27 @@ bool Trace::split(int first, Warp& warp, uint32_t mask, Place branch) {
   }
   warp.insert(warp.end(), sides.rbegin(), sides.rend());  // the lowest runs first
   return !sides.empty();
+}
+
+bool Trace::yield(int first, Warp& warp, Place header) {
+  if (!block_at(header.address()).yields) return false;
+  const uint32_t running = warp.back().mask;
+  for (size_t i = warp.size() - 1; i > 0; --i) {
+    Group& group = warp[i];
+    const Group& below = warp[i - 1];
+    if (group.until != Until::end || (group.mask & ~below.mask)) return false;  // another side has yet to run
+    if (group.meets_at == below.meets_at) continue;
+    Group others = {.meets_at = below.meets_at, .depth = below.depth, .yielded = true};
+    for_each_lane(below.mask & ~running, [&](int n) {
+      const Lane& lane = lanes_[first + n];
+      others.mask |= uint32_t(lane.has_event() && lane.head() == group.meets_at) << n;
+    });
+    if (!others.mask) continue;
+    group.meets_at = below.meets_at, group.depth = below.depth, group.yielded = true;
+    warp.push_back(others);
+    return true;
+  }
+  return false;
 }
 
 bool Trace::unroll(int first, Warp& warp, uint32_t mask, Place header) {

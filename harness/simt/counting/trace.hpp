@@ -8,6 +8,10 @@
 //
 // nvcc unrolls short loops by four, with the rounds that are over in a loop of their own before. Lanes that differ in
 // their number of rounds run those first: of 3 and 4 rounds 3, and then 4 in the other lanes.
+//
+// Lanes that wait at a meeting place may keep the others from going on, as where they hold a lock. In loops in which
+// that may be ptxas has a YIELD: then those that wait go on by themselves, to the next operation of the warp or the
+// next meeting place (US patent 10,067,768: a barrier is passed when each of its threads waits at it or has yielded).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -77,6 +81,7 @@ class Trace {
     Place last = {};      ///< the block of code that they ran last, while nothing came behind it but accesses
     uint32_t last_mask = 0;
     Until until = Until::end;
+    bool yielded = false;  ///< or go on without it: they meet others at the next operation of the warp, too
   };
   using Warp = std::vector<Group>;  // the last one runs
 
@@ -96,6 +101,8 @@ class Trace {
   /// The lanes are at the first block of a loop. True where it is unrolled and they differ in their number of rounds:
   /// then they run it in two groups.
   bool unroll(int first, Warp& warp, uint32_t mask, Place header);
+  /// The lanes are at the first block of a loop. True where it yields, and others went on that waited for them.
+  bool yield(int first, Warp& warp, Place header);
 
   std::vector<Lane> lanes_;  // of the block's threads
   int threads_ = 0;

@@ -199,6 +199,52 @@ TEST_F(Warp, LanesThatLeaveALoopWaitForTheOthersBehindIt) {
   EXPECT_EQ(at(31, Kind::global_load).requests, 1u);
 }
 
+TEST_F(Warp, LanesThatWaitForALoopThatYieldsGoOnToTheNextOperationOfTheWarp) {
+  blocks[10].meets_at = 30;  // 10: if (lane < 31) 20, three times; then 30, and an operation of the warp
+  blocks[20].meets_at = 30;
+  const auto run = [&](bool yields) {
+    blocks[20].yields = yields;
+    trace.start_block(32, counts);
+    counts = {};
+    for (int lane = 0; lane < 32; ++lane) {
+      code(lane, 10);
+      for (int round = 0; round < (lane < 31 ? 3 : 0); ++round) {
+        code(lane, 20);
+        note(lane, 21, Kind::shared_atomic, 64);
+      }
+      code(lane, 30);
+      load(lane, 31, 4096);
+      note(lane, 32, Kind::together, 0);
+      load(lane, 33, 4096);
+    }
+    end_all();
+    EXPECT_EQ(at(21, Kind::shared_atomic).requests, 3u);
+    EXPECT_EQ(at(32, Kind::together).requests, 1u);
+    EXPECT_EQ(at(33, Kind::global_load).requests, 1u) << "together again";
+    EXPECT_EQ(at(31, Kind::global_load).lanes, 32u);
+    return at(31, Kind::global_load).requests;
+  };
+  EXPECT_EQ(run(false), 1u);
+  EXPECT_EQ(run(true), 2u);
+}
+
+TEST_F(Warp, LanesThatWaitForALoopThatYieldsMeetTheOthersBehindTheBranchAroundIt) {
+  blocks[10].meets_at = 40;  // 10: if (lane < 16) { 20: if (lane < 8) 30, twice; then 35 }; then 40
+  blocks[20].meets_at = blocks[30].meets_at = 35;
+  blocks[30].yields = true;
+  for (int lane = 0; lane < 32; ++lane) {
+    code(lane, 10);
+    if (lane < 16) code(lane, 20);
+    for (int round = 0; round < (lane < 8 ? 2 : 0); ++round) code(lane, 30);
+    if (lane < 16) code(lane, 35);
+    code(lane, 40);
+  }
+  end_all();
+  EXPECT_EQ(at(30, Kind::code).requests, 2u);
+  EXPECT_EQ(at(35, Kind::code).requests, 2u) << "each by themselves";
+  EXPECT_EQ(at(40, Kind::code).requests, 2u) << "lanes 16 to 31 went on as well, as they waited for the loop, too";
+}
+
 TEST_F(Warp, RoundsOfAnUnrolledLoopThatAreOverRunFirst) {
   blocks[20].meets_at = 30;
   blocks[20].unrolled = {20};

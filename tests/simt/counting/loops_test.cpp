@@ -304,6 +304,38 @@ TEST(Loops, ShortOnesWithoutBarriersAreUnrolled) {
   EXPECT_EQ(unrolled({"cmp    $0x5,%ecx", "jg     @7"}), 0u) << "a second way out";
 }
 
+/// How many loops, behind a call of an atomic that returns a number and `before`.
+size_t yielding(const std::vector<std::string>& before, const std::string& inside = "call   90 <simt_count_atomic@plt>",
+                const std::string& end = "%ebp") {
+  std::vector<std::string> lines = {"call   90 <simt_count_atomic@plt>", "call   80 <fetch_add>"};
+  lines.insert(lines.end(), before.begin(), before.end());
+  while (lines.size() < 10) lines.push_back("nop");
+  lines.insert(lines.end(), {report, inside, "add    $0x20,%ebx", "cmp    " + end + ",%ebx", "jl     @10", "ret"});
+  return Invariants(program(lines), [](size_t) { return false; }).yielding().size();
+}
+
+TEST(Loops, TheyYieldWhereABranchGoesByWhatAnAtomicReturned) {
+  const std::vector<std::string> branch = {"cmp    $0x3,%eax", "je     @10"};
+  const auto and_then = [&](std::vector<std::string> lines) {
+    lines.insert(lines.begin(), branch.begin(), branch.end());
+    return lines;
+  };
+  EXPECT_EQ(yielding(branch), 1u);
+  EXPECT_EQ(yielding(branch, "nop"), 0u) << "no atomic in it";
+  EXPECT_EQ(yielding({"mov    %eax,(%rbx)"}), 0u) << "no branch";
+  EXPECT_EQ(yielding({"cmp    $0x3,%ecx", "je     @10"}), 0u) << "a branch by another number";
+  EXPECT_EQ(yielding(and_then({"call   70 <simt_block_barrier@plt>"})), 1u) << "the branch leads around the barrier";
+  EXPECT_EQ(yielding({"cmp    $0x3,%eax", "je     @4", "nop", "nop", "call   70 <simt_block_barrier@plt>"}), 0u);
+  EXPECT_EQ(yielding({"mov    %eax,%edx", "call   70 <simt_warp@plt>", "cmp    $0x3,%eax", "je     @10"}), 1u)
+      << "what the lanes told each other";
+  EXPECT_EQ(yielding({"mov    (%rcx,%rax,4),%edx", "test   %edx,%edx", "je     @10"}), 1u) << "from a list";
+  EXPECT_EQ(yielding({"mov    %eax,0x18(%rsp)", "call   70 <simt_block_barrier@plt>"}, branch[0], "%ecx"), 0u);
+  EXPECT_EQ(yielding({"mov    %eax,0x18(%rsp)", "call   70 <simt_block_barrier@plt>"},
+                     "call   90 <simt_count_atomic@plt>", "0x18(%rsp)"),
+            1u)
+      << "its own end";
+}
+
 TEST(Loops, TheTextSaysByHowMuchTheyAreUnrolled) {
   const std::vector<std::string> text = {"#pragma unroll 2  // registers are few",       // 1
                                          "  for (int f = lane; f < d; f += 32) {",       // 2
