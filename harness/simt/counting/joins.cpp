@@ -68,7 +68,7 @@ void Joins::begin() {
 
 void Joins::visit(const std::vector<Instruction>& code, size_t index, const Values& values) {
   const Instruction& x = code[index];
-  if (x.name != "call" || finds_thread_variables(x) || reports_a_division(x)) return;
+  if (x.name != "call" || finds_thread_variables(x) || reports_a_division(x) || reports_a_block(x)) return;
   const std::optional<Report> report = access_reported_by(code, index, values);
   if (!report) return begin();
   const bool is_store = report->is_store;

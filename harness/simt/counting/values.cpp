@@ -6,6 +6,7 @@
 #include <deque>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 
 namespace simt::counting {
@@ -15,6 +16,7 @@ constexpr size_t general = 16, vectors = 16, registers = general + vectors;
 constexpr size_t rax = 0, rdx = 3, rsp = 7;
 constexpr uint32_t stack = 1, aligned_stack = 2, thread_variables = 3, first_base = 16;
 constexpr int all = 64;
+constexpr size_t most_sides = 8;  // of a choice, in blocks
 
 struct Register {
   size_t number = registers;  // none
@@ -129,6 +131,10 @@ Values::Values(const std::vector<Instruction>& code, const ReadConstant& read) :
     }
     if (b + 1 < blocks && (!last.ends_block || (last.target && last.name != "jmp"))) next_[b].push_back(b + 1);
   }
+  before_it_.resize(blocks);
+  for (size_t b = 0; b < blocks; ++b) {
+    for (const size_t next : next_[b]) before_it_[next].push_back(b);
+  }
   if (blocks == 0) return;
   before_[0].is_reached = true;
   before_[0].at.resize(registers);
@@ -147,15 +153,73 @@ Values::Values(const std::vector<Instruction>& code, const ReadConstant& read) :
 }
 
 void Values::for_each(const std::function<void(size_t)>& visit, const std::function<void(size_t)>& begin) {
-  for (size_t block = 0; block < before_.size(); ++block) {
-    if (!before_[block].is_reached) continue;
-    enter(block);
-    begin(first_[block]);
+  const auto run = [&](size_t block, bool visited) {
     for (size_t i = first_[block]; i < first_[block + 1]; ++i) {
-      visit(i);
+      if (visited) visit(i);
       execute(i);
     }
+  };
+  size_t behind = 0;  // a choice: the block that continues the one before it
+  for (size_t block = 0; block < before_.size(); ++block) {
+    if (!before_[block].is_reached) continue;
+    if (block != behind || block == 0) {
+      enter(block);
+      begin(first_[block]);
+    }
+    run(block, true);
+    behind = behind_choice(block);
+    if (!behind) continue;
+    // What no side changes has the same value behind them.
+    std::vector<Value> kept = now_;
+    for (size_t side = block + 1; side < behind; ++side) {
+      now_ = kept;
+      run(side, false);
+      kept.resize(std::max(kept.size(), now_.size()));
+      for (size_t i = 0; i < now_.size(); ++i) {
+        if (kept[i].base == now_[i].base && kept[i].offset == now_[i].offset && kept[i].known == now_[i].known)
+          continue;
+        kept[i] = common(kept[i], now_[i]);
+        kept[i].base = ++last_base_;
+      }
+    }
+    const auto names = std::tuple(bases_, summands_, last_base_);
+    for (size_t side = block + 1; side < behind; ++side) {
+      enter(side);
+      run(side, true);
+    }
+    now_ = kept;
+    std::tie(bases_, summands_, last_base_) = names;
+    block = behind - 1;
   }
+}
+
+bool Values::only_copies(size_t block) const {
+  return std::all_of(code_.begin() + std::ptrdiff_t(first_[block]), code_.begin() + std::ptrdiff_t(first_[block + 1]),
+                     [](const Instruction& x) {
+                       const bool clears = x.operands.size() > 1 && x.operands[0] == x.operands[1] &&
+                                           (begins(x.name, "xor") || begins(x.name, "vxorp"));
+                       return reports_a_block(x) || clears || begins(x.name, "nop") || begins(x.name, "mov") ||
+                              begins(x.name, "vmov") || begins(x.name, "cmp") || begins(x.name, "test") ||
+                              begins(x.name, "vucomis") || begins(x.name, "vcomis") ||
+                              (x.ends_block && x.name[0] == 'j');
+                     });
+}
+
+size_t Values::behind_choice(size_t block) const {
+  if (next_[block].size() < 2) return 0;
+  size_t behind = block + 1;
+  while (behind < next_.size() && behind - block <= most_sides && only_copies(behind)) ++behind;
+  // The nearest block that all ways lead to, and no other.
+  for (size_t one = block + 2; one <= std::min(behind, next_.size() - 1); ++one) {
+    const auto all_between = [](const std::vector<size_t>& blocks, size_t first, size_t last) {
+      return std::all_of(blocks.begin(), blocks.end(), [&](size_t b) { return b >= first && b <= last; });
+    };
+    bool is_behind = true;
+    for (size_t b = block; b < one; ++b)
+      is_behind &= all_between(next_[b], block + 1, one) && all_between(before_it_[b + 1], block, one - 1);
+    if (is_behind) return one;
+  }
+  return 0;
 }
 
 std::vector<Value> Values::along(const std::vector<std::pair<size_t, size_t>>& blocks, size_t at,

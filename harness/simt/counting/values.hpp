@@ -36,7 +36,9 @@ class Values {
   Values(const std::vector<Instruction>& code, const ReadConstant& read);
 
   /// Goes through the code in its order. Calls visit(index) at each instruction that can be reached, when what stands
-  /// before it is known; `begin(index)` first where a block of code begins.
+  /// before it is known; `begin(index)` first where a block of code begins. Sides of a branch that only copy, from one
+  /// place to another, are no blocks of their own, as nvcc makes a choice of such a branch: what lies before and behind
+  /// them is one block.
   void for_each(const std::function<void(size_t)>& visit, const std::function<void(size_t)>& begin);
   /// What an operand holds before instruction `at`, each time that it is reached where these blocks, from their first
   /// instructions to behind their last, run one after another. Of the first what is known on any way to it.
@@ -55,6 +57,9 @@ class Values {
   };
   using Slots = std::map<std::pair<uint32_t, int64_t>, Slot>;  // stack, offset
 
+  bool only_copies(size_t block) const;
+  /// The block behind the sides of the branch at the end of this one; 0 where these do more than to copy.
+  size_t behind_choice(size_t block) const;
   void execute(size_t index);
   void enter(size_t block);
   bool join(State& into) const;
@@ -71,9 +76,9 @@ class Values {
 
   const std::vector<Instruction>& code_;
   const ReadConstant& read_constant_;
-  std::vector<size_t> first_;              // of each block: its first instruction; at the end the end
-  std::vector<std::vector<size_t>> next_;  // blocks behind each block
-  std::vector<State> before_;              // of each block
+  std::vector<size_t> first_;                          // of each block: its first instruction; at the end the end
+  std::vector<std::vector<size_t>> next_, before_it_;  // blocks behind each block, and before it
+  std::vector<State> before_;                          // of each block
   Slots slots_;
   std::vector<Value> now_;
   uint64_t last_relative_ = 0;  // the address that was put in a register last: of thread variables, an argument

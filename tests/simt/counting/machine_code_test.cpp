@@ -197,6 +197,19 @@ TEST(Joins, WhatMayBeToTheSameMemoryOrWaitEndsThem) {
   EXPECT_EQ(bytes(first + Lines{"je     1000 <kernel>"} + second), (std::vector{8, 8})) << "another block of code";
 }
 
+TEST(Joins, SidesOfABranchThatOnlyCopyAreAChoice) {
+  const std::string report = "call   3200 <__sanitizer_cov_trace_pc@plt>";
+  const auto around = [&](const std::string& side, const std::string& jump = "ja     1028 <kernel+0x28>") {
+    return bytes(shared_in_rbx + loads({"0x0"}) + Lines{"vcomiss %xmm0,%xmm1", jump, report, side, report} +
+                 loads({"0x4"}));
+  };
+  EXPECT_EQ(around("vmovss %xmm1,0x10(%rsp)"), std::vector{8});
+  EXPECT_EQ(around("vaddss %xmm1,%xmm2,%xmm2"), (std::vector{4, 4})) << "arithmetic";
+  EXPECT_EQ(around("call   3100 <simt_warp@plt>"), (std::vector{4, 4}));
+  EXPECT_EQ(around("mov    %rcx,%rbx"), (std::vector{4, 4})) << "another address";
+  EXPECT_EQ(around("mov    %rcx,%rdx", "ja     1041 <kernel+0x41>"), (std::vector{4, 4})) << "around the second load";
+}
+
 TEST(Joins, WhatIsLoadedAlreadyIsNotLoadedAgain) {
   const Lines whole = {"lea    0x0(%rbx),%rdi", "call   30a0 <__tsan_read8@plt>"}, store = {"mov    %r12,%rdi", write4};
   EXPECT_EQ(bytes(shared_in_rbx + whole + loads({"0x0", "0x4"})), std::vector{8}) << "a structure and its members";
