@@ -79,7 +79,7 @@ void simt_async_copy(void* to, const void* from, size_t bytes, size_t zeros, std
   // For the CPU device alone it stands for a bulk copy, which is no load of a warp.
   if (Worker::current()->is_counted() && bytes > zeros &&
       !simt::counting::is_for_cpu_alone(where.file_name(), where.line()))
-    Worker::current()->note_access(from, std::countr_zero(bytes), Worker::Way::load, __builtin_return_address(0));
+    Worker::current()->note_copy(to, from, std::countr_zero(bytes), __builtin_return_address(0));
   Worker::current()->async_copy(to, from, bytes, zeros, where, __builtin_return_address(0));
 }
 void simt_async_commit() { Worker::current()->async_commit(); }

@@ -156,6 +156,8 @@ class Worker {
   /// `atomic_of_shared`: what an atomic is noted as where the memory is shared.
   void note_access(const void* address, int size_log2, Way way, const void* place,
                    counting::Kind atomic_of_shared = counting::Kind::shared_atomic);
+  /// A load of an asynchronous copy to shared memory.
+  void note_copy(const void* to, const void* from, int size_log2, const void* place);
   /// A block of code, a barrier (size_log2 0), or an operation of the warp (1).
   void note(counting::Kind kind, int size_log2, const void* place);
   void note_enter() { trace_->enter(rank(*current_)); }

@@ -56,6 +56,12 @@ void Worker::note_access(const void* address, int size_log2, Way way, const void
     add_note(counting::Kind::constant_load, size_log2, reinterpret_cast<uint64_t>(a), place);
 }
 
+void Worker::note_copy(const void* to, const void* from, int size_log2, const void* place) {
+  if (!memory::is_device(from)) return note_access(from, size_log2, Way::load, place);
+  add_note(counting::Kind::global_load, size_log2,
+           counting::copied(reinterpret_cast<uint64_t>(from), reinterpret_cast<uint64_t>(to)), place);
+}
+
 void Worker::note_zero_dividend(const void* place) {
   if (trace_->is_silent(rank(*current_))) return;
   counting::PlaceCounts& its = counts_.at(counting::Place(0, place, counting::Kind::zero_dividend, 0));

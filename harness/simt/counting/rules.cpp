@@ -116,6 +116,11 @@ Cost constant_access(const std::array<uint64_t, 32>& address, uint32_t mask) {
 
 }  // namespace
 
+uint64_t copied(uint64_t from, uint64_t to) {
+  constexpr int address_bits = 48;  // of a process of x86-64; shared memory has fewer than 2^16 sectors
+  return from | to >> sector_log2 << address_bits;
+}
+
 Cost cost_of(Kind kind, int size_log2, const std::array<uint64_t, 32>& address, uint32_t mask) {
   switch (kind) {
     case Kind::global_load:

@@ -19,6 +19,10 @@ struct Cost {
 /// depends on timing. Profiles of eleven kernels have 1.9 to 4.0 (docs/counting.md).
 inline constexpr unsigned polls_at_grid_barrier = 3;
 
+/// The address of a load that copies from global to shared memory asynchronously: it differs by the sector of shared
+/// memory, too, as a sector counts once for each of these that it goes to.
+uint64_t copied(uint64_t from, uint64_t to);
+
 /// The access of the lanes in `mask` (not 0) to these addresses, 2^size_log2 bytes each.
 Cost cost_of(Kind kind, int size_log2, const std::array<uint64_t, 32>& address, uint32_t mask);
 

@@ -46,6 +46,16 @@ TEST(CostOf, GlobalMemoryIsCountedInSectors) {
   EXPECT_EQ(sectors([](uint64_t lane) { return 4096 + 4 * lane; }, 2, 0xff), 1u) << "eight lanes";
 }
 
+TEST(CostOf, ASectorThatIsCopiedCountsForEachSectorOfSharedMemory) {
+  const auto sectors = [](uint64_t to, uint64_t swapped = 0) {  // a row of 12 times 16 bytes
+    const auto of_lane = [&](uint64_t lane) { return copied(4096 + 16 * lane, to + 16 * (lane ^ swapped)); };
+    return cost_of(Kind::global_load, 4, addresses(of_lane), 0xfff).units;
+  };
+  EXPECT_EQ(sectors(0), 6u);
+  EXPECT_EQ(sectors(208), 12u) << "from the middle of a sector: each half goes to another one";
+  EXPECT_EQ(sectors(0, 1), 6u) << "halves of one sector change places";
+}
+
 TEST(CostOf, SharedMemoryIsCountedInPassesOverItsBanks) {
   const auto passes = [](auto of_lane, int size_log2 = 2) {
     return cost_of(Kind::shared_load, size_log2, addresses(of_lane), every_lane);
