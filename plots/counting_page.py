@@ -53,29 +53,13 @@ REASONS = (
      "an H100's profile, at the pipe, where sums of sectors scatter: SASS has one `STG` of one lane, a whole sector"),
 )  # fmt: skip
 
-
-UNEXPLAINED = "not known yet"
 # Of later rungs, whose rules are not complete: the first that fits.
 LATER_REASONS = (
     ("sum_shared_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
     ("sum_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
     ("sum_boxes_kernel<double>", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE,
      ATOMICS),
-    ("assign_kernel", ("wavefronts_load", "bank_conflicts_load"), ANY,
-     "the lists of a row's nearest centroids, 24 bytes each: nvcc makes choices of the branches between the loads of "
-     "their members, so that these lie in one block, and joins them: 3 `LDS.64` for a list, where g++ has 6 loads"),
     ("finish_kernel*", ("dadd",), ANY, SCHEDULED),
-    ("fused_kernel<float, unsigned char, 2*", ("store_requests", "sectors_per_store"), ANY,
-     "of 11 slices of rows one has 31 changed rows, as one row is undecided, and the lane without a row stores its "
-     "label apart from the others. SASS has a `BSSY` and a `BSYNC` around the branch that parts them: why they do not "
-     f"meet before the store is {UNEXPLAINED}"),
-    ("fused_kernel<float>", ("wavefronts_load",), ANY,
-     "a warp adds its sums, and each row's count, on two sides of a branch, and both load the number. nvcc leaves the "
-     "loads there, so that a warp whose lanes part loads twice: in 70 warps for each of 40 rows, 2,800. g++ loads "
-     "before the branch"),
-    ("fused_kernel<float>", ("sectors_per_load",), ANY,
-     "by instruction 9 sectors for each of 2,000 rows of 6 that are copied asynchronously (`LDGSTS`), at the pipe 7: "
-     f"why is {UNEXPLAINED}"),
 )  # fmt: skip
 
 # Of grids as large as the GPU.
