@@ -18,7 +18,7 @@ namespace {
 constexpr size_t flags = 32, stack = 33, word = 4, most_words = 4096, nowhere = ~size_t(0);
 constexpr size_t words = 8;             // of the widest access
 constexpr int64_t frame_middle = 8192;  // bytes
-constexpr size_t most_unrolled = 176;   // instructions of g++, of all rounds that become one
+constexpr size_t most_unrolled = 192;   // instructions of g++, of all rounds that become one
 
 bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 bool ends(std::string_view text, std::string_view with) {
@@ -111,7 +111,8 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
     const auto has = [&](size_t block) {
       return std::find(loop.blocks.begin(), loop.blocks.end(), block) != loop.blocks.end();
     };
-    size_t ways_out = 0, instructions = 0, last = 0;
+    size_t ways_out = 0, last = 0;
+    std::vector<size_t> instructions(blocks_.size());
     std::vector<size_t> entries, ends;  // the blocks before the first, outside and in the loop
     for (const size_t before : blocks_[loop.header].before) (has(before) ? ends : entries).push_back(before);
     bool alone = std::none_of(loops_.begin(), loops_.end(),
@@ -137,13 +138,24 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
         else if (code_[i].name == "call")
           alone &= is_part_of_the_code(code_[i]);
         else if (!begins(code_[i].name, "nop") && !copies_by_stack(code_[i]))
-          ++instructions;
+          ++instructions[block];
       }
+    }
+    size_t length = std::accumulate(instructions.begin(), instructions.end(), size_t(0));
+    for (const size_t block : loop.blocks) {
+      const std::vector<size_t>& sides = blocks_[block].next;
+      if (sides.size() < 2 || !has(sides[0]) || !has(sides[1]) || !is_same_in_all_rounds(loop, block)) continue;
+      const auto length_of = [&](size_t side) {
+        size_t its = 0;
+        for (const size_t b : loop.blocks) its += dominates(side, b) ? instructions[b] : 0;
+        return blocks_[side].before.size() == 1 ? its : 0;
+      };
+      length -= std::min(length_of(sides[0]), length_of(sides[1]));
     }
     const bool reports_first =
         !reports.empty() && reports.front() >= blocks_[loop.header].begin && reports.front() < blocks_[loop.header].end;
     size_t by = 4;
-    while (by > 1 && by * instructions > most_unrolled) by /= 2;
+    while (by > 1 && by * length > most_unrolled) by /= 2;
     if (!alone || ways_out != 1 || !reports_first || !counts_in_constant_steps(loop, last)) continue;
     found.push_back({.by = by, .reports = reports, .before = {}, .blocks = {}});
     if (entries.size() == 1) found.back().before = {blocks_[entries[0]].begin, blocks_[entries[0]].end, false};
@@ -156,6 +168,25 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
 }
 
 /// `last`: the block that a lane leaves the loop from.
+/// Of the branch at the end of a block: it goes by what the loop does not change.
+bool Invariants::is_same_in_all_rounds(const Loop& loop, size_t block) const {
+  size_t compared = blocks_[block].end - 1;
+  while (compared > blocks_[block].begin && !compares(code_[compared].name)) --compared;
+  if (!compares(code_[compared].name)) return false;
+  for (const std::string& operand : code_[compared].operands) {
+    if (operand[0] == '$') continue;
+    auto places = places_of(operand, bytes_of(code_[compared]));
+    for (size_t i = compared; !places.empty() && i-- > blocks_[block].begin;) {  // a copy of what lies in the stack
+      const auto written = written_by(i);
+      if (std::find(written.begin(), written.end(), places.front()) == written.end()) continue;
+      places = is_move(code_[i].name) ? places_of(code_[i].operands[0], 4) : std::vector<size_t>{};
+      break;
+    }
+    if (places.empty() || inner_writes_[loop.header].contains(places.front())) return false;
+  }
+  return true;
+}
+
 bool Invariants::counts_in_constant_steps(const Loop& loop, size_t last) const {
   const auto steps = [](const Instruction& x) {
     return (begins(x.name, "add") || begins(x.name, "sub")) && x.operands.size() == 2 && x.operands[0][0] == '$';

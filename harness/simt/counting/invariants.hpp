@@ -22,7 +22,8 @@ class Invariants {
   std::optional<size_t> moved_to(size_t index) const;
   /// A loop that nvcc unrolls though it does not know how often it runs: by 4, by 2 a longer one, and not (1) where it
   /// is longer still, unless the text says by how much. It has no loop in it and one way out; it has no barriers,
-  /// operations of the warp, or atomics; and it counts in constant steps.
+  /// operations of the warp, or atomics; and it counts in constant steps. Of a branch that goes the same way in all
+  /// rounds, of which nvcc makes two loops, the longer side counts.
   struct Unrolled {
     size_t by = 0;
     std::vector<size_t> reports;  ///< the calls in it that report blocks, first that of its first block
@@ -76,6 +77,7 @@ class Invariants {
   void find_order();
   void find_loops();
   bool counts_in_constant_steps(const Loop& loop, size_t last) const;
+  bool is_same_in_all_rounds(const Loop& loop, size_t block) const;
   bool dominates(size_t a, size_t b) const;
   size_t common_dominator(size_t a, size_t b) const;
   void examine(const Loop& loop, const std::function<bool(size_t)>& is_operation);

@@ -304,6 +304,23 @@ TEST(Loops, ShortOnesWithoutBarriersAreUnrolled) {
   EXPECT_EQ(unrolled({"cmp    $0x5,%ecx", "jg     @7"}), 0u) << "a second way out";
 }
 
+TEST(Loops, OfABranchThatGoesTheSameWayInAllRoundsTheLongerSideCounts) {
+  const auto by = [](const std::string& compared, const std::string& inside = "nop") {
+    std::vector<std::string> lines = {report,      report, inside, "mov    0x60(%rsp),%ecx", "test   " + compared,
+                                      "jne    @33"};
+    lines.resize(31, "add    $0x1,%edx");
+    lines.insert(lines.end(), {"nop", "jmp    @58"});  // 31, 32
+    lines.resize(58, "add    $0x2,%edx");
+    lines.insert(lines.end(), {"add    $0x20,%ebx", "cmp    %ebp,%ebx", "jl     @1", report, "ret"});
+    const auto found = Invariants(program(lines), [](size_t) { return false; }).unrolled();
+    return found.empty() ? 0 : found.front().by;
+  };
+  EXPECT_EQ(by("%ecx,%ecx"), 4u);
+  EXPECT_EQ(by("%r12d,%r12d"), 4u) << "a register";
+  EXPECT_EQ(by("%edx,%edx"), 2u) << "what the loop changes";
+  EXPECT_EQ(by("%ecx,%ecx", "mov    %edx,0x60(%rsp)"), 2u);
+}
+
 /// How many loops, behind a call of an atomic that returns a number and `before`.
 size_t yielding(const std::vector<std::string>& before, const std::string& inside = "call   90 <simt_count_atomic@plt>",
                 const std::string& end = "%ebp") {
