@@ -64,16 +64,14 @@ LATER_REASONS = (
 
 # Of grids as large as the GPU.
 FILLING_REASONS = (
-    ("solve_kernel<float, 3, 1>", ("load_requests", "sectors_per_load"), 0.1,
-     "rows are copied to shared memory in a loop, of which nvcc makes two, one for rows that begin at multiples of 16 "
-     "bytes, and unrolls each by 4. In the counter's rule the one loop of g++ is long and unrolled by 2: in a warp of "
-     "each block the lanes with an odd round part from the others, and it loads a vector more"),
     ("solve_kernel*", ("load_requests", "sectors_per_load"), 0.2,
      "an estimate: how often a block loads while it waits at a barrier of the grid depends on when the others come"),
     ("solve_kernel<float, 3, 7>", ("wavefronts_load", "bank_conflicts_load"), ANY,
      "nvcc loads a thread's points behind the branch around the loop over centroids, which alone needs them: 8 of 12 "
      "warps have no centroid and do not load (`@P0 BRA`, then 21 `LDS.128`). The text asks twice whether there is one, "
-     "and g++ loads the points between"),
+     "and g++ loads the points between. Also, the distance to a point's own centroid reads the point by reference: all "
+     "that nvcc knows of where it lies is that floats do, and it has 12 `LDS`, of rows of 48 bytes, 4 lanes to a bank. "
+     "g++ knows the structure's type, and has 3 `LDS.128`"),
     ("solve_kernel<float, 3, 7>", ("fmul",), ANY,
      "nvcc computes the bound of a point once where the text has it twice; g++ makes branches of `min`, between which "
      "it does not see that both are the same"),

@@ -109,7 +109,7 @@ def test_grids_as_large_as_the_gpu_are_held() -> None:
     found = held(counting_page.FILLING)
     document = json.loads(counting_page.FILLING.counts.read_text())
     assert {c["multiprocessors"] for c in document["counts"]} == {MULTIPROCESSORS}
-    assert counting_page.share(determined(found)) >= 0.96
+    assert counting_page.share(determined(found)) >= 0.97
     # Arithmetic, and atomics, those of barriers of the grid among them, are the GPU's.
     exact = [v for v in found if v.counter in ("fadd", "ffma", "dadd", "dmul", "dfma", "global_atomics")]
     assert len(exact) > 100 and all(v.equal for v in exact)
