@@ -302,6 +302,17 @@ def test_arithmetic_stays_behind_the_branch_whose_sides_lead_to_it(ladder: Ladde
     assert (metrics["fadd"], metrics["fmul"]) == (0, 0)
 
 
+def test_both_sides_of_a_branch_load_what_both_need(ladder: Ladder) -> None:
+    """A warp whose lanes part loads the number of rows twice: as often as the GPU's."""
+    words = ("--workload", "kmcuda_tiny", "--scopes", "iteration", "--multiprocessors", str(MULTIPROCESSORS))
+    done = ladder("count", "v07b_register_block", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    counted = counting_page.counted_kernels(json.loads(done.stdout))
+    profiled = counting_page.kernels_of(counting_page.profiles(counting_page.LATER))
+    (place,) = (place for place in counted if place[3].startswith("fused_kernel"))
+    assert counted[place]["wavefronts_load"] == profiled[place]["wavefronts_load"] == 95_578
+
+
 def test_sums_and_quotients_of_doubles_have_the_steps_of_nvcc(ladder: Ladder) -> None:
     """A mean is a sum of two products that is rounded by itself, a multiply-add, two sums and a quotient, which takes
     longer where it is 0 / b: as columns are in which no row of a cluster has a value."""
