@@ -70,12 +70,19 @@ TYPED_TEST(CheckCentroids, TiesOfAnUnseenAssignmentMayGoEitherWay) {
       nearest_means(problem_of(points, centroids, 5, 1, 2, Metric::cosine), centroids.data(), {}).reach.empty());
 }
 
-TYPED_TEST(CheckCentroids, CatchesAnEmptyClusterThatMoved) {
-  Solved<TypeParam> solved(100, 3, 4);
+/// 100 points of 3 features in clusters 0, 1 and 3; centroid 2 stays where it was.
+template <class T>
+Solved<T> solved_without_cluster_2() {
+  Solved<T> solved(100, 3, 4);
   for (auto& label : solved.label) label = label == 2 ? 1 : label;
   std::vector<double> means(solved.before.begin(), solved.before.end());
   update_reference(solved.points.data(), 100, 3, solved.label.data(), 4, means.data());
   solved.after.assign(means.begin(), means.end());
+  return solved;
+}
+
+TYPED_TEST(CheckCentroids, CatchesAnEmptyClusterThatMoved) {
+  auto solved = solved_without_cluster_2<TypeParam>();
   EXPECT_TRUE(solved.check_centroids().ok()) << solved.check_centroids().first;
   EXPECT_EQ(solved.check_centroids().empty_clusters, 1);
   const TypeParam kept = solved.after[7];
@@ -89,11 +96,7 @@ TYPED_TEST(CheckCentroids, CatchesAnEmptyClusterThatMoved) {
 }
 
 TYPED_TEST(CheckCentroids, AnEmptyClustersMeanOfAnotherRunDiffersByItsSumsAlone) {
-  Solved<TypeParam> solved(100, 3, 4);
-  for (auto& label : solved.label) label = label == 2 ? 1 : label;
-  std::vector<double> means(solved.before.begin(), solved.before.end());
-  update_reference(solved.points.data(), 100, 3, solved.label.data(), 4, means.data());
-  solved.after.assign(means.begin(), means.end());
+  auto solved = solved_without_cluster_2<TypeParam>();
   const auto problem = problem_of(solved.points, solved.before, 100, 3, 4);
   const std::vector<double> reach = kept_reach(problem, solved.label.data(), {});
   for (int e = 0; e < 12; ++e) EXPECT_EQ(reach[e] > 0, e / 3 == 2) << e;
@@ -169,11 +172,7 @@ TEST(CheckCentroidsBound, SumsThatCancelMayErrByTheirMagnitude) {
 }
 
 TYPED_TEST(CheckCentroids, AnEmptyClusterMayMoveWhereTheCardSaysSo) {
-  Solved<TypeParam> solved(100, 3, 4);
-  for (auto& label : solved.label) label = label == 2 ? 1 : label;
-  std::vector<double> means(solved.before.begin(), solved.before.end());
-  update_reference(solved.points.data(), 100, 3, solved.label.data(), 4, means.data());
-  solved.after.assign(means.begin(), means.end());
+  auto solved = solved_without_cluster_2<TypeParam>();
   solved.after[7] += 1;
   EXPECT_FALSE(solved.check_centroids().ok());
   const CentroidReport report = solved.check_centroids({.moves_empty = true});
