@@ -30,11 +30,15 @@ def ceilings_of(record: Record, device: str) -> dict[str, Any]:
 def counted_bytes(record: Record, device: str, scope: str, workload: str) -> dict[str, float]:
     """Bytes from and to device memory of the rungs that were profiled there; empty where it is too few to compare."""
     profile = counters.beside(record) if device == "cuda" else None
+    if profile is None:
+        return {}
     found = {}
-    for name in {row.variant for row in record.rows if row.device == device} if profile else ():
-        entry = profile.entry(name, scope, (workload,)) if profile else None
-        counts = [(k["metrics"].get("dram_bytes"), k["launches"]) for k in entry["kernels"]] if entry else []
-        if counts and all(count for count, _ in counts) and not (entry or {}).get("cut_short"):
+    for name in {row.variant for row in record.rows if row.device == device}:
+        entry = profile.entry(name, scope, (workload,))
+        if entry is None or entry.get("cut_short"):
+            continue
+        counts = [(kernel["metrics"].get("dram_bytes"), kernel["launches"]) for kernel in entry["kernels"]]
+        if all(count for count, _ in counts):
             found[name] = float(sum(count * launches for count, launches in counts))
     return found if len(found) >= LEAST_BARS else {}
 
