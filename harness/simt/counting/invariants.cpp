@@ -167,7 +167,6 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
   return found;
 }
 
-/// `last`: the block that a lane leaves the loop from.
 /// Of the branch at the end of a block: it goes by what the loop does not change.
 bool Invariants::is_same_in_all_rounds(const Loop& loop, size_t block) const {
   size_t compared = blocks_[block].end - 1;
@@ -187,6 +186,7 @@ bool Invariants::is_same_in_all_rounds(const Loop& loop, size_t block) const {
   return true;
 }
 
+/// `last`: the block that a lane leaves the loop from.
 bool Invariants::counts_in_constant_steps(const Loop& loop, size_t last) const {
   const auto steps = [](const Instruction& x) {
     return (begins(x.name, "add") || begins(x.name, "sub")) && x.operands.size() == 2 && x.operands[0][0] == '$';
