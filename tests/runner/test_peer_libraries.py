@@ -205,13 +205,13 @@ FLASH = {
 import numpy as np
 from flash_kmeans.assign_euclid_triton import euclid_assign_triton
 
-def batch_kmeans_Euclid(x, n_clusters, max_iters, tol, init_centroids):
+def batch_kmeans_Euclid(x, n_clusters, max_iters, tol, init_centroids, use_heuristic):
     assert x.dtype == init_centroids.dtype == np.float16 and tol == 0
     c = init_centroids
     squares = (x**2).sum(-1, dtype=np.float32).astype(x.dtype)
     assert np.isfinite(squares).all()
     for _ in range(max_iters):
-        label = euclid_assign_triton(x, c, squares)
+        label = euclid_assign_triton(x, c, squares, use_heuristic)
         c = c.copy()
         for j in range(n_clusters):
             if (label[0] == j).any():
@@ -222,7 +222,7 @@ def batch_kmeans_Euclid(x, n_clusters, max_iters, tol, init_centroids):
     "assign_euclid_triton": """
 import numpy as np
 
-def euclid_assign_triton(x, c, x_sq):
+def euclid_assign_triton(x, c, x_sq, use_heuristic):
     x32, c32 = x[0].astype(np.float32), c[0].astype(np.float32)
     distance = x_sq[0].astype(np.float32)[:, None] + (c32 * c32).sum(1) - 2 * (x32 @ c32.T)
     return np.maximum(distance, 0).argmin(1).astype(np.int32)[None]
@@ -230,11 +230,20 @@ def euclid_assign_triton(x, c, x_sq):
 }
 
 
+TRITON = "class OutOfResources(Exception):\n    pass\n"
+
+
 def flash(before: str = "", after: str = "") -> dict[str, str]:
     text = FLASH["__init__"]
     assert before in text
     modules = FLASH | {"__init__": text.replace(before, after) if before else text}
-    return {"torch": TORCH} | {f"flash_kmeans/{name}": text for name, text in modules.items()}
+    modules = {f"flash_kmeans/{name}": text for name, text in modules.items()}
+    return {
+        "torch": TORCH,
+        "triton/__init__": "",
+        "triton/runtime/__init__": "",
+        "triton/runtime/errors": TRITON,
+    } | modules
 
 
 # Points as far out as images, whose |x|^2 no half holds, and as small as probabilities.
@@ -260,6 +269,22 @@ def test_halves_are_right_within_their_rounding(told: Any, tmp_path: Path, facto
 )
 def test_more_than_a_half_rounds_is_wrong(told: Any, before: str, after: str, words: str) -> None:  # noqa: ANN401
     assert words in told("p_flash_kmeans_half", flash(before, after), stop="fixed:4").fault
+
+
+TOO_LARGE = """
+    from triton.runtime.errors import OutOfResources
+    if use_heuristic:
+        raise OutOfResources
+"""
+
+
+def test_tiles_that_do_not_fit_the_gpu_are_searched_for(told: Any) -> None:  # noqa: ANN401
+    modules = flash()
+    name = "flash_kmeans/assign_euclid_triton"
+    head = "def euclid_assign_triton(x, c, x_sq, use_heuristic):\n"
+    modules[name] = modules[name].replace(head, head + TOO_LARGE)
+    seen = told("p_flash_kmeans_half", modules, stop="fixed:4")
+    assert (seen.refused, seen.error, seen.fault) == ("", "", "")
 
 
 def test_wrong_labels_of_halves_are_found(told: Any) -> None:  # noqa: ANN401

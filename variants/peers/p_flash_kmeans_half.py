@@ -9,6 +9,10 @@ two first, so that no |x|^2 exceeds half of that, and centroids are divided by i
 
 The solve is batch_kmeans_Euclid() alone, with a tolerance that never ends it. Its labels belong to the centroids before
 the last update; those of the final ones are computed in download by its own kernel, with |x|^2 in fp32.
+
+flash-kmeans takes its tiles from a table for each GPU, and those of an H200 do not fit its shared memory where rows are
+long (D = 408). There the first solve, which is not timed, lets it try all its tiles and keep the fastest that fit
+(use_heuristic=False): some minutes, mostly of compiling.
 """
 
 from __future__ import annotations
@@ -57,6 +61,7 @@ def prepare(s: State) -> None:
 
     torch.cuda.set_device(s.gpu)
     s.torch = torch
+    s.tiles_of_table = True
 
 
 def upload(s: State) -> None:
@@ -73,16 +78,31 @@ def restart(s: State) -> None:
 
 
 def solve(s: State) -> None:
-    from flash_kmeans import batch_kmeans_Euclid
+    from triton.runtime.errors import OutOfResources
 
-    _, s.means, done = batch_kmeans_Euclid(s.x, s.k, max_iters=s.stop.most, tol=0.0, init_centroids=s.means)
+    try:
+        done = train(s)
+    except OutOfResources:
+        s.tiles_of_table = False
+        done = train(s)
     s.torch.cuda.synchronize()
     s.reassigned += [-1] * done  # it does not report how many labels changed
+
+
+def train(s: State) -> int:
+    """The number of iterations."""
+    from flash_kmeans import batch_kmeans_Euclid
+
+    _, s.means, done = batch_kmeans_Euclid(
+        s.x, s.k, max_iters=s.stop.most, tol=0.0, init_centroids=s.means, use_heuristic=s.tiles_of_table
+    )
+    return done
 
 
 def download(s: State) -> None:
     from flash_kmeans.assign_euclid_triton import euclid_assign_triton
 
     squares = s.torch.cat([part.float().square().sum(-1) for part in s.x.split(CHUNK, 1)], 1)
-    s.label[:] = euclid_assign_triton(s.x, s.means, squares)[0].cpu().numpy()
+    label = euclid_assign_triton(s.x, s.means, squares, use_heuristic=s.tiles_of_table)
+    s.label[:] = label[0].cpu().numpy()
     s.c[:] = (s.means[0].float() / s.scale).cpu().numpy()
