@@ -49,8 +49,6 @@ ATOMICS = "an estimate: how often a warp repeats an addition to shared memory de
 REASONS = (
     ("sum_shared_kernel*", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE, ATOMICS),
     ("quantize_kernel*", ("dadd",), ANY, SCHEDULED),
-    ("norms_kernel<float>", ("sectors_per_store",), 0.1,
-     "an H100's profile, at the pipe, where sums of sectors scatter: SASS has one `STG` of one lane, a whole sector"),
 )  # fmt: skip
 
 # Of later rungs, whose rules are not complete: the first that fits.
@@ -80,26 +78,18 @@ FILLING_REASONS = (
 
 @dataclass(frozen=True)
 class Held:
-    """Profiles, the counts that are held against them, and where the page has both."""
+    """A profile, the counts that are held against it, and where the page has both."""
 
     mark: str
-    profiles: tuple[Path, ...]  # of a rung that several have, the first one's
+    profile: Path
     counts: Path
     reasons: tuple[tuple[str, tuple[str, ...], float, str], ...]
     solves: bool = False  # a solve is one launch, too, and is compared
 
 
-H100 = RESULTS / "nvidia-h100"
-FIRST = Held(
-    "table",
-    (GPU / "profile_first.json", H100 / "profile_small.json", H100 / "profile_tiles.json"),
-    COUNTS,
-    REASONS,
-)
-LATER = Held("later", (GPU / "profile_later.json",), RESULTS / "cpu" / "counts_later.json", LATER_REASONS)
-FILLING = Held(
-    "filling", (GPU / "profile_few.json",), RESULTS / "cpu" / "counts_few.json", FILLING_REASONS, solves=True
-)
+FIRST = Held("table", GPU / "profile_first.json", COUNTS, REASONS)
+LATER = Held("later", GPU / "profile_later.json", RESULTS / "cpu" / "counts_later.json", LATER_REASONS)
+FILLING = Held("filling", GPU / "profile_few.json", RESULTS / "cpu" / "counts_few.json", FILLING_REASONS, solves=True)
 ALL = (FIRST, LATER, FILLING)
 
 # Rung, workload, scope, kernel, grid, block.
@@ -145,14 +135,8 @@ def read_profiles(file: Path) -> list[dict[str, Any]]:
 
 def profiles(held: Held = FIRST) -> list[dict[str, Any]]:
     """Those of whole scopes, and of a solve where it is one launch: of others ncu profiles the first launches only."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for file in held.profiles:
-        of_file: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for p in read_profiles(file):
-            if (held.solves or p["scope"] != "solve") and not p["cut_short"]:
-                of_file.setdefault((p["variant"], p["workload"]), []).append(p)
-        found = of_file | found
-    return [p for of_rung in found.values() for p in of_rung]
+    whole = [p for p in read_profiles(held.profile) if not p["cut_short"]]
+    return [p for p in whole if held.solves or p["scope"] != "solve"]
 
 
 def kernels_of(profiled: list[dict[str, Any]]) -> dict[Place, dict[str, Any]]:
