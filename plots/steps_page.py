@@ -2,7 +2,8 @@
 
 `python -m plots.steps_page [RECORD...] --update docs/steps.md` writes it, with a picture for each workload in a folder
 beside it that has the page's name; `--check` exits 1 where the file says anything but what the records say. A record
-has such comparisons after `ladder run --compare base` (docs/comparing.md).
+has such comparisons after `ladder run --compare base` (docs/comparing.md). Records of several kinds of GPU have
+sections and pictures of their own.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from matplotlib.lines import Line2D
 from plots.lib import cards, schema
 from plots.lib.inputs import in_sentences
 from plots.lib.pages import cell_text, keep_page, page_arguments, records_or
-from plots.lib.record import ROOT, SCOPE_TITLES, TIMES, Comparison, Record, RecordError, number, of_one_gpu
-from plots.lib.speedup import IN_TURNS, Gain, gain_of
+from plots.lib.record import ROOT, SCOPE_TITLES, TIMES, Comparison, Record, RecordError, merged, number, together
+from plots.lib.speedup import IN_TURNS, Gain, ends, gain_of
 from plots.lib.style import COLOURS, GREY, MARGIN, ROW, SMALL, WIDTH, Page, log_ticks, text_width
 
 DEVICE = "cuda"
-USUAL = sorted((ROOT / "results" / "nvidia-h100").glob("comparisons*.json"))
+GPUS = ("nvidia-h200", "nvidia-h100")  # in the order of the page
+USUAL = [path for gpu in GPUS for path in sorted((ROOT / "results" / gpu).glob("comparisons*.json"))]
 PLAN = ROOT / "results" / "nvidia-h200" / "comparisons.toml"
 HEAD = ("rung", "over", "time of", "gain", "95 % interval", "sessions", "verdict")
 LOOKS = {  # by verdict: colour, marker, in words
@@ -88,8 +90,29 @@ def message(steps: Sequence[Step]) -> str:
     return f"{many} of {len(steps)} steps are faster, {most.rung} most: {number(most.gain.value)}{TIMES}"
 
 
-def picture_of(page: Path, workload: str) -> Path:
-    return page.with_suffix("") / f"{workload}.png"
+@dataclass(frozen=True)
+class Section:
+    """The steps on one workload, of one kind of GPU."""
+
+    record: Record
+    workload: str
+    steps: list[Step]
+    gpu: str  # empty where all sections are of one
+
+    def picture(self, page: Path) -> Path:
+        folder = page.with_suffix("")
+        return (folder / self.record.sources[0].path.parent.name if self.gpu else folder) / f"{self.workload}.png"
+
+
+def sections_of(records: Sequence[Record]) -> list[Section]:
+    """Throws RecordError where a kind of GPU has no sessions in turns."""
+    kinds = [record for record in together(records) if record.workloads_on(DEVICE)] or [merged(records)]
+    names = [record.machine(DEVICE).split(" (")[0] if len(kinds) > 1 else "" for record in kinds]
+    return [
+        Section(record, workload, steps, name)
+        for record, name in zip(kinds, names, strict=True)
+        for workload, steps in steps_of(record).items()
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------------- the page
@@ -97,13 +120,12 @@ def picture_of(page: Path, workload: str) -> Path:
 
 def cells(step: Step) -> list[str]:
     c = step.comparison
-    low, high = step.interval
     return [
         f"[`{step.rung}`](ladder.md#{step.rung})",
         f"`{step.over}`",
         SCOPE_TITLES[c.scope],
         f"{number(step.gain.value)}{TIMES}",
-        f"{number(low)} to {number(high)}",
+        ends(*step.interval),
         f"{c.base_sessions} + {c.candidate_sessions}",
         LOOKS[c.verdict][2],
     ]
@@ -115,9 +137,18 @@ def table(steps: Sequence[Step]) -> list[str]:
     return ["| " + " | ".join(HEAD) + " |", "| " + " | ".join(align) + " |", *rows]
 
 
-def markdown(record: Record, found: dict[str, list[Step]], given: Sequence[Path], page: Path) -> str:
+def in_all(sections: Sequence[Section]) -> str:
+    steps = [step for section in sections for step in section.steps]
+    gpu = sections[0].gpu
+    return f"{len(steps)} steps{f' on an {gpu}' if gpu else ''}: {counts(steps)}"
+
+
+def markdown(sections: Sequence[Section], given: Sequence[Path], page: Path) -> str:
     files = "".join(f" {path}" for path in given)
-    missing = [name for name, card in cards.load().items() if card.base and not compared(found, name)]
+    compared = {step.rung for section in sections for step in section.steps}
+    missing = [name for name, card in cards.load().items() if card.base and name not in compared]
+    gpus = {section.gpu: [other for other in sections if other.gpu == section.gpu] for section in sections}
+    told = "; and in all ".join(in_all(of) for of in gpus.values())
     lines = [
         "# What each step gains",
         "",
@@ -127,36 +158,41 @@ def markdown(record: Record, found: dict[str, list[Step]], given: Sequence[Path]
         "over that of the rung, so that above 1 is faster. The sessions (processes) of the two took turns in an order "
         "drawn anew for each round; a session counts once, and the interval is Student's t of them "
         "([comparing](comparing.md)). What a card expects stands in [the ladder, rung by rung](ladder.md). "
-        f"In all {sum(map(len, found.values()))} steps: {counts([s for steps in found.values() for s in steps])}.",
+        f"In all {told}.",
     ]
-    for workload, steps in found.items():
-        w = record.workloads[workload]
+    for section in sections:
+        w = section.record.workloads[section.workload]
+        picture = section.picture(page)
+        on = f" on an {section.gpu}" if section.gpu else ""
         lines += [
             "",
-            f"## `{workload}`",
+            f"## `{section.workload}`{on}",
             "",
-            f"{w.title[0].upper()}{w.title[1:]}, {w.size}. {counts(steps)}.".strip(),
+            f"{w.title[0].upper()}{w.title[1:]}, {w.size}. {counts(section.steps)}.".strip(),
             "",
+            f"![Gain of each rung on {section.workload}{on}]({picture.relative_to(page.parent)})",
+            "",
+            *table(section.steps),
         ]
-        picture = picture_of(page, workload)
-        lines += [f"![Gain of each rung on {workload}]({picture.parent.name}/{picture.name})", "", *table(steps)]
     if missing:
         plan = PLAN.relative_to(ROOT)
         lines += ["", "## Not measured in turns yet", ""]
         lines += [f"`{plan}` plans most of them: {', '.join(f'`{name}`' for name in missing)}."]
-    return "\n".join([*lines, "", f"{record.footer(DEVICE)}.", ""])
-
-
-def compared(found: dict[str, list[Step]], variant: str) -> bool:
-    return any(step.rung == variant for steps in found.values() for step in steps)
+    for footer in dict.fromkeys(section.record.footer(DEVICE) for section in sections):
+        lines += ["", f"{footer}."]
+    return "\n".join([*lines, ""])
 
 
 # -------------------------------------------------------------------------------------------------------- the picture
 
 
-def draw(records: Sequence[Record], workload: str, steps: Sequence[Step], given: Sequence[Path], path: Path) -> None:
+def draw(records: Sequence[Record], section: Section, given: Sequence[Path], path: Path) -> None:
     """The foot names those of the records that have sessions on this workload."""
-    record = of_one_gpu([r for r in records if any(c.workload == workload for c in r.comparisons)])
+    workload, steps = section.workload, section.steps
+    own = {source.path for source in section.record.sources}
+    record = merged(
+        [r for r in records if r.sources[0].path in own and any(c.workload == workload for c in r.comparisons)]
+    )
     files = "".join(f" {record}" for record in given)
     foot = [record.footer(DEVICE), f"drawn by python -m plots.steps_page{files} --update"]
     scopes = dict.fromkeys(step.comparison.scope for step in steps)
@@ -167,7 +203,7 @@ def draw(records: Sequence[Record], workload: str, steps: Sequence[Step], given:
     page = Page(message(steps), subtitle, [], foot, body=len(steps) * ROW + 1.1)
     labels = [step.rung + (f", {step.comparison.scope}" if len(scopes) > 1 else "") for step in steps]
     left = MARGIN + max(text_width(label, SMALL) for label in labels) + 0.2
-    values = [f"{number(s.gain.value)}{TIMES} ({number(s.interval[0])} to {number(s.interval[1])})" for s in steps]
+    values = [f"{number(s.gain.value)}{TIMES} ({ends(*s.interval)})" for s in steps]
     right = max(text_width(value, SMALL) for value in values) + 0.25
     inches, bottom = WIDTH - left - MARGIN - right, page.bottom + 0.6
     ax = page.axes(left, bottom, inches, page.top - 0.35 - bottom)
@@ -196,12 +232,11 @@ def draw(records: Sequence[Record], workload: str, steps: Sequence[Step], given:
 def main(argv: list[str] | None = None) -> int:
     arguments = page_arguments(argv, "docs/steps.md", " and ".join(str(path.relative_to(ROOT)) for path in USUAL))
     records = [schema.load(path) for path in records_or(arguments, USUAL, PLAN)]
-    record = of_one_gpu(records)
-    found = steps_of(record)
+    sections = sections_of(records)
     if arguments.update:
-        for workload, steps in found.items():
-            draw(records, workload, steps, arguments.records, picture_of(arguments.page, workload))
-    text = markdown(record, found, arguments.records, arguments.page)
+        for section in sections:
+            draw(records, section, arguments.records, section.picture(arguments.page))
+    text = markdown(sections, arguments.records, arguments.page)
     return keep_page(arguments, text, "python -m plots.steps_page")
 
 

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from plots import steps_page
-from plots.lib.record import TIMES
+from plots.lib.record import SPACE, TIMES
 
 pytest_plugins = ("figure_fixtures",)
 
@@ -49,13 +49,13 @@ def test_page_and_picture_have_each_step_with_its_interval(
     rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| [`g")}
     assert list(rows) == sorted(STEPS)
     # A comparison has the candidate's time over the base's; a gain is the inverse, and so are the ends.
-    assert f"| 2.00{TIMES} | 1.92 to 2.08 | 5 + 6 | faster |" in rows["g2_shared"]
-    assert f"| 0.800{TIMES} | 0.769 to 0.833 | 5 + 6 | slower |" in rows["g3_slow"]
+    assert f"| 2.00{TIMES} | 1.92{SPACE}to{SPACE}2.08 | 5 + 6 | faster |" in rows["g2_shared"]
+    assert f"| 0.800{TIMES} | 0.769{SPACE}to{SPACE}0.833 | 5 + 6 | slower |" in rows["g3_slow"]
     assert "no difference that matters" in rows["g4_update"] and "cannot tell" in rows["g5_late"]
     assert "In all 4 steps: 1 faster; 1 slower; 1 no difference" in text and f"](steps/{WORKLOAD}.png)" in text
     assert [p.name for p in (tmp_path / "steps").iterdir()] == [f"{WORKLOAD}.png"]
     assert steps_page.main([str(record), "--check", str(page)]) == 0
-    page.write_text(text.replace("1.92 to", "1.93 to", 1))
+    page.write_text(text.replace(f"1.92{SPACE}to", f"1.93{SPACE}to", 1))
     assert steps_page.main([str(record), "--check", str(page)]) == 1
     (figure,) = drawn
     assert overlaps(figure) == []
@@ -66,6 +66,26 @@ def test_page_and_picture_have_each_step_with_its_interval(
     assert list(gains["gain g2_shared"].get_xdata()) == pytest.approx([2.0])
     looks = {(to_hex(line.get_color()), line.get_marker()) for line in gains.values()}
     assert len(looks) == len(STEPS) == len({marker for _, marker in looks}), "told apart without colour, too"
+
+
+def test_each_kind_of_gpu_has_sections_of_its_own(tmp_path: Path, drawn: list[Figure]) -> None:
+    older = document()
+    older["context"]["gpu"]["name"] = "NVIDIA H100"
+    older["comparisons"] = older["comparisons"][:2]
+    records = []
+    for folder, made in (("nvidia-h200", document()), ("nvidia-h100", older)):
+        (tmp_path / folder).mkdir()
+        records.append(str(sample_record.write(made, tmp_path / folder / "comparisons.json")))
+    page = tmp_path / "steps.md"
+    assert steps_page.main([*records, "--update", str(page)]) == 0
+    text = page.read_text()
+    name = document()["context"]["gpu"]["name"]
+    for gpu, steps, folder in ((name, 4, "nvidia-h200"), ("NVIDIA H100", 2, "nvidia-h100")):
+        section = text.split(f"## `{WORKLOAD}` on an {gpu}\n")[1].split("\n## ")[0]
+        assert section.count("| [`g") == steps and f"](steps/{folder}/{WORKLOAD}.png)" in section
+        assert (tmp_path / "steps" / folder / f"{WORKLOAD}.png").is_file()
+        assert f"{steps} steps on an {gpu}: 1 faster; 1 slower" in text
+    assert len(drawn) == 2
 
 
 def test_what_no_sessions_in_turns_say_is_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
