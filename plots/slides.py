@@ -382,7 +382,7 @@ def step_slide(told: Told, rung: dict[str, Any]) -> Slide:
     if gain:
         before, after = gain["times"]
     if before and after:
-        title = f"Time in turns, {short(told.data['gains_from'])}" if gain else f"Time, {short(told.machine['name'])}"
+        title = f"Time in turns, {short(gain['gpu'])}" if gain else f"Time, {short(told.machine['name'])}"
         y = page.write([title], BODY, bold=True, left=left, top=y)
         ax = page.axes(left, y - 1.25, room, 1.2)
         ax.barh([0, 1], [before, after], color=[BASE, RUNG], height=0.8)
@@ -417,7 +417,7 @@ def foot_of(told: Told, rung: dict[str, Any], gain: dict[str, Any] | None) -> st
     if gain and not told.counts(rung["id"], workload, scope):
         n, d, k = gain["size"]
         size = f"{gain['workload']}: {n:,} {TIMES} {d:,}, K = {k:,}"
-        return f"{told.data['gains_from']} · {size} · {what}"
+        return f"{gain['gpu']} · {size} · {what}"
     if not gain or gain["workload"] == workload:
         return told.foot(workload, what)
     return told.foot(workload, f"{what}; timed on {gain['workload']}")
@@ -484,7 +484,7 @@ def roofline_slide(told: Told, week: Week) -> Slide | None:
     roofs = [("fp32", fp32, "-")]
     tensor = ceilings.get("tensor_fp16_gflops") or told.data["other_ceilings"].get("tensor_fp16_gflops")
     if tensor and max(dot[2] for dot in dots) > 0.8 * fp32:
-        of = "" if ceilings.get("tensor_fp16_gflops") else f" (an {told.data['gains_from'].split()[1]}'s)"
+        of = "" if ceilings.get("tensor_fp16_gflops") else f" (an {short(told.data['other_gpu'])}'s)"
         roofs.append((f"fp16 tensor cores{of}", tensor / 1e3, "--"))
     xs, ys = [dot[1] for dot in dots], [dot[2] for dot in dots]
     low, high = min(*xs, 1) / 3, max(*xs, *(rate / reading for _, rate, _ in roofs)) * 6

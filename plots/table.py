@@ -320,7 +320,7 @@ def one_history(record: Record, workload: str, row: Row) -> str:
     )
 
 
-SHORT_ROWS = 13
+SHORT_ROWS = 14
 
 
 def linked(variant: str) -> str:

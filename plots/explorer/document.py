@@ -19,7 +19,7 @@ from plots.lib.inputs import read_json, read_text
 from plots.lib.record import DEVICES, ROOT, SCOPE_TITLES, Record, Rung, Workload, of_one_gpu
 from plots.lib.speedup import IN_TURNS, device_of, gain_of
 
-TURNS = "nvidia-h100/comparisons*.json"  # below results/: sessions in turns, of one GPU
+TURNS = "nvidia-h100/comparisons*.json"  # below results/: sessions in turns of another GPU than the record's
 # What a reason of Nsight Compute's for which warps wait means, in words.
 REASONS = {
     "long_scoreboard": "global memory",
@@ -137,6 +137,7 @@ def machine_of(record: Record, name: str) -> dict[str, Any]:
 def gains_from(record: Record) -> list[dict[str, Any]]:
     """Of steps whose sessions took turns: the gain and its 95 % interval."""
     found = []
+    gpu = device_name(record)
     for c in record.comparisons:
         if c.method == IN_TURNS and c.device == "cuda":
             gain = gain_of(c)
@@ -148,6 +149,7 @@ def gains_from(record: Record) -> list[dict[str, Any]]:
                     "base": c.base,
                     "workload": c.workload,
                     "scope": c.scope,
+                    "gpu": gpu,
                     "size": [w.n, w.d, w.k],
                     "value": rounded(gain.value),
                     "low": rounded(gain.interval.low),
@@ -236,7 +238,7 @@ def rung_of(card: cards.Card, chapter: str, known: Sequence[str], path: Path) ->
 
 
 def document(record: Record, turns: Record | None, here: Record | None, folder: Path = cards.FOLDER) -> dict[str, Any]:
-    """`turns`: a record whose sessions took turns, of the same or another GPU; `here`: one of this machine."""
+    """`turns`: a record of another GPU, whose sessions took turns, too; `here`: one of this machine."""
     known = cards.load(folder)
     chapters = cards.chapters(folder)
     paths = {path.stem: path for path in cards.files(folder)}
@@ -262,8 +264,8 @@ def document(record: Record, turns: Record | None, here: Record | None, folder: 
             for name in names
         },
         "machines": machines,
-        "gains": gains_from(turns) if turns else [],
-        "gains_from": device_name(turns) if turns else "",
+        "gains": gains_from(record) + (gains_from(turns) if turns else []),  # the first that fits is shown
+        "other_gpu": device_name(turns) if turns else "",
         "other_ceilings": ceilings_of(turns),
         "counts": counts,
         "counted_on": profile_device(profile),

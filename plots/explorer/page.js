@@ -246,7 +246,7 @@ function showStep(rung, base) {
   }
   if (gain) {
     facts.push(["In turns", `${times(gain.value)} (95 % interval ${ends(gain.low, gain.high)}; ` +
-      `${gain.sessions.join(" + ")} sessions; ${gain.verdict}) on ${gain.workload}, ${data.gains_from}`]);
+      `${gain.sessions.join(" + ")} sessions; ${gain.verdict}) on ${gain.workload}, ${gain.gpu}`]);
   }
   const here = data.checked[rung.id];
   if (here) {
@@ -491,7 +491,7 @@ function showRoofline(rung, base) {
     .map((id) => dotOf(id, workload, scope)).filter(Boolean) : [];
   const ceilings = data.machines[0].ceilings, roofs = [];
   const rates = [["fp32", ceilings.fp32_gflops, false], ["fp16 tensor cores", ceilings.tensor_fp16_gflops, false]];
-  if (!ceilings.tensor_fp16_gflops) rates[1] = [`fp16 tensor cores, ${data.gains_from.split(" ")[1]}`,
+  if (!ceilings.tensor_fp16_gflops) rates[1] = [`fp16 tensor cores, ${data.other_gpu.split(" ")[1]}`,
     data.other_ceilings.tensor_fp16_gflops, true];
   const narrow = innerWidth < 500;  // room for a word
   for (const [name, gflops, elsewhere] of rates) {
@@ -503,7 +503,7 @@ function showRoofline(rung, base) {
     ? `${dots.map((dot) => `${dot.name}: ${dot.text}`).join("; ")}. On ${workload}. Operations are the 2 N K D that ` +
       "an assignment needs, bytes are counted; grey: the other rungs below it. The slope is device memory, " +
       `${number(ceilings.read_gbs)} GB/s.` + (roofs.some((roof) => roof.other)
-        ? ` Dashed: measured on ${data.gains_from}.` : "")
+        ? ` Dashed: measured on ${data.other_gpu}.` : "")
     : `Needs a time and counted bytes of the same workload, which ${rung.id} has not.`;
   at("roofline-note").textContent = text;
   charts.roofline.told(text, dots.length > 0);

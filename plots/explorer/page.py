@@ -83,7 +83,7 @@ def made(here: Path | None, generated: str, links: list[tuple[str, str]]) -> str
     files = ", ".join(source.shown for source in [*record.sources, *(turns.sources if turns else [])])
     data["links"] = links
     data["origin"] = f"Times and counters: {record.machine('cuda')}" + (
-        f"; sessions in turns: {turns.machine('cuda')}." if turns else "."
+        f"; sessions in turns of steps that it has none of: {turns.machine('cuda')}." if turns else "."
     )
     data["made"] = f"{generated}, from {files}" + (f" and {here}" if here else "") + "."
     text = page_of(data, generated)

@@ -26,6 +26,7 @@ SCOPES: tuple[str, ...] = tuple(json.loads(SCHEMA.read_text(encoding="utf-8"))["
 RENAMED = ROOT / "results" / "renamed.json"
 LOCAL = ("latest", "local")  # folders of results/ that are not committed
 OF_SOURCES = ("seeds*.json", "shapes.json")  # beside record.json: the workloads of the sources' figures
+OF_TURNS = "comparisons*.json"  # beside record.json: sessions of rungs and their bases in turns
 # How a scope is called in a title; one that has no phrase here is called by its name.
 PHRASES = {
     "upload": "the upload of the points",
@@ -772,11 +773,21 @@ def committed() -> list[Path]:
     return found
 
 
-def committed_for_sources() -> list[Path]:
-    """The same, and beside each those of the sources' own workloads."""
+def committed_with(*names: str) -> list[Path]:
+    """The same, and beside each those of its folder that the globs name."""
     found = committed()
     folders = dict.fromkeys(path.parent for path in found)
-    return found + [path for folder in folders for name in OF_SOURCES for path in sorted(folder.glob(name))]
+    return found + [path for folder in folders for name in names for path in sorted(folder.glob(name))]
+
+
+def committed_with_turns() -> list[Path]:
+    """With those of sessions in turns: what a step gains, with its interval."""
+    return committed_with(OF_TURNS)
+
+
+def committed_for_sources() -> list[Path]:
+    """With those of the sources' own workloads."""
+    return committed_with(*OF_SOURCES)
 
 
 def merged(records: Sequence[Record]) -> Record:

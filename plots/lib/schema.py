@@ -16,7 +16,16 @@ from typing import Any
 import jsonschema_rs
 import numpy as np
 
-from plots.lib.record import SCHEMA, Record, RecordError, committed, from_document, merged, read_json, together
+from plots.lib.record import (
+    SCHEMA,
+    Record,
+    RecordError,
+    committed_with_turns,
+    from_document,
+    merged,
+    read_json,
+    together,
+)
 
 PROFILE_SCHEMA = SCHEMA.with_name("profile.schema.json")
 TUNED_SCHEMA = SCHEMA.with_name("tuned.schema.json")
@@ -403,7 +412,7 @@ def load(path: Path, retired: bool = False) -> Record:
     return from_document(document, path, retired)
 
 
-def of_one_machine(paths: Sequence[Path], usual: Callable[[], list[Path]] = committed) -> Record:
+def of_one_machine(paths: Sequence[Path], usual: Callable[[], list[Path]] = committed_with_turns) -> Record:
     """The records together; without any the `usual` ones, of a GPU where there are such.
 
     Throws RecordError where they are of several machines.

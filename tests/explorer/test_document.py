@@ -67,14 +67,15 @@ def test_what_is_no_formula_is_refused(formula: str) -> None:
 
 
 def test_the_document_has_what_the_records_have() -> None:
-    data, _, turns = document.committed()
+    data, record, turns = document.committed()
     rungs = {rung["id"]: rung for rung in data["rungs"]}
     assert len(rungs) > 100 and all(rung["base"] in {"", *cards.load()} for rung in rungs.values())
     (machine,) = data["machines"]
     times = [time for of in machine["times"].values() for scopes in of.values() for time in scopes.values()]
     assert len(times) > 1000 and all(time[0] > 0 for time in times)
     assert all(low is None or low <= median <= high for median, low, high, _ in times)
-    assert turns and len(data["gains"]) == len(turns.comparisons)
+    assert turns and len(data["gains"]) == len(record.comparisons) + len(turns.comparisons)
+    assert record.comparisons and data["gains"][0]["gpu"] == machine["name"] != data["other_gpu"], "this GPU's first"
     assert all(gain["low"] <= gain["value"] <= gain["high"] for gain in data["gains"])
     for rung in rungs.values():
         if rung["counter"]:
