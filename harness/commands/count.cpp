@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -424,14 +425,15 @@ int count(CountWords& words, const std::vector<std::string>& argv) {
     return 0;
   }
   const auto count_on_one_of = [&](const Variant& variant, Progress& progress) {
-    for (size_t i = 0;; ++i) {
+    std::exception_ptr first;  // the reason that tells most: workloads are in the order in which they are meant
+    for (const Workload& workload : workloads) {
       try {
-        return count_one(variant, ready(workloads[i]), options, words.multiprocessors, words.lines, scratch.path,
-                         progress);
+        return count_one(variant, ready(workload), options, words.multiprocessors, words.lines, scratch.path, progress);
       } catch (const Refused&) {
-        if (i + 1 == workloads.size()) throw;
+        if (!first) first = std::current_exception();
       }
     }
+    std::rethrow_exception(first);
   };
   Progress progress(variants.size());
   json all = json::array();

@@ -336,6 +336,7 @@ def test_sums_and_quotients_of_doubles_have_the_steps_of_nvcc(ladder: Ladder) ->
         (("v13b_cublas",), "v13b_cublas has no form for the CPU device"),
         (("c0_serial",), "c0_serial has no CUDA text to count"),
         (("v14a_angular", "--workload", "kmcuda_tiny"), "v14a_angular refuses kmcuda_tiny"),
+        (("v26_wgmma",), "v26_wgmma refuses kmcuda_tiny: its products are those of warpgroups"),
     ],
 )
 def test_what_cannot_be_counted_is_said_in_a_sentence(ladder: Ladder, words: tuple[str, ...], says: str) -> None:

@@ -1,0 +1,172 @@
+"""What stands beside `<!-- recomputed: ... -->` in a page that people write says what the record says.
+
+Before a table there is an entry for each column after the first: `ms of SCOPE on WORKLOAD` is the median,
+`us/iteration of` an iteration's share of it, `ms/second of` and `ms/last of` one of its iterations; `-` is a column of
+words.
+Columns without an entry are not compared. A cell that begins with a number is held to its digits.
+
+Behind a paragraph there is an entry for each number: `5.1 = ms of SCOPE of VARIANT on WORKLOAD`; `less OTHER` behind it
+subtracts another variant's time, `with AXIS=VALUE,...` chooses one of a sweep, `in FILE` another record beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from plots.lib import schema
+from plots.lib.record import ROOT, Record, Row, of_one_gpu
+
+MARK = re.compile(r"<!-- recomputed: (.+?) -->\n\n((?:\|.*\n)+)")
+COLUMN = re.compile(r"(us|ms)(?:/(iteration|second))? of (\w+) on (\w+)")
+PROSE = re.compile(r"<!-- recomputed: ([\d.,]+ = .+?) -->", re.DOTALL)
+ENTRY = re.compile(
+    r"(?P<told>[\d.,]+) = (?P<unit>us|ms)(?:/(?P<share>iteration|second|last))? of (?P<scope>\w+) of (?P<variant>\w+) "
+    r"on (?P<workload>\w+)(?: with (?P<axes>\S+))?(?: less (?P<less>\w+))?(?: in (?P<file>\S+))?"
+)
+NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
+FOLDER = ROOT / "results" / "nvidia-h200"
+# Of these sections each number of milliseconds has an entry.
+WHOLE = {ROOT / "docs" / "results.md": "## What the rungs teach on this GPU"}
+TABLES = [
+    (path, found[1], found[2])
+    for path in sorted((ROOT / "variants").glob("*/README.md"))
+    for found in MARK.finditer(path.read_text(encoding="utf-8"))
+]
+
+
+@pytest.fixture(scope="module", name="record")
+def _record() -> Record:
+    return of_one_gpu([schema.load(FOLDER / "record.json")])
+
+
+def timed(record: Record, variant: str, scope: str, workload: str, axes: dict[str, int] | None = None) -> Row:
+    (row,) = [
+        r
+        for r in record.rows
+        if (r.variant, r.scope, r.workload, r.device) == (variant, scope, workload, "cuda") and axes in (None, r.axes)
+    ]
+    assert row.timed, f"{variant} has no time for {scope} on {workload}: {row.reason}"
+    return row
+
+
+def value(row: Row, unit: str, share: str | None) -> float:
+    each = [*row.iteration_ms, None, None]
+    last = each[len(row.iteration_ms) - 1]
+    ms = {None: row.median_ms, "iteration": row.per_iteration_ms, "second": each[1], "last": last}[share]
+    assert ms is not None
+    return ms * (1000 if unit == "us" else 1)
+
+
+def says(told: str, is_now: float) -> bool:
+    """To as many digits as it has."""
+    digits = len(told.partition(".")[2])
+    return abs(float(told.replace(",", "")) - is_now) <= 0.51 * 10**-digits
+
+
+def wrong_cells(record: Record, columns: str, table: str) -> list[str]:
+    found = []
+    for line in table.splitlines()[2:]:
+        name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        for wanted, cell in zip(columns.split(";"), cells, strict=False):
+            told = NUMBER.match(cell)
+            if wanted.strip() == "-" or not told:
+                continue
+            column = COLUMN.fullmatch(wanted.strip())
+            assert column, f"{wanted} is none of the forms above"
+            is_now = value(timed(record, name.strip("`"), column[3], column[4]), column[1], column[2])
+            if not says(told[0], is_now):
+                found.append(f"{name}: {told[0]}, the record has {is_now:.4g} ({wanted.strip()})")
+    return found
+
+
+def test_there_are_such_tables() -> None:
+    assert len(TABLES) >= 5
+
+
+@pytest.mark.parametrize(("path", "columns", "table"), TABLES, ids=[f"{p.parent.name}-{c}" for p, c, _ in TABLES])
+def test_a_table_says_what_the_record_says(record: Record, path: Path, columns: str, table: str) -> None:
+    assert len(table.splitlines()) > 2
+    assert wrong_cells(record, columns, table) == []
+
+
+def test_another_number_is_found(record: Record) -> None:
+    columns, table = next((columns, table) for _, columns, table in TABLES if not columns.startswith("-"))
+    first = table.splitlines()[2]
+    told = NUMBER.search(first.partition("|")[2].partition("|")[2])
+    assert told
+    planted = first.replace(f"| {told[0]}", f"| {float(told[0].replace(',', '')) * 1.05 + 0.02:.3f}", 1)
+    assert len(wrong_cells(record, columns, table.replace(first, planted))) == 1
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    text: str
+    entries: list[re.Match[str]]
+
+
+def paragraphs(page: str) -> list[Paragraph]:
+    """Those with entries: from the blank line, or the point of a list, before a comment up to it."""
+    found = []
+    for comment in PROSE.finditer(page):
+        text = re.split(r"\n\n|\n- ", page[: comment.start()])[-1]
+        entries = []
+        for entry in re.split(r";\s*", " ".join(comment[1].split())):
+            form = ENTRY.fullmatch(entry)
+            assert form, f"{entry} has not the form of an entry"
+            entries.append(form)
+        found.append(Paragraph(text, entries))
+    return found
+
+
+def wrong_numbers(record: Record, paragraph: Paragraph) -> list[str]:
+    found = []
+    for entry in paragraph.entries:
+        of = of_one_gpu([schema.load(FOLDER / entry["file"], retired=True)]) if entry["file"] else record
+        axes = {k: int(v) for k, v in (pair.split("=") for pair in entry["axes"].split(","))} if entry["axes"] else None
+        is_now, less = (
+            value(timed(of, name, entry["scope"], entry["workload"], axes), entry["unit"], entry["share"])
+            if name
+            else 0
+            for name in (entry["variant"], entry["less"])
+        )
+        if not says(entry["told"], is_now - less):
+            found.append(f"{entry[0]}: the record has {is_now - less:.4g}")
+        if not re.search(rf"(?<![\d.,]){re.escape(entry['told'])}(?![\d,]|\.\d)", paragraph.text):
+            found.append(f"{entry[0]}: the paragraph does not say so")
+    return found
+
+
+PAGES = [
+    path
+    for path in sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "variants").glob("*/README.md")])
+    if PROSE.search(path.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=[str(path.relative_to(ROOT)) for path in PAGES])
+def test_a_paragraph_says_what_the_record_says(record: Record, path: Path) -> None:
+    found = [wrong for of in paragraphs(path.read_text(encoding="utf-8")) for wrong in wrong_numbers(record, of)]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", WHOLE, ids=[path.name for path in WHOLE])
+def test_each_time_of_these_sections_is_recomputed(path: Path) -> None:
+    section = path.read_text(encoding="utf-8").split(f"{WHOLE[path]}\n")[1].split("\n## ")[0]
+    known = {entry["told"] for paragraph in paragraphs(section) for entry in paragraph.entries}
+    times = set(re.findall(r"([\d.,]*\d)\s(?:ms|us)\b", PROSE.sub("", section)))
+    assert len(times) >= 10 and times <= known
+
+
+def test_another_number_in_a_paragraph_is_found(record: Record) -> None:
+    page = next(iter(WHOLE)).read_text(encoding="utf-8")
+    first = paragraphs(page)[0]
+    told = first.entries[0]["told"]
+    planted = f"{float(told) * 1.01:.1f}"
+    (wrong,) = wrong_numbers(record, Paragraph(first.text.replace(told, planted), first.entries))
+    assert wrong.endswith("the paragraph does not say so")
+    both = page.replace(told, planted)
+    assert [w for w in wrong_numbers(record, paragraphs(both)[0]) if "the record has" in w]
