@@ -3,16 +3,21 @@
 Before a table there is an entry for each column after the first: `ms of SCOPE on WORKLOAD` is the median,
 `us/iteration of` an iteration's share of it, `ms/second of` and `ms/last of` one of its iterations; `-` is a column of
 words.
-Columns without an entry are not compared. A cell that begins with a number is held to its digits.
+Columns without an entry, and rows whose first cell is more than a rung, are not compared. A cell that begins with a
+number is held to its digits.
 
 Behind a paragraph there is an entry for each number: `5.1 = ms of SCOPE of VARIANT on WORKLOAD`; `less OTHER` behind it
-subtracts another variant's time, `with AXIS=VALUE,...` chooses one of a sweep, `in FILE` another record beside it.
+subtracts another variant's time, `with AXIS=VALUE,...` chooses one of a sweep, and `by 2 GPUs` (or `ranks`) says how
+many there were.
+
+Both are of the H200's record; where ` in GPU/FILE.json` ends an entry, or the entries of a table, of that one.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,11 +29,14 @@ MARK = re.compile(r"<!-- recomputed: (.+?) -->\n\n((?:\|.*\n)+)")
 COLUMN = re.compile(r"(us|ms)(?:/(iteration|second))? of (\w+) on (\w+)")
 PROSE = re.compile(r"<!-- recomputed: ([\d.,]+ = .+?) -->", re.DOTALL)
 ENTRY = re.compile(
-    r"(?P<told>[\d.,]+) = (?P<unit>us|ms)(?:/(?P<share>iteration|second|last))? of (?P<scope>\w+) of (?P<variant>\w+) "
-    r"on (?P<workload>\w+)(?: with (?P<axes>\S+))?(?: less (?P<less>\w+))?(?: in (?P<file>\S+))?"
+    r"(?P<told>[\d.,]+) = (?P<unit>us|ms)(?:/(?P<share>iteration|second|last))? of (?P<scope>\w+) "
+    r"of (?P<variant>\w+) on (?P<workload>\w+)(?: with (?P<axes>\S+))?(?: by (?P<many>\d+) (?P<what>GPUs|ranks))?"
+    r"(?: less (?P<less>\w+))?(?: in (?P<file>\S+))?"
 )
 NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
-FOLDER = ROOT / "results" / "nvidia-h200"
+RUNG = re.compile(r"`(\w+)`")
+RESULTS = ROOT / "results"
+MAIN = "nvidia-h200/record.json"
 # Of these sections each number of milliseconds has an entry.
 WHOLE = {ROOT / "docs" / "results.md": "## What the rungs teach on this GPU"}
 TABLES = [
@@ -38,16 +46,31 @@ TABLES = [
 ]
 
 
+@cache
+def record_of(file: str) -> Record:
+    return of_one_gpu([schema.load(RESULTS / file, retired=file != MAIN)])
+
+
 @pytest.fixture(scope="module", name="record")
 def _record() -> Record:
-    return of_one_gpu([schema.load(FOLDER / "record.json")])
+    return record_of(MAIN)
 
 
-def timed(record: Record, variant: str, scope: str, workload: str, axes: dict[str, int] | None = None) -> Row:
+def timed(
+    record: Record,
+    variant: str,
+    scope: str,
+    workload: str,
+    axes: dict[str, int] | None = None,
+    processors: tuple[int, int] = (1, 1),
+) -> Row:
+    """`processors`: GPUs of each rank, and ranks."""
     (row,) = [
         r
         for r in record.rows
-        if (r.variant, r.scope, r.workload, r.device) == (variant, scope, workload, "cuda") and axes in (None, r.axes)
+        if (r.variant, r.scope, r.workload, r.device) == (variant, scope, workload, "cuda")
+        and axes in (None, r.axes)
+        and (r.gpus or 1, r.ranks or 1) == processors
     ]
     assert row.timed, f"{variant} has no time for {scope} on {workload}: {row.reason}"
     return row
@@ -69,15 +92,18 @@ def says(told: str, is_now: float) -> bool:
 
 def wrong_cells(record: Record, columns: str, table: str) -> list[str]:
     found = []
+    columns, _, file = columns.partition(" in ")
+    of = record_of(file) if file else record
     for line in table.splitlines()[2:]:
         name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        rung = RUNG.fullmatch(name)
         for wanted, cell in zip(columns.split(";"), cells, strict=False):
             told = NUMBER.match(cell)
-            if wanted.strip() == "-" or not told:
+            if wanted.strip() == "-" or not told or not rung:
                 continue
             column = COLUMN.fullmatch(wanted.strip())
             assert column, f"{wanted} is none of the forms above"
-            is_now = value(timed(record, name.strip("`"), column[3], column[4]), column[1], column[2])
+            is_now = value(timed(of, rung[1], column[3], column[4]), column[1], column[2])
             if not says(told[0], is_now):
                 found.append(f"{name}: {told[0]}, the record has {is_now:.4g} ({wanted.strip()})")
     return found
@@ -125,17 +151,18 @@ def paragraphs(page: str) -> list[Paragraph]:
 def wrong_numbers(record: Record, paragraph: Paragraph) -> list[str]:
     found = []
     for entry in paragraph.entries:
-        of = of_one_gpu([schema.load(FOLDER / entry["file"], retired=True)]) if entry["file"] else record
+        of = record_of(entry["file"]) if entry["file"] else record
         axes = {k: int(v) for k, v in (pair.split("=") for pair in entry["axes"].split(","))} if entry["axes"] else None
-        is_now, less = (
-            value(timed(of, name, entry["scope"], entry["workload"], axes), entry["unit"], entry["share"])
-            if name
-            else 0
-            for name in (entry["variant"], entry["less"])
-        )
-        if not says(entry["told"], is_now - less):
-            found.append(f"{entry[0]}: the record has {is_now - less:.4g}")
-        if not re.search(rf"(?<![\d.,]){re.escape(entry['told'])}(?![\d,]|\.\d)", paragraph.text):
+        many = int(entry["many"] or 1)
+        processors = (1, many) if entry["what"] == "ranks" else (many, 1)
+        is_now = 0.0
+        for sign, name in ((1, entry["variant"]), (-1, entry["less"])):
+            if name:
+                row = timed(of, name, entry["scope"], entry["workload"], axes, processors)
+                is_now += sign * value(row, entry["unit"], entry["share"])
+        if not says(entry["told"], is_now):
+            found.append(f"{entry[0]}: the record has {is_now:.4g}")
+        if not re.search(rf"(?<![\d.,]){re.escape(entry['told'])}(?![.,]?\d)", paragraph.text):
             found.append(f"{entry[0]}: the paragraph does not say so")
     return found
 
