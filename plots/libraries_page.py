@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 from plots.lib import cards, schema, short
 from plots.lib.inputs import in_sentences
@@ -18,9 +17,11 @@ from plots.lib.pages import cell_text, keep_page, page_arguments
 from plots.lib.record import ROOT, TIMES, Record, RecordError, Row, Rung, ms, number, of_one_gpu
 from plots.lib.slope import differ_in_iterations, iterations_of, slope_ms
 
-OTHER_GPU = ROOT / "results" / "nvidia-h200" / "record.json"  # of the main line on another GPU
 DEVICE = "cuda"
-USUAL = tuple(ROOT / "results" / "nvidia-h100" / name for name in ("libraries.json", "cold_start.json", "map.json"))
+H200 = ("nvidia-h200/record.json",)
+H100 = ("nvidia-h100/libraries.json", "nvidia-h100/cold_start.json", "nvidia-h100/map.json")
+USUAL = tuple(tuple(ROOT / "results" / name for name in gpu) for gpu in (H200, H100))
+MANY = 20  # lines about cold starts: of more those alone that a short picture shows
 MAPS = ("map_", "grid_")  # beginnings of the names of workloads that are maps of shapes
 NEAREST = 5  # shapes that a map's table has
 
@@ -116,10 +117,7 @@ def map_text(record: Record, beginning: str) -> list[str]:
     return [*lines, ""]
 
 
-def cold_table(record: Record, others: Sequence[Record] = ()) -> list[str]:
-    rows = cold_rows(record)
-    if not rows:
-        return []
+def cold_table(records: Sequence[Record]) -> list[str]:
     lines = [
         "## What a program waits for",
         "",
@@ -127,15 +125,21 @@ def cold_table(record: Record, others: Sequence[Record] = ()) -> list[str]:
         "labels and centroids there ([its definition](records.md#the-time-that-a-user-waits)). A whole run is the same "
         "work in a process that is prepared: memory is allocated and page-locked, and the library is loaded. Medians.",
         "",
-        *rows,
     ]
-    for other in others:
-        source = ", ".join(f"`{source.shown}`" for source in other.sources)
-        told = (
-            f"The steps that shorten a whole run most on {other.machine(DEVICE)}, with libraries, from {source}, which"
-        )
-        lines += [f"{told} has all:", "", *cold_rows(other, main_steps(other))]
-    return lines
+    found = False
+    for record in records:
+        rows, told = cold_rows(record), record.machine(DEVICE)
+        if len(rows) > MANY:
+            rows = cold_rows(record, main_steps(record))
+            told += f": the libraries, and the steps that shorten a whole run most ({sources_of(record)} has all)"
+        if rows:
+            lines += [f"{told}.", "", *rows]
+            found = True
+    return lines if found else []
+
+
+def sources_of(record: Record) -> str:
+    return ", ".join(f"`{source.shown}`" for source in record.sources)
 
 
 def main_steps(record: Record) -> set[tuple[str, str]]:
@@ -163,16 +167,12 @@ def cold_rows(record: Record, only: Collection[tuple[str, str]] = ()) -> list[st
     return [*lines, ""]
 
 
-def markdown(record: Record, command: str, others: Sequence[Record] = ()) -> str:
-    names = problems(record)
-    if not names:
-        raise RecordError(f"{record.names}: no library and rung have solves of two numbers of iterations there.")
+def markdown(records: Sequence[Record], command: str) -> str:
+    """A section for each record, which is of a GPU of its own."""
     lines = [
         "# The libraries beside the ladder",
         "",
         f"<!-- Generated: {command}. Do not edit by hand. -->",
-        "",
-        f"{record.machine(DEVICE)}. Records: {', '.join(f'`{source.shown}`' for source in record.sources)}.",
         "",
         "Each library is used as [its page](../variants/peers/README.md) says, and every row is held against fp64 like "
         "a rung's. An iteration is the slope between solves of two fixed numbers of iterations, so that what a solve "
@@ -180,30 +180,29 @@ def markdown(record: Record, command: str, others: Sequence[Record] = ()) -> str
         "centroid's, of those that were compared, lie within the rounding of the library's arithmetic.",
         "",
     ]
-    for name in names:
-        lines += problem_table(record, name)
-    for other in others:
-        if there := problems(other):
-            sources = ", ".join(f"`{source.shown}`" for source in other.sources)
-            lines += [f"## On another GPU: {other.machine(DEVICE)}", "", f"Record: {sources}.", ""]
-            for name in there:
-                lines += problem_table(other, name)
-    maps = [line for beginning in MAPS for line in map_text(record, beginning)]
-    lines += ["## On maps of shapes", "", *maps] if maps else []
-    return "\n".join(lines + cold_table(record, others)).rstrip() + "\n"
+    for record in records:
+        names = problems(record)
+        if not names:
+            raise RecordError(f"{record.names}: no library and rung have solves of two numbers of iterations there.")
+        lines += [f"## {record.machine(DEVICE)}", "", f"From {sources_of(record)}.", ""]
+        for name in names:
+            lines += problem_table(record, name)
+    for record in records:
+        maps = [line for beginning in MAPS for line in map_text(record, beginning)]
+        lines += [f"## On maps of shapes, {record.machine(DEVICE)}", "", *maps] if maps else []
+    return "\n".join(lines + cold_table(records)).rstrip() + "\n"
 
 
 @in_sentences
 def main(argv: Sequence[str] | None = None) -> int:
-    usual = " ".join(path.relative_to(ROOT).as_posix() for path in USUAL)
+    usual = " and ".join(path.relative_to(ROOT).as_posix() for group in USUAL for path in group)
     arguments = page_arguments(list(argv) if argv is not None else None, "docs/libraries.md", usual)
-    paths: list[Path] = arguments.records or list(USUAL)
-    record = of_one_gpu([schema.load(path) for path in paths])
+    groups = [arguments.records] if arguments.records else USUAL
+    records = [of_one_gpu([schema.load(path) for path in group]) for group in groups]
     program = "python -m plots.libraries_page"
     named = " ".join(map(str, arguments.records))
     command = f"{program} {named + ' ' if named else ''}--update docs/libraries.md"
-    others = [] if arguments.records or not OTHER_GPU.is_file() else [of_one_gpu([schema.load(OTHER_GPU)])]
-    return keep_page(arguments, markdown(record, command, others), program)
+    return keep_page(arguments, markdown(records, command), program)
 
 
 if __name__ == "__main__":
