@@ -276,9 +276,10 @@ std::string times_text(const json& e) {
                                     : std::string(" (one session: no interval)\n");
   }
   for (const json& g : e.at("gains"))
-    text += fmt::format("  over {} on {}, {}: {:.3g} times as fast (95 %: {:.3g} to {:.3g}): {}\n", words(e.at("base")),
-                        words(g.at("workload")), words(g.at("scope")), g.at("ratio").get<double>(),
-                        g.at("low").get<double>(), g.at("high").get<double>(), words(g.at("verdict")));
+    text += fmt::format("  over {} on {}, {}: {:.3g} times as fast (95 %: {:.3g} to {:.3g}): {} on an {}\n",
+                        words(e.at("base")), words(g.at("workload")), words(g.at("scope")), g.at("ratio").get<double>(),
+                        g.at("low").get<double>(), g.at("high").get<double>(), words(g.at("verdict")),
+                        words(g.at("device")));
   return text;
 }
 
