@@ -494,7 +494,7 @@ def roofline_slide(told: Told, week: Week) -> Slide | None:
     bottom, top = min(*ys, low * reading) / 1.5, max(rate for _, rate, _ in roofs) * 2.5
     ax.set_ylim(bottom, top)
     for name, rate, dash in roofs:
-        ax.plot([low, rate / reading, high], [low * reading, rate, rate], "k", linestyle=dash, linewidth=3)
+        ax.plot([low, rate / reading, high], [low * reading, rate, rate], "k", linestyle=dash, linewidth=3, gid="roof")
         text = f"{name}: {number(rate)} TFLOP/s"
         lower = len(roofs) > 1 and rate == roofs[0][1]  # dots may lie at its right end
         place = 2.5 * rate / reading if lower else high / 1.1
@@ -508,7 +508,7 @@ def roofline_slide(told: Told, week: Week) -> Slide | None:
     ax.plot(xs, ys, color=PALE, linewidth=3, zorder=1)
     ax.plot(xs, ys, "o", color="#999999", markersize=12, zorder=2)
     ax.plot([dot[1] for dot in own], [dot[2] for dot in own], "o", color=RUNG, markersize=18, zorder=3)
-    label_dots(ax, own)
+    label_dots(ax, own, [(rate / reading, rate) for _, rate, _ in roofs])
     width, height = (value / DPI for value in ax.get_window_extent().size)
     log_ticks(ax, "x", width)
     log_ticks(ax, "y", height)
@@ -522,10 +522,18 @@ CLEAR = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85}  # 
 NEAR = 1.1  # a factor within which dots of neighbours lie on each other
 
 
-def label_dots(ax: Axes, dots: Sequence[tuple[str, float, float]]) -> None:
-    """Names right of and below their dots, each moved down as far as it would meet one before."""
+def label_dots(ax: Axes, dots: Sequence[tuple[str, float, float]], roofs: Sequence[tuple[float, float]] = ()) -> None:
+    """Names right of and below their dots, each moved down as far as it would meet one before, a dot or a roof (level
+    from this x on, at this y)."""
     box = ax.get_window_extent()
-    placed: list[tuple[float, float, float]] = []  # left, right, y, in inches
+
+    def inches(x: float, y: float) -> tuple[float, float]:
+        at_x, at_y = ax.transData.transform((x, y)) / DPI
+        return float(at_x), float(at_y)
+
+    placed: list[tuple[float, float, float, float]] = []  # left, right, y and the distance to keep from it, in inches
+    placed += [(at_x - 0.12, at_x + 0.12, at_y, 0.28) for at_x, at_y in (inches(x, y) for _, x, y in dots)]
+    placed += [(at_x, box.x1 / DPI, at_y, 0.2) for at_x, at_y in (inches(*roof) for roof in roofs)]
     groups: list[tuple[list[str], float, float]] = []
     for name, x, y in dots:
         near = next((g for g in groups if max(g[1] / x, x / g[1]) < NEAR and max(g[2] / y, y / g[2]) < NEAR), None)
@@ -534,14 +542,14 @@ def label_dots(ax: Axes, dots: Sequence[tuple[str, float, float]]) -> None:
         else:
             groups.append(([name], x, y))
     for names, x, y in sorted(groups, key=lambda group: -group[2]):
-        at_x, at_y = (value / DPI for value in ax.transData.transform((x, y)))
+        at_x, at_y = inches(x, y)
         text = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
         wide = text_width(text, SMALL)
         left = min(at_x + 0.2, box.x1 / DPI - wide)
         height = at_y - 0.32
-        while any(left < right and begin < left + wide and abs(height - y) < 0.33 for begin, right, y in placed):
+        while any(left < end and begin < left + wide and abs(height - y) < far for begin, end, y, far in placed):
             height -= 0.05
-        placed.append((left, left + wide, height))
+        placed.append((left, left + wide, height, 0.33))
         ax.figure.text(
             left / WIDTH, height / HEIGHT, text, fontsize=SMALL, color=RUNG, va="center", gid="name", bbox=CLEAR
         )

@@ -140,6 +140,25 @@ def published(told: slides.Told) -> list[slides.Slide]:
     return [slide for week in course.weeks(course.FOLDER) for slide in slides.deck(told, week)]
 
 
+def test_names_of_dots_stand_on_no_roof_and_no_dot(published: list[slides.Slide]) -> None:
+    seen = 0
+    for slide in published:
+        names = [text for text in slide.figure.texts if text.get_gid() == "name"]
+        for name in names:
+            box = name.get_window_extent()
+            (ax,) = slide.figure.axes
+            for line in ax.lines:
+                points = ax.transData.transform(line.get_xydata())
+                if line.get_gid() == "roof":
+                    (left, level), (right, _) = points[-2:]
+                    assert not (left < box.x1 and box.x0 < right and box.y0 < level < box.y1), (slide.message, name)
+                elif line.get_color() == slides.RUNG:
+                    inside = [p for p in points if box.x0 < p[0] < box.x1 and box.y0 < p[1] < box.y1]
+                    assert not inside, (slide.message, name)
+            seen += 1
+    assert seen >= 6
+
+
 def test_a_lecture_hall_can_read_them(published: list[slides.Slide]) -> None:
     assert len(published) >= 60
     for slide in published:
