@@ -532,7 +532,7 @@ def label_dots(ax: Axes, dots: Sequence[tuple[str, float, float]], roofs: Sequen
         return float(at_x), float(at_y)
 
     placed: list[tuple[float, float, float, float]] = []  # left, right, y and the distance to keep from it, in inches
-    placed += [(at_x - 0.12, at_x + 0.12, at_y, 0.3) for at_x, at_y in (inches(x, y) for _, x, y in dots)]
+    placed += [(at_x - 0.12, at_x + 0.12, at_y, 0.38) for at_x, at_y in (inches(x, y) for _, x, y in dots)]
     placed += [(at_x, box.x1 / DPI, at_y, 0.2) for at_x, at_y in (inches(*roof) for roof in roofs)]
     groups: list[tuple[list[str], float, float]] = []
     for name, x, y in dots:

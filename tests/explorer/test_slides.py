@@ -153,7 +153,7 @@ def test_names_of_dots_stand_on_no_roof_and_no_dot(published: list[slides.Slide]
                     (left, level), (right, _) = points[-2:]
                     assert not (left < box.x1 and box.x0 < right and box.y0 < level < box.y1), (slide.message, name)
                 elif line.get_color() == slides.RUNG:
-                    near = box.expanded(1, 2.8)  # a dot is larger than its centre
+                    near = box.expanded(1, 2.9)  # a dot is larger than its centre
                     inside = [p for p in points if near.x0 < p[0] < near.x1 and near.y0 < p[1] < near.y1]
                     assert not inside, (slide.message, name)
             assert any(line.get_gid() == "roof" for line in ax.lines)
