@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -55,21 +57,6 @@ std::string read_whole(const fs::path& file, size_t most) {
   return text;
 }
 
-void write_whole(const fs::path& named, std::string_view text) {
-  const fs::path file = target_of(named);
-  if (!file.parent_path().empty()) fs::create_directories(file.parent_path());
-  const fs::path temporary = temporary_beside(file);
-  std::ofstream out(temporary, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw Error(fmt::format("{} cannot be written: is there room, and the right to write there?", file.string()));
-  }
-  fs::rename(temporary, file);
-}
-
 namespace {
 
 /// Is what is open as `fd` still what `path` names?
@@ -87,7 +74,49 @@ bool locked(int fd, int how) {
   return status == 0;
 }
 
+bool is_written(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(fd, text.data(), text.size());
+    if (count < 0 && errno != EINTR) return false;
+    text.remove_prefix(size_t(std::max<ssize_t>(count, 0)));
+  }
+  const int copy = dup(fd);  // to close it says what some file systems notice only then, and keeps the lock
+  return copy >= 0 && close(copy) == 0;
+}
+
+/// Of what is written beside `file`, that which nobody holds a lock on: its writer was killed.
+void remove_unfinished(const fs::path& file) {
+  const std::string begin = file.filename().string() + ".tmp.";
+  const fs::path folder = file.parent_path().empty() ? "." : file.parent_path();
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (!entry.path().filename().string().starts_with(begin)) continue;
+    const int fd = open(entry.path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    if (locked(fd, LOCK_EX | LOCK_NB) && is_named(fd, entry.path())) unlink(entry.path().c_str());
+    close(fd);
+  }
+}
+
 }  // namespace
+
+void write_whole(const fs::path& named, std::string_view text) {
+  const fs::path file = target_of(named);
+  if (!file.parent_path().empty()) fs::create_directories(file.parent_path());
+  remove_unfinished(file);
+  fs::path temporary;
+  int fd = -1;
+  do {  // again where another writer took it for unfinished before it was locked
+    if (fd >= 0) close(fd);
+    temporary = temporary_beside(file);
+    fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (fd >= 0 && (locked(fd, LOCK_EX), !is_named(fd, temporary)));
+  const bool done = fd >= 0 && is_written(fd, text) && rename(temporary.c_str(), file.c_str()) == 0;
+  if (!done) unlink(temporary.c_str());
+  if (fd >= 0) close(fd);
+  if (!done)
+    throw Error(fmt::format("{} cannot be written: is there room, and the right to write there?", file.string()));
+}
 
 std::optional<FileLock> FileLock::lock(const fs::path& file, bool wait, std::string& holder) {
   const fs::path target = target_of(file);

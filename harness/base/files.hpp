@@ -21,7 +21,8 @@ std::string read_whole(const std::filesystem::path& file, size_t most = SIZE_MAX
 /// A unique name in the folder of `file`, for a temporary file.
 std::filesystem::path temporary_beside(const std::filesystem::path& file);
 
-/// Replaces `file` by `text` atomically: readers see the old file or the new one. Throws Error if it cannot be written.
+/// Replaces `file` by `text` atomically: readers see the old file or the new one. What a killed writer left beside it
+/// is removed. Throws Error if it cannot be written.
 void write_whole(const std::filesystem::path& file, std::string_view text);
 
 /// An exclusive lock on `file`, held through FILE.lock. The system releases it when the process ends; the lock file is

@@ -5,6 +5,7 @@ LADDER_KILLS says how often each of three commands is killed: 51 times in all by
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -54,6 +55,21 @@ def left_behind(fake: FakeBuild) -> list[str]:
     """All but results and locks, which the system has released."""
     found = [*(fake.folder / "tmp").iterdir(), *(fake.folder / "out").iterdir()]
     return [path.name for path in found if path.suffix not in (".json", ".lock")]
+
+
+def test_what_a_killed_writer_left_is_removed_and_what_one_writes_is_not(fake: FakeBuild) -> None:
+    piece = sample_record.write(sample_record.small(), fake.folder / "a.json")
+    left, held, other = (
+        fake.out.with_name(name) for name in ("record.json.tmp.1.0", "record.json.tmp.1.1", "x.tmp.1.0")
+    )
+    for path in (left, held, other):
+        path.write_text("half")
+    with held.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        seconds_of(fake, ["join", fake.out, piece])
+        assert [path.exists() for path in (left, held, other)] == [False, True, True]
+    seconds_of(fake, ["join", fake.out, piece])
+    assert [path.exists() for path in (left, held, other)] == [False, False, True]
 
 
 @pytest.mark.parametrize("command", ["run", "tune", "join"])
