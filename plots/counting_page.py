@@ -109,11 +109,11 @@ class Value:
 
     @property
     def least(self) -> float:
-        return min(self.gpu, *self.again, self.gpu)
+        return min((self.gpu, *self.again))
 
     @property
     def most(self) -> float:
-        return max(self.gpu, *self.again, self.gpu)
+        return max((self.gpu, *self.again))
 
     @property
     def equal(self) -> bool:

@@ -15,7 +15,7 @@ from conftest import ROOT
 from figure_helpers import ALL_DEVICES, FEW, part_of, record_of, strip, without
 
 from plots import table
-from plots.lib import cards
+from plots.lib import cards, schema
 from plots.lib.record import (
     SCHEMA,
     SCOPE_TITLES,
@@ -32,6 +32,7 @@ from plots.lib.record import (
     renamed,
     tree_order,
 )
+from plots.lib.speedup import Gain, between
 
 pytest_plugins = ("figure_fixtures",)
 
@@ -246,6 +247,16 @@ def older() -> dict[str, Any]:
         sample_record.row("after", retired, w, "cuda", "assign", 1.0),
     ]
     return {"schema_version": 2, "context": sample_record.context(), "workloads": [w], "rows": rows}
+
+
+def test_the_usual_record_has_what_sessions_in_turns_say_and_no_time_of_theirs() -> None:
+    usual, turns = schema.of_one_machine([]), schema.load(ROOT / "results" / "nvidia-h200" / "comparisons.json")
+    assert len(turns.comparisons) >= 19
+    for c in turns.comparisons:
+        gain = between(usual, Rung(c.candidate, c.device), Rung(c.base, c.device), c.workload, c.scope)
+        assert isinstance(gain, Gain) and gain.interval and gain.interval.sessions == c.candidate_sessions
+        row = usual.row(Rung(c.candidate, c.device), c.workload, c.scope)
+        assert row and row.turns is None, "the time is of a run of its own"
 
 
 def test_older_records_are_read_with_todays_ids() -> None:
