@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from plots import timeline
 from plots.lib import schema
 from plots.lib.record import ROOT, Record, Row, of_one_gpu
 
@@ -126,6 +127,11 @@ def test_another_number_is_found(record: Record) -> None:
     assert told
     planted = first.replace(f"| {told[0]}", f"| {float(told[0].replace(',', '')) * 1.05 + 0.02:.3f}", 1)
     assert len(wrong_cells(record, columns, table.replace(first, planted))) == 1
+
+
+def test_what_ran_when_is_what_the_timeline_says() -> None:
+    page = (ROOT / "variants" / "6_whole_run" / "README.md").read_text(encoding="utf-8")
+    assert timeline.table(timeline.timelines_of(RESULTS / "nvidia-h100" / "tools" / "timeline.json")).strip() in page
 
 
 @dataclass(frozen=True)
