@@ -118,24 +118,24 @@ def map_text(record: Record, beginning: str) -> list[str]:
 
 
 def cold_table(records: Sequence[Record]) -> list[str]:
-    lines = [
+    tables: list[str] = []
+    for record in records:
+        rows, told = cold_rows(record), record.machine(DEVICE)
+        if len(rows) > MANY:
+            rows = cold_rows(record, main_steps(record))
+            told += f": the libraries, and the steps that shorten a whole run most ({sources_of(record)} has all)"
+        tables += [f"{told}.", "", *rows] if rows else []
+    if not tables:
+        return []
+    return [
         "## What a program waits for",
         "",
         "A cold start is the time from the start of a process that finds the points in its memory, not page-locked, to "
         "labels and centroids there ([its definition](records.md#the-time-that-a-user-waits)). A whole run is the same "
         "work in a process that is prepared: memory is allocated and page-locked, and the library is loaded. Medians.",
         "",
+        *tables,
     ]
-    found = False
-    for record in records:
-        rows, told = cold_rows(record), record.machine(DEVICE)
-        if len(rows) > MANY:
-            rows = cold_rows(record, main_steps(record))
-            told += f": the libraries, and the steps that shorten a whole run most ({sources_of(record)} has all)"
-        if rows:
-            lines += [f"{told}.", "", *rows]
-            found = True
-    return lines if found else []
 
 
 def sources_of(record: Record) -> str:

@@ -522,7 +522,7 @@ CLEAR = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85}  # 
 NEAR = 1.1  # a factor within which dots of neighbours lie on each other
 
 
-def label_dots(ax: Axes, dots: Sequence[tuple[str, float, float]], roofs: Sequence[tuple[float, float]] = ()) -> None:
+def label_dots(ax: Axes, dots: Sequence[tuple[str, float, float]], roofs: Sequence[tuple[float, float]]) -> None:
     """Names right of and below their dots, each moved down as far as it would meet one before, a dot or a roof (level
     from this x on, at this y)."""
     box = ax.get_window_extent()

@@ -106,7 +106,8 @@ class Section:
 
 def sections_of(records: Sequence[Record]) -> list[Section]:
     """Throws RecordError where a kind of GPU has no sessions in turns."""
-    kinds = [record for record in together(records) if record.workloads_on(DEVICE)] or [merged(records)]
+    every = together(records)
+    kinds = [record for record in every if record.workloads_on(DEVICE)] or every
     names = [record.machine(DEVICE).split(" (")[0] if len(kinds) > 1 else "" for record in kinds]
     return [
         Section(record, workload, steps, name)

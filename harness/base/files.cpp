@@ -84,7 +84,7 @@ bool is_written(int fd, std::string_view text) {
   return copy >= 0 && close(copy) == 0;
 }
 
-/// Of what is written beside `file`, that which nobody holds a lock on: its writer was killed.
+/// Removes the temporary files of writers of `file` that were killed: no process holds a lock on them any more.
 void remove_unfinished(const fs::path& file) {
   const std::string begin = file.filename().string() + ".tmp.";
   const fs::path folder = file.parent_path().empty() ? "." : file.parent_path();

@@ -2,9 +2,8 @@
 
 Before a table there is an entry for each column after the first: `ms of SCOPE on WORKLOAD` is the median,
 `us/iteration of` an iteration's share of it, `ms/second of` and `ms/last of` one of its iterations; `-` is a column of
-words.
-Columns without an entry, and rows whose first cell is more than a rung, are not compared. A cell that begins with a
-number is held to its digits.
+words. Columns without an entry, and rows whose first cell is more than a rung, are not compared. A cell that begins
+with a number is held to its digits.
 
 Behind a paragraph there is an entry for each number: `5.1 = ms of SCOPE of VARIANT on WORKLOAD`; `less OTHER` behind it
 subtracts another variant's time, `with AXIS=VALUE,...` chooses one of a sweep, and `by 2 GPUs` (or `ranks`) says how
@@ -27,12 +26,12 @@ from plots.lib import schema
 from plots.lib.record import ROOT, Record, Row, of_one_gpu
 
 MARK = re.compile(r"<!-- recomputed: (.+?) -->\n\n((?:\|.*\n)+)")
-COLUMN = re.compile(r"(us|ms)(?:/(iteration|second))? of (\w+) on (\w+)")
+TIME = r"(?P<unit>us|ms)(?:/(?P<share>iteration|second|last))? of (?P<scope>\w+)"
+COLUMN = re.compile(TIME + r" on (?P<workload>\w+)")
 PROSE = re.compile(r"<!-- recomputed: ([\d.,]+ = .+?) -->", re.DOTALL)
 ENTRY = re.compile(
-    r"(?P<told>[\d.,]+) = (?P<unit>us|ms)(?:/(?P<share>iteration|second|last))? of (?P<scope>\w+) "
-    r"of (?P<variant>\w+) on (?P<workload>\w+)(?: with (?P<axes>\S+))?(?: by (?P<many>\d+) (?P<what>GPUs|ranks))?"
-    r"(?: less (?P<less>\w+))?(?: in (?P<file>\S+))?"
+    rf"(?P<told>[\d.,]+) = {TIME} of (?P<variant>\w+) on (?P<workload>\w+)(?: with (?P<axes>\S+))?"
+    r"(?: by (?P<many>\d+) (?P<what>GPUs|ranks))?(?: less (?P<less>\w+))?(?: in (?P<file>\S+))?"
 )
 NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
 RUNG = re.compile(r"`(\w+)`")
@@ -52,20 +51,15 @@ def record_of(file: str) -> Record:
     return of_one_gpu([schema.load(RESULTS / file, retired=file != MAIN)])
 
 
-@pytest.fixture(scope="module", name="record")
-def _record() -> Record:
-    return record_of(MAIN)
-
-
 def timed(
     record: Record,
     variant: str,
-    scope: str,
-    workload: str,
+    time: re.Match[str],
     axes: dict[str, int] | None = None,
     processors: tuple[int, int] = (1, 1),
 ) -> Row:
-    """`processors`: GPUs of each rank, and ranks."""
+    """`time`: what names scope and workload; `processors`: GPUs of each rank, and ranks."""
+    scope, workload = time["scope"], time["workload"]
     (row,) = [
         r
         for r in record.rows
@@ -77,12 +71,12 @@ def timed(
     return row
 
 
-def value(row: Row, unit: str, share: str | None) -> float:
+def value(row: Row, time: re.Match[str]) -> float:
     each = [*row.iteration_ms, None, None]
     last = each[len(row.iteration_ms) - 1]
-    ms = {None: row.median_ms, "iteration": row.per_iteration_ms, "second": each[1], "last": last}[share]
+    ms = {None: row.median_ms, "iteration": row.per_iteration_ms, "second": each[1], "last": last}[time["share"]]
     assert ms is not None
-    return ms * (1000 if unit == "us" else 1)
+    return ms * (1000 if time["unit"] == "us" else 1)
 
 
 def says(told: str, is_now: float) -> bool:
@@ -91,10 +85,10 @@ def says(told: str, is_now: float) -> bool:
     return abs(float(told.replace(",", "")) - is_now) <= 0.51 * 10**-digits
 
 
-def wrong_cells(record: Record, columns: str, table: str) -> list[str]:
+def wrong_cells(columns: str, table: str) -> list[str]:
     found = []
     columns, _, file = columns.partition(" in ")
-    of = record_of(file) if file else record
+    of = record_of(file or MAIN)
     for line in table.splitlines()[2:]:
         name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         rung = RUNG.fullmatch(name)
@@ -104,7 +98,7 @@ def wrong_cells(record: Record, columns: str, table: str) -> list[str]:
                 continue
             column = COLUMN.fullmatch(wanted.strip())
             assert column, f"{wanted} is none of the forms above"
-            is_now = value(timed(of, rung[1], column[3], column[4]), column[1], column[2])
+            is_now = value(timed(of, rung[1], column), column)
             if not says(told[0], is_now):
                 found.append(f"{name}: {told[0]}, the record has {is_now:.4g} ({wanted.strip()})")
     return found
@@ -115,18 +109,18 @@ def test_there_are_such_tables() -> None:
 
 
 @pytest.mark.parametrize(("path", "columns", "table"), TABLES, ids=[f"{p.parent.name}-{c}" for p, c, _ in TABLES])
-def test_a_table_says_what_the_record_says(record: Record, path: Path, columns: str, table: str) -> None:
+def test_a_table_says_what_the_record_says(path: Path, columns: str, table: str) -> None:
     assert len(table.splitlines()) > 2
-    assert wrong_cells(record, columns, table) == []
+    assert wrong_cells(columns, table) == []
 
 
-def test_another_number_is_found(record: Record) -> None:
+def test_another_number_is_found() -> None:
     columns, table = next((columns, table) for _, columns, table in TABLES if not columns.startswith("-"))
     first = table.splitlines()[2]
     told = NUMBER.search(first.partition("|")[2].partition("|")[2])
     assert told
     planted = first.replace(f"| {told[0]}", f"| {float(told[0].replace(',', '')) * 1.05 + 0.02:.3f}", 1)
-    assert len(wrong_cells(record, columns, table.replace(first, planted))) == 1
+    assert len(wrong_cells(columns, table.replace(first, planted))) == 1
 
 
 def test_what_ran_when_is_what_the_timeline_says() -> None:
@@ -154,18 +148,17 @@ def paragraphs(page: str) -> list[Paragraph]:
     return found
 
 
-def wrong_numbers(record: Record, paragraph: Paragraph) -> list[str]:
+def wrong_numbers(paragraph: Paragraph) -> list[str]:
     found = []
     for entry in paragraph.entries:
-        of = record_of(entry["file"]) if entry["file"] else record
+        of = record_of(entry["file"] or MAIN)
         axes = {k: int(v) for k, v in (pair.split("=") for pair in entry["axes"].split(","))} if entry["axes"] else None
         many = int(entry["many"] or 1)
         processors = (1, many) if entry["what"] == "ranks" else (many, 1)
         is_now = 0.0
         for sign, name in ((1, entry["variant"]), (-1, entry["less"])):
             if name:
-                row = timed(of, name, entry["scope"], entry["workload"], axes, processors)
-                is_now += sign * value(row, entry["unit"], entry["share"])
+                is_now += sign * value(timed(of, name, entry, axes, processors), entry)
         if not says(entry["told"], is_now):
             found.append(f"{entry[0]}: the record has {is_now:.4g}")
         if not re.search(rf"(?<![\d.,]){re.escape(entry['told'])}(?![.,]?\d)", paragraph.text):
@@ -181,8 +174,8 @@ PAGES = [
 
 
 @pytest.mark.parametrize("path", PAGES, ids=[str(path.relative_to(ROOT)) for path in PAGES])
-def test_a_paragraph_says_what_the_record_says(record: Record, path: Path) -> None:
-    found = [wrong for of in paragraphs(path.read_text(encoding="utf-8")) for wrong in wrong_numbers(record, of)]
+def test_a_paragraph_says_what_the_record_says(path: Path) -> None:
+    found = [wrong for of in paragraphs(path.read_text(encoding="utf-8")) for wrong in wrong_numbers(of)]
     assert found == []
 
 
@@ -194,12 +187,12 @@ def test_each_time_of_these_sections_is_recomputed(path: Path) -> None:
     assert len(times) >= 10 and times <= known
 
 
-def test_another_number_in_a_paragraph_is_found(record: Record) -> None:
+def test_another_number_in_a_paragraph_is_found() -> None:
     page = next(iter(WHOLE)).read_text(encoding="utf-8")
     first = paragraphs(page)[0]
     told = first.entries[0]["told"]
     planted = f"{float(told) * 1.01:.1f}"
-    (wrong,) = wrong_numbers(record, Paragraph(first.text.replace(told, planted), first.entries))
+    (wrong,) = wrong_numbers(Paragraph(first.text.replace(told, planted), first.entries))
     assert wrong.endswith("the paragraph does not say so")
     both = page.replace(told, planted)
-    assert [w for w in wrong_numbers(record, paragraphs(both)[0]) if "the record has" in w]
+    assert [w for w in wrong_numbers(paragraphs(both)[0]) if "the record has" in w]
