@@ -58,6 +58,7 @@ LATER_REASONS = (
     ("sum_boxes_kernel<double>", ("wavefronts_load", "bank_conflicts_load", "shared_atomics", "dadd"), ESTIMATE,
      ATOMICS),
     ("finish_kernel*", ("dadd",), ANY, SCHEDULED),
+    ("quantize_kernel*", ("dadd",), ANY, SCHEDULED),
 )  # fmt: skip
 
 # Of grids as large as the GPU.
@@ -75,6 +76,15 @@ FILLING_REASONS = (
      "it does not see that both are the same"),
 )  # fmt: skip
 
+# Of rungs that reuse labels, sums and bounds of the iteration before.
+PRUNING_REASONS = (
+    ("finish_kernel*", ("dadd",), ANY, SCHEDULED),
+    ("set_threshold_kernel*", ("dadd",), ANY, SCHEDULED),
+    ("set_threshold_kernel*", ("load_requests", "sectors_per_load"), ANY,
+     "nvcc keeps a point's guess, which the text reads in front of a sum over the warp and again behind it. The "
+     "counter reads it twice, as the two are in different blocks of code"),
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Held:
@@ -84,13 +94,23 @@ class Held:
     profile: Path
     counts: Path
     reasons: tuple[tuple[str, tuple[str, ...], float, str], ...]
-    solves: bool = False  # a solve is one launch, too, and is compared
+    solves: bool = False  # a solve is compared, too: it is one launch, or its launches were all profiled
+    other_work: tuple[str, ...] = ()  # kernels that are not compared: another kernel, which is not the same on both
+    # devices, leaves them their points
 
 
 FIRST = Held("table", GPU / "profile_first.json", COUNTS, REASONS)
 LATER = Held("later", GPU / "profile_later.json", RESULTS / "cpu" / "counts_later.json", LATER_REASONS)
 FILLING = Held("filling", GPU / "profile_few.json", RESULTS / "cpu" / "counts_few.json", FILLING_REASONS, solves=True)
-ALL = (FIRST, LATER, FILLING)
+PRUNING = Held(
+    "pruning",
+    GPU / "profile_pruning.json",
+    RESULTS / "cpu" / "counts_pruning.json",
+    PRUNING_REASONS,
+    solves=True,
+    other_work=("compare_kernel*", "refine_kernel*"),
+)
+ALL = (FIRST, LATER, FILLING, PRUNING)
 
 # Rung, workload, scope, kernel, grid, block.
 Place = tuple[str, str, str, str, tuple[int, ...], tuple[int, ...]]
@@ -139,9 +159,14 @@ def profiles(held: Held = FIRST) -> list[dict[str, Any]]:
     return [p for p in whole if held.solves or p["scope"] != "solve"]
 
 
+def plain(name: str) -> str:
+    """A kernel's name without the namespace that ncu leaves out where all kernels of a report share it."""
+    return name.replace("ladder::", "")
+
+
 def kernels_of(profiled: list[dict[str, Any]]) -> dict[Place, dict[str, Any]]:
     return {
-        (p["variant"], p["workload"], p["scope"], k["name"], tuple(k["grid"]), tuple(k["block"])): k["metrics"]
+        (p["variant"], p["workload"], p["scope"], plain(k["name"]), tuple(k["grid"]), tuple(k["block"])): k["metrics"]
         for p in profiled
         for k in p["kernels"]
     }
@@ -149,7 +174,7 @@ def kernels_of(profiled: list[dict[str, Any]]) -> dict[Place, dict[str, Any]]:
 
 def counted_kernels(document: dict[str, Any]) -> dict[Place, dict[str, Any]]:
     return {
-        (c["variant"], c["workload"], s["scope"], k["name"], tuple(k["grid"]), tuple(k["block"])): k["metrics"]
+        (c["variant"], c["workload"], s["scope"], plain(k["name"]), tuple(k["grid"]), tuple(k["block"])): k["metrics"]
         for c in document["counts"]
         for s in c["scopes"]
         for k in s["kernels"]
@@ -159,7 +184,7 @@ def counted_kernels(document: dict[str, Any]) -> dict[Place, dict[str, Any]]:
 def estimates(document: dict[str, Any]) -> set[tuple[str, ...]]:
     """Of the counts those that depend on timing, which no program has: rung, workload, scope, kernel, counter."""
     return {
-        (c["variant"], c["workload"], s["scope"], k["name"], name)
+        (c["variant"], c["workload"], s["scope"], plain(k["name"]), name)
         for c in document["counts"]
         for s in c["scopes"]
         for k in s["kernels"]
@@ -173,7 +198,7 @@ def values(document: dict[str, Any], held: Held = FIRST) -> list[Value]:
     repeats = [kernels_of(read_profiles(file)) for file in REPEATS]
     found = []
     for place, of_gpu in kernels_of(profiles(held)).items():
-        if place not in counted:
+        if place not in counted or any(fnmatchcase(place[3], kernel) for kernel in held.other_work):
             continue
         for name in COMPARED:
             gpu, cpu = of_gpu.get(name) or 0.0, counted[place].get(name) or 0.0

@@ -101,8 +101,28 @@ def test_nearly_all_values_are_those_of_nsight_compute() -> None:
 
 def test_values_of_later_rungs_are_those_of_nsight_compute() -> None:
     found = held(counting_page.LATER)
-    assert counting_page.share(found) >= 0.99
-    assert sum(not v.equal for v in determined(found)) <= 2
+    assert counting_page.share(found) >= 0.98
+    differ = [v for v in determined(found) if not v.equal]
+    assert len(differ) <= 10 and {v.reason(counting_page.LATER) for v in differ} == {counting_page.SCHEDULED}
+
+
+def test_rungs_that_reuse_an_iteration_are_held() -> None:
+    which = counting_page.PRUNING
+    found = held(which)
+    assert counting_page.share(found) >= 0.98
+    kernels = {name.split("<")[0] for _, _, _, name, _, _ in counting_page.kernels_of(counting_page.profiles(which))}
+    left_out = {pattern.rstrip("*") for pattern in which.other_work}
+    # Each stands for a kernel that was profiled, and comes behind one that the CPU device does not have.
+    assert left_out < kernels and "argmax_kernel" in kernels
+    assert not left_out & {v.kernel.split("<")[0] for v in found}
+
+
+def test_a_kernel_is_the_same_with_and_without_the_namespace_that_all_share() -> None:
+    assert counting_page.plain("add<float, ladder::certified::Rows>") == counting_page.plain(
+        "add<float, certified::Rows>"
+    )
+    profiled = {k[3] for k in counting_page.kernels_of(counting_page.profiles(counting_page.LATER))}
+    assert "quantize_kernel<float, certified::CentroidRows>" in profiled & {v.kernel for v in held(counting_page.LATER)}
 
 
 def test_grids_as_large_as_the_gpu_are_held() -> None:
