@@ -1,9 +1,10 @@
 """What stands beside `<!-- recomputed: ... -->` in a page that people write says what the record says.
 
 Before a table there is an entry for each column after the first: `ms of SCOPE on WORKLOAD` is the median,
-`us/iteration of` an iteration's share of it, `ms/second of` and `ms/last of` one of its iterations; `-` is a column of
-words. Columns without an entry, and rows whose first cell is more than a rung, are not compared. A cell that begins
-with a number is held to its digits.
+`us/iteration of` an iteration's share of it, `ms/second of` and `ms/last of` one of its iterations, `ms/least of` and
+`ms/most of` the ends of its samples, `ms/messages of` what it communicates; `-` is a column of words. Columns without
+an entry, and rows whose first cell is more than a rung, are not compared. A cell that begins with a number is held to
+its digits.
 
 Behind a paragraph there is an entry for each number: `5.1 = ms of SCOPE of VARIANT on WORKLOAD`; `less OTHER` behind it
 subtracts another variant's time, `with AXIS=VALUE,...` chooses one of a sweep, and `by 2 GPUs` (or `ranks`) says how
@@ -25,10 +26,10 @@ from plots import timeline
 from plots.lib import schema
 from plots.lib.record import ROOT, Record, Row, of_one_gpu
 
-MARK = re.compile(r"<!-- recomputed: (.+?) -->\n\n((?:\|.*\n)+)")
-TIME = r"(?P<unit>us|ms)(?:/(?P<share>iteration|second|last))? of (?P<scope>\w+)"
+MARK = re.compile(r"<!-- recomputed: (?![\d.,]+ = )(.+?) -->\n\n((?:\|.*\n)+)")
+TIME = r"(?P<unit>us|ms)(?:/(?P<share>iteration|second|last|least|most|messages))? of (?P<scope>\w+)"
 COLUMN = re.compile(TIME + r" on (?P<workload>\w+)")
-PROSE = re.compile(r"<!-- recomputed: ([\d.,]+ = .+?) -->", re.DOTALL)
+PROSE = re.compile(r"<!-- recomputed:\s+([\d.,]+ = .+?) -->", re.DOTALL)
 ENTRY = re.compile(
     rf"(?P<told>[\d.,]+) = {TIME} of (?P<variant>\w+) on (?P<workload>\w+)(?: with (?P<axes>\S+))?"
     r"(?: by (?P<many>\d+) (?P<what>GPUs|ranks))?(?: less (?P<less>\w+))?(?: in (?P<file>\S+))?"
@@ -74,7 +75,15 @@ def timed(
 def value(row: Row, time: re.Match[str]) -> float:
     each = [*row.iteration_ms, None, None]
     last = each[len(row.iteration_ms) - 1]
-    ms = {None: row.median_ms, "iteration": row.per_iteration_ms, "second": each[1], "last": last}[time["share"]]
+    ms = {
+        None: row.median_ms,
+        "iteration": row.per_iteration_ms,
+        "second": each[1],
+        "last": last,
+        "least": min(row.samples_ms),
+        "most": max(row.samples_ms),
+        "messages": row.communication_ms,
+    }[time["share"]]
     assert ms is not None
     return ms * (1000 if time["unit"] == "us" else 1)
 
@@ -171,6 +180,12 @@ PAGES = [
     for path in sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "variants").glob("*/README.md")])
     if PROSE.search(path.read_text(encoding="utf-8"))
 ]
+
+
+def test_no_comment_is_left_unread() -> None:
+    for path in PAGES:
+        page = path.read_text(encoding="utf-8")
+        assert page.count("<!-- recomputed:") == len(PROSE.findall(page)) + len(MARK.findall(page)), path
 
 
 @pytest.mark.parametrize("path", PAGES, ids=[str(path.relative_to(ROOT)) for path in PAGES])
