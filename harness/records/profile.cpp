@@ -91,7 +91,8 @@ double rounded(double value) { return std::stod(fmt::format("{:.6g}", value)); }
 
 std::string short_kernel_name(const std::string& demangled) {
   std::string text = demangled;
-  for (const char* unnamed : {"(anonymous namespace)::", "<unnamed>::", "(unnamed namespace)::"}) {
+  // "unnamed>::" is what ncu leaves of an unnamed namespace where it takes off what all names of a report begin with.
+  for (const char* unnamed : {"(anonymous namespace)::", "<unnamed>::", "(unnamed namespace)::", "unnamed>::"}) {
     for (size_t at; (at = text.find(unnamed)) != std::string::npos;) text.erase(at, std::string(unnamed).size());
   }
   // The parameters are the last parenthesis that no angle bracket holds; before them the last word, with its template

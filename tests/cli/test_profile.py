@@ -102,6 +102,24 @@ def test_what_ncu_counts_becomes_lesson_metrics(bench: Bench) -> None:
     assert update["name"] == "sum_kernel" and update["launches"] == 2 and update["metrics"]["time_ms"] == 2.0
 
 
+@pytest.mark.parametrize(
+    ("by_ncu", "name"),
+    [
+        ("void ladder::<unnamed>::pack<float, ladder::<unnamed>::Rows<(int)8>>(int *)", "pack<float, ladder::Rows<8>>"),
+        # Where all names of a report begin alike, ncu takes that off, and half of the unnamed namespace.
+        ("void unnamed>::pack<float, unnamed>::Rows<128>>(const T1 *)", "pack<float, Rows<128>>"),
+        ("unnamed>::argmax<128, 2, 0>(const uint4 *, int)", "argmax<128, 2, 0>"),
+        ("void compare<float, StoreLabel>(const T1 *)", "compare<float, StoreLabel>"),
+    ],
+)
+def test_a_kernel_has_its_name_without_namespaces_before_it_and_parameters(
+    bench: Bench, by_ncu: str, name: str
+) -> None:
+    bench.ncu.plan["launches"]["assign"] = [(by_ncu, (1, 1, 1), (32, 1, 1), {})]
+    (kernel,) = bench.make("x1", "--workload", "grapes")["x1", "grapes", "assign"]["kernels"]
+    assert kernel["name"] == name
+
+
 def test_waits_for_other_accesses_are_no_conflicts_where_ncu_counts_by_instruction(bench: Bench) -> None:
     by_instruction = {"sectors_per_load": 4.4, "wavefronts_load": 1060, "bank_conflicts_load": 7}
     by_instruction["bank_conflicts_store"] = 0  # 4 - (40 - 30), of counters from two passes
