@@ -95,8 +95,7 @@ class Held:
     counts: Path
     reasons: tuple[tuple[str, tuple[str, ...], float, str], ...]
     solves: bool = False  # a solve is compared, too: it is one launch, or its launches were all profiled
-    other_work: tuple[str, ...] = ()  # kernels that are not compared: another kernel, which is not the same on both
-    # devices, leaves them their points
+    other_work: tuple[str, ...] = ()  # kernels that are not compared: what leaves them their points is another kernel
 
 
 FIRST = Held("table", GPU / "profile_first.json", COUNTS, REASONS)

@@ -101,9 +101,12 @@ def test_nearly_all_values_are_those_of_nsight_compute() -> None:
 
 def test_values_of_later_rungs_are_those_of_nsight_compute() -> None:
     found = held(counting_page.LATER)
-    assert counting_page.share(found) >= 0.98
-    differ = [v for v in determined(found) if not v.equal]
-    assert len(differ) <= 10 and {v.reason(counting_page.LATER) for v in differ} == {counting_page.SCHEDULED}
+    quantized = [v for v in found if v.kernel.startswith("quantize_kernel")]
+    others = [v for v in found if v not in quantized]
+    assert counting_page.share(others) >= 0.99
+    assert sum(not v.equal for v in determined(others)) <= 2
+    # A single addition for each row of the centroids lies elsewhere in ptxas' schedule.
+    assert {v.counter for v in quantized if not v.equal} == {"dadd"} < {v.counter for v in quantized}
 
 
 def test_rungs_that_reuse_an_iteration_are_held() -> None:
@@ -118,9 +121,7 @@ def test_rungs_that_reuse_an_iteration_are_held() -> None:
 
 
 def test_a_kernel_is_the_same_with_and_without_the_namespace_that_all_share() -> None:
-    assert counting_page.plain("add<float, ladder::certified::Rows>") == counting_page.plain(
-        "add<float, certified::Rows>"
-    )
+    assert counting_page.plain("add<float, ladder::certified::Rows>") == "add<float, certified::Rows>"
     profiled = {k[3] for k in counting_page.kernels_of(counting_page.profiles(counting_page.LATER))}
     assert "quantize_kernel<float, certified::CentroidRows>" in profiled & {v.kernel for v in held(counting_page.LATER)}
 
