@@ -329,10 +329,16 @@ Comparisons compare_variants(const json& record, const std::function<std::string
     const Group& group = side.groups.at(name);
     const std::string base = base_of(group.first());
     if (base.empty()) continue;
-    if (const Group* found = beside(side, base, group))
+    if (const Group* found = beside(side, base, group)) {
       all.rows.push_back(compare(*found, group, true, scatters, margin));
-    else
+      const RowComparison& row = all.rows.back();
+      if (group.first().contains("turns") && !row.interleaved)
+        all.left_out.push_back(fmt::format(
+            "{} with {} in turns: {} + {} sessions have times, and each side needs {}: compared as if apart",
+            words_for(group.first()), base, row.base_sessions, row.candidate_sessions, fewest_sessions));
+    } else {
       all.left_out.push_back(fmt::format("{} has no timed row of {} beside it", words_for(group.first()), base));
+    }
   }
   for (const auto& [name, row] : side.untimed) {
     const bool matters = !base_of(*row).empty();

@@ -387,7 +387,7 @@ std::vector<json> run_session(const Session& session, const Workload& w, const R
       if (!validated)
         without_times(row, "failed", "the session reported no validation" + (heard.ended ? "" : ": " + unfinished));
       else if (!heard.ended)
-        row["status"] = "unstable", row["reason"] = "the session was stopped before its last check: " + unfinished;
+        row["status"] = "unstable", row["reason"] = stopped_early + unfinished;
     }
     put_roofline(row, session, w, limits);
     if (row["status"] != "refused" && fault.empty() && heard.result && heard.result->dumped)

@@ -58,6 +58,9 @@ struct Session {
   std::filesystem::path worker = {};  ///< the program that runs it, where it is not the one beside this program
 };
 
+/// How the reason begins of a time from a session that was stopped by us: at its time limit, or by Ctrl-C.
+inline const std::string stopped_early = "the session was stopped before its last check: ";
+
 /// The scopes to be timed of a variant: those that were asked for, else the standard ones, and the one in which its
 /// change shows.
 std::vector<std::string> scopes_of(const Variant& variant, const RunOptions& options);

@@ -357,6 +357,7 @@ def test_bad_usage_is_status_2(compare: Compare, words: list, says: str) -> None
 # --------------------------------------------------------------------------------------------------- sessions in turns
 
 
+@pytest.mark.alone
 def test_a_run_in_turns(ladder: Ladder) -> None:
     out = ladder.folder / "record.json"
     words = ["run", "--compare", "c0_serial,c1_fused", "--workloads", "kmcuda_tiny", "--scopes", "assign,iteration"]
@@ -381,6 +382,7 @@ def test_a_run_in_turns(ladder: Ladder) -> None:
     assert json.loads(again.stdout)["comparisons"] == [c], "the record says the same when it is asked again"
 
 
+@pytest.mark.alone
 def test_each_rung_over_the_base_that_its_card_names(ladder: Ladder) -> None:
     """Its pairs one after another, each in the scope of its card; the shared one has sessions of its own in each."""
     out = ladder.folder / "record.json"

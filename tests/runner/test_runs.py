@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import sample_record
 from conftest import FIXTURES, Ladder
-from fake_build import END, GPUS, SCOPES, FakeBuild, doing, one_sentence, result, session, timed, wait_for
+from fake_build import END, GPUS, SCOPES, Event, FakeBuild, doing, one_sentence, result, session, timed, wait_for
 
 from plots.lib import schema
 
@@ -267,6 +267,54 @@ def test_the_cpu_device_gives_no_verdict(fake: FakeBuild) -> None:
     assert done.returncode == 0, done.stderr
     assert "its time says nothing of a GPU" in done.stdout and "SAME 0, FASTER 0, SLOWER 0, UNSURE 1" in done.stdout
     assert [c["verdict"] for c in json.loads(fake.out.read_text())["comparisons"]] == ["UNSURE"]
+
+
+def of_one_scope(**fields: object) -> list[Event]:
+    return [timed("assign", **fields), result(), END]
+
+
+SHAKEN = of_one_scope(status="unstable", reason="another program ran.")
+
+
+def test_a_session_in_doubt_is_run_again_at_its_place(fake: FakeBuild) -> None:
+    fake.add("x2")
+    fake.plan["sessions"]["x2"] = [of_one_scope(), of_one_scope(), SHAKEN, SHAKEN, *3 * [of_one_scope()]]
+    words = ["run", "--compare", "x1,x2", "--device", "cuda", "--workloads", "grapes", "--scopes", "assign"]
+    done = fake(*words)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).count("once more, for it is unstable: another program ran.") == 2
+    record = json.loads(fake.out.read_text())
+    assert {row["status"] for row in record["rows"]} == {"ok"}
+    assert [row["session"] for row in record["rows"]] == list(range(10))
+    (c,) = record["comparisons"]
+    assert (c["method"], c["base_sessions"], c["candidate_sessions"]) == ("interleaved", 5, 5)
+    assert "not compared" not in done.stdout
+
+
+def test_a_session_that_took_too_long_is_not_run_again(fake: FakeBuild) -> None:
+    fake.add("x2")
+    late = [timed("assign"), result(), doing("update"), {"sleep": 600}]
+    fake.plan["sessions"]["x2"] = [late, *4 * [[*session()]]]
+    words = ["run", "--compare", "x1,x2", "--device", "cuda", "--workloads", "grapes", "--scopes", "assign,update"]
+    done = fake(*words, "--time-limit", "2")
+    assert "once more" not in done.stdout + done.stderr, done.stdout + done.stderr
+    assert len(fake.asked()) == 10
+    reasons = {row["reason"] for row in json.loads(fake.out.read_text())["rows"] if row["status"] == "unstable"}
+    assert reasons and all(reason.startswith("the session was stopped before its last check") for reason in reasons)
+
+
+def test_too_few_sessions_in_turns_are_compared_as_if_apart_and_that_is_said(fake: FakeBuild) -> None:
+    fake.add("x2")
+    fake.plan["sessions"]["x2"] = [*3 * [SHAKEN], *4 * [of_one_scope()]]
+    words = ["run", "--compare", "x1,x2", "--device", "cuda", "--workloads", "grapes", "--scopes", "assign"]
+    done = fake(*words)
+    assert done.returncode == 0, done.stderr
+    said = "with x1 in turns: 5 + 4 sessions have times, and each side needs 5: compared as if apart"
+    assert f"not compared: x2 on grapes (cuda, assign) {said}" in done.stdout
+    record = json.loads(fake.out.read_text())
+    assert sorted(row["status"] for row in record["rows"]) == [*9 * ["ok"], "unstable"]
+    (c,) = record["comparisons"]
+    assert c["method"] == "apart"
 
 
 def test_what_a_session_finished_before_its_time_was_up_is_kept_and_unstable(fake: FakeBuild) -> None:
