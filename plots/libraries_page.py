@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Collection, Sequence
 
-from plots.lib import cards, schema, short
+from plots.lib import schema, short
 from plots.lib.inputs import in_sentences
 from plots.lib.pages import cell_text, keep_page, page_arguments
 from plots.lib.record import ROOT, TIMES, Record, RecordError, Row, Rung, ms, number, of_one_gpu
@@ -26,18 +26,13 @@ MAPS = ("map_", "grid_")  # beginnings of the names of workloads that are maps o
 NEAREST = 5  # shapes that a map's table has
 
 
-def is_library(variant: str) -> bool:
-    known = cards.load()
-    return variant in known and cards.path_of(variant).suffix == ".py"
-
-
 def cell(value: float | None) -> str:
     return ms(value) if value else ""
 
 
 def whole_run(record: Record, row: Row) -> str:
     """Of the row's variant on its workload; empty where it has no time."""
-    whole = record.row(Rung(row.variant, DEVICE), row.workload, short.SCOPE)
+    whole = record.row(Rung(row.variant, row.device), row.workload, short.SCOPE)
     return cell(whole.median_ms) if whole and whole.timed else ""
 
 
@@ -51,9 +46,9 @@ def problems(record: Record) -> list[str]:
     found = []
     for name, workload in record.workloads.items():
         alike = (w for w in record.workloads.values() if differ_in_iterations(w, workload))
-        counts = [iterations_of(w) or 0 for w in alike if any(is_library(row.variant) for row in solves[w.name])]
+        counts = [iterations_of(w) or 0 for w in alike if any(short.is_peer(row.variant) for row in solves[w.name])]
         timed = {row.variant for row in solves[name] if slope_ms(record, row)}
-        if iterations_of(workload) == max(counts, default=0) and len(set(map(is_library, timed))) == 2:
+        if iterations_of(workload) == max(counts, default=0) and len(set(map(short.is_peer, timed))) == 2:
             found.append(name)
     return found
 
@@ -65,25 +60,30 @@ def labels(row: Row) -> str:
 
 
 def problem_table(record: Record, name: str) -> list[str]:
-    found = [r for r in record.rows if (r.workload, r.scope, r.device) == (name, "solve", DEVICE)]
-    rows = list({r.variant: r for r in reversed(found)}.values())  # of several records the first one's
-    timed = {r.variant: slope_ms(record, r) for r in rows if r.timed}
-    fastest = min(value for variant, value in timed.items() if value and not is_library(variant))
+    found = [r for r in record.rows if (r.workload, r.scope) == (name, "solve")]
+    found = [r for r in found if r.device == DEVICE or (r.device == "cpu" and short.is_peer(r.variant))]
+    rows = list({(r.variant, r.device): r for r in reversed(found)}.values())  # of several records the first one's
+    timed = {(r.variant, r.device): slope_ms(record, r) for r in rows if r.timed}
+    fastest = min(value for (variant, _), value in timed.items() if value and not short.is_peer(variant))
     workload = record.workloads[name]
+    hosts = [r for r in rows if r.device == "cpu"]
+    cpu = record.sources[0].context["host"]["cpu"]
+    on_the_cpu = f" On the CPU: {record.cores_of(hosts)} cores of {cpu}." if hosts else ""
     lines = [
-        f"**`{name}`**: {workload.title}; {workload.size}.",
+        f"**`{name}`**: {workload.title}; {workload.size}.{on_the_cpu}",
         "",
         "| variant | idea | an iteration | over the fastest rung | whole run | labels not the nearest |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
     ]
-    for row in sorted(rows, key=lambda r: -(timed.get(r.variant) or float("inf"))):
-        time = timed.get(row.variant)
+    for row in sorted(rows, key=lambda r: -(timed.get((r.variant, r.device)) or float("inf"))):
+        time = timed.get((row.variant, row.device))
+        variant = f"`{row.variant}`" + (" on the CPU" if row in hosts else "")
         if not row.timed:
-            lines.append(f"| `{row.variant}` | {cell_text(row.idea)} | {row.status}: {cell_text(row.reason)} | | | |")
+            lines.append(f"| {variant} | {cell_text(row.idea)} | {row.status}: {cell_text(row.reason)} | | | |")
             continue
         ratio = f"{number(time / fastest)}{TIMES}" if time else "the other solve has no time"
         cells = (cell(time), ratio, whole_run(record, row), labels(row))
-        lines.append(f"| `{row.variant}` | {cell_text(row.idea)} | " + " | ".join(cells) + " |")
+        lines.append(f"| {variant} | {cell_text(row.idea)} | " + " | ".join(cells) + " |")
     return [*lines, ""]
 
 
@@ -95,7 +95,7 @@ def map_text(record: Record, beginning: str) -> list[str]:
             continue
         found = times.setdefault(row.workload, {})
         if row.status == "ok" and row.median_ms:
-            library = is_library(row.variant)
+            library = short.is_peer(row.variant)
             found[library] = min(found.get(library, (math.inf, "")), (row.median_ms, row.variant))
     ratios = sorted((of[True][0] / of[False][0], name) for name, of in times.items() if len(of) == 2)
     if not ratios:

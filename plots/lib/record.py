@@ -621,6 +621,12 @@ class Record:
             parts.append(f"{hosts[0]['cpu']} ({cores} cores)")
         return " · ".join(dict.fromkeys(parts))
 
+    def cores_of(self, rows: Iterable[Row]) -> str:
+        """How many cores the hosts had on which these rows were measured: 16, or 16 or 32."""
+        of_record = {source.path: source.context["host"]["cores"] for source in self.sources}
+        counts = {row.host_cores or of_record[row.path] for row in rows}
+        return " or ".join(map(str, sorted(counts)))
+
     def footer(self, device: str | None = None) -> str:
         complete = all(source.context["complete"] for source in self.sources)
         state = [] if complete else ["the run was not complete"]

@@ -1,7 +1,7 @@
 """The ladder in a dozen steps: the chain from the root to the fastest rung of a workload, thinned to its largest steps.
 
-Which rungs these are follows from the record alone. Libraries stand beside them: roots from which nothing was made, and
-rungs whose file links a library.
+Which rungs these are follows from the record alone. Libraries stand beside them: peers written in Python, those for the
+CPU of the same host too, roots from which nothing was made, and rungs whose file links a library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SCOPE = "end_to_end"
 COLD = "cold_start"
 COLD_PARTS = ("process", "context", "module", "import", "prepare", "run")  # in their order
 MOST_BARS = 12
-MOST_LINES = 6  # libraries beside the bars
+MOST_LIBRARIES = 6  # beside the steps, where the caller does not say
 NOISE = 0.02  # a share by which two runs of one rung may differ
 
 
@@ -108,21 +108,33 @@ def fixed_twins(record: Record, workload: Workload, iterations: int | None) -> l
     ]
 
 
-def libraries(record: Record, workload: str, most: int = MOST_LINES) -> list[tuple[Rung, Row]]:
-    """Slowest first. Of several rungs that link the same library the first one of the ladder; none that is on the way
-    to the fastest rung, and so a step itself. A library that does not have the workload's stop rule is taken from the
-    same problem with as many iterations as the fastest rung takes."""
+def is_peer(variant: str) -> bool:
+    """Is it written in Python, as the peers are, for which a library does the work?"""
+    return variant in cards.load() and cards.path_of(variant).suffix == ".py"
+
+
+def libraries(record: Record, workload: str, most: int = MOST_LIBRARIES) -> list[tuple[Rung, Row]]:
+    """The fastest, slowest first. Of several rungs that link the same library the first one of the ladder; none that is
+    on the way to the fastest rung, and so a step itself. A library that does not have the workload's stop rule is taken
+    from the same problem with as many iterations as the fastest rung takes."""
     device = device_of(record, workload)
     best, best_row = fastest(record, workload)
     rows: dict[Rung, Row] = {}
-    for twin in fixed_twins(record, record.workloads[workload], best_row.iterations):
-        rows |= {r: row for r, row in timed_rows(record, device, twin.name).items() if record.lone(r.variant)}
-    rows |= timed_rows(record, device, workload)
+    twins = [twin.name for twin in fixed_twins(record, record.workloads[workload], best_row.iterations)]
+    for name in [*twins, workload]:
+        there = timed_rows(record, device, name)
+        there |= {r: row for r, row in timed_rows(record, "cpu", name).items() if is_peer(r.variant)}
+        if name != workload:
+            there = {r: row for r, row in there.items() if record.lone(r.variant) or is_peer(r.variant)}
+        rows |= there
     known = cards.load()
     chain = (best.variant, *record.ancestors(best.variant))
     found: list[tuple[Rung, Row]] = []
     for rung, row in rows.items():
         if rung.variant in chain:
+            continue
+        if is_peer(rung.variant):
+            found.append((rung, row))
             continue
         links = known[rung.variant].links if rung.variant in known else ()
         base = record.bases[rung.variant]

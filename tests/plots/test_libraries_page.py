@@ -9,7 +9,7 @@ import pytest
 
 from plots import libraries_page
 from plots.lib import schema, short
-from plots.lib.record import ROOT
+from plots.lib.record import ROOT, from_document
 
 
 def test_times_are_slopes_and_failures_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,6 +47,26 @@ def test_times_are_slopes_and_failures_are_said(tmp_path: Path, capsys: pytest.C
     capsys.readouterr()
     assert libraries_page.main([str(path), "--check", str(page)]) == 2
     assert "two numbers of iterations" in capsys.readouterr().err
+
+
+def test_libraries_on_the_host_have_lines_of_their_own(tmp_path: Path) -> None:
+    document = json.loads(libraries_page.USUAL[1][0].read_text())
+    more = []
+    for row in document["rows"]:
+        if (row["variant"], row["scope"]) == ("p_faiss", "solve") and row["workload"] in ("kmcuda_5", "kmcuda_15"):
+            ms = 9000.0 if row["workload"] == "kmcuda_5" else 29000.0
+            more.append(row | {"device": "cpu", "median_ms": ms, "key": row["key"] + " cpu"})
+        if (row["variant"], row["scope"], row["workload"]) == ("v46_graph_loop", "solve", "kmcuda_15"):
+            more.append(row | {"device": "cpu", "median_ms": 1.0, "key": row["key"] + " cpu"})  # no library
+    document["rows"] += more
+    record = from_document(document, tmp_path / "libraries.json")
+    lines = [line.replace("\N{NO-BREAK SPACE}", " ") for line in libraries_page.problem_table(record, "kmcuda_15")]
+    cores = document["context"]["host"]["cores"]
+    assert f"On the CPU: {cores} cores of " in lines[0]
+    on_the_cpu = [line for line in lines if "` on the CPU |" in line]
+    assert len(on_the_cpu) == 1 and "| `p_faiss` on the CPU |" in on_the_cpu[0] and "| 2,000 ms |" in on_the_cpu[0]
+    assert sum("| `p_faiss` |" in line for line in lines) == 1
+    assert "On the CPU" not in libraries_page.problem_table(record, "mnist_k1000_15")[0]
 
 
 def test_a_longer_solve_without_libraries_is_no_problem_of_the_page() -> None:

@@ -105,9 +105,54 @@ def test_cold_starts_stand_beside_whole_runs_where_there_are_any() -> None:
     assert ladder_page.cold_texts(record, Rung("f", "cuda")) == ladder_page.cold_texts(record, Rung("e", "cuda")) == []
 
 
-def test_the_picture_has_a_bar_per_step_and_a_line_per_library(figures: dict[str, Figure], tmp_path: Path) -> None:
+def test_the_picture_has_a_bar_per_step_and_per_library_in_order_of_time(
+    figures: dict[str, Figure], tmp_path: Path
+) -> None:
     drawn, left_out = short_ladder.draw(chain(), tmp_path, Options(workloads=("grapes",)))
     assert [stem for stem, _ in drawn] == [short_ladder.STEM] and not left_out
     (ax,) = figures[short_ladder.STEM].axes
-    assert len(ax.patches) == len(short.steps(chain(), "grapes"))
-    assert sum(line.get_linestyle() == "--" for line in ax.lines) == 1
+    bars = sorted(ax.patches, key=lambda bar: bar.get_y())
+    names = [bar.get_gid() for bar in bars]
+    assert names == ["bar a", "bar c", "bar d", "library lib", "bar e", "bar f", "bar g"]
+    ends = [bar.get_x() + bar.get_width() for bar in bars]
+    assert ends == sorted(ends, reverse=True) and abs(ends[3] - 250) < 1e-6
+
+
+def test_libraries_on_the_host_stand_beside_a_gpus(figures: dict[str, Figure], tmp_path: Path) -> None:
+    """Those alone that are known as such by their cards, each with the cores that it had."""
+    w = sample_record.workload("grapes", "grapes", 1000, 4, 16)
+    steps = (("a", "", 1000.0), ("c", "a", 500.0), ("e", "c", 100.0))
+    rows = [sample_record.row(variant, base, w, "cuda", short.SCOPE, ms) for variant, base, ms in steps]
+    rows += [sample_record.row("p_faiss", "", w, "cuda", short.SCOPE, 700.0)]
+    for variant, ms in (("p_faiss", 5000.0), ("p_sklearn_lloyd", 6000.0), ("c0_serial", 9000.0)):
+        rows.append(sample_record.row(variant, "", w, "cpu", short.SCOPE, ms))
+    rows[-2]["host_cores"] = 48
+    # From it another was made: a root no longer, and a library still.
+    rows.append(sample_record.row("p_sklearnex", "p_sklearn_lloyd", w, "cpu", short.SCOPE, 5500.0))
+    for row in rows:
+        row["median_ms"] = round(row["median_ms"], -2)
+    document = {"schema_version": 2, "context": sample_record.context(), "workloads": [w], "rows": rows}
+    record = from_document(document, Path("record.json"))
+    found = [(rung.variant, rung.device) for rung, _ in short.libraries(record, "grapes")]
+    assert found == [("p_sklearn_lloyd", "cpu"), ("p_sklearnex", "cpu"), ("p_faiss", "cpu"), ("p_faiss", "cuda")]
+    assert short.libraries(record, "grapes", 1)[0][0] == Rung("p_faiss", "cuda"), "the fastest stay"
+    short_ladder.draw(record, tmp_path, Options(workloads=("grapes",)))
+    (ax,) = figures[short_ladder.STEM].axes
+    texts = [text.get_text() for text in ax.texts]
+    cores = sample_record.context()["host"]["cores"]
+    assert f"p_faiss on the CPU ({cores} cores)" in texts and "p_faiss" in texts
+    assert any(text.endswith("on the CPU (48 cores)") for text in texts)
+
+
+def test_many_libraries_leave_fewer_steps(figures: dict[str, Figure], tmp_path: Path) -> None:
+    w = sample_record.workload("grapes", "grapes", 1000, 4, 16)
+    rows = [
+        sample_record.row(f"s{i}", f"s{i - 1}" if i else "", w, "cuda", short.SCOPE, 1000 / 2**i) for i in range(16)
+    ]
+    rows += [sample_record.row(f"lib{i}", "", w, "cuda", short.SCOPE, 5.0 + 10 * i) for i in range(14)]
+    document = {"schema_version": 2, "context": sample_record.context(), "workloads": [w], "rows": rows}
+    short_ladder.draw(from_document(document, Path("record.json")), tmp_path, Options(workloads=("grapes",)))
+    (ax,) = figures[short_ladder.STEM].axes
+    bars = [bar.get_gid() for bar in ax.patches]
+    assert sum(bar.startswith("library") for bar in bars) == short_ladder.MOST_LIBRARIES
+    assert len(bars) == short_ladder.MOST_ROWS and "bar s0" in bars and "bar s15" in bars

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CARD = {
     "id": "p_sklearnex",
     "base": "p_sklearn_lloyd",
-    "idea": "oneDAL in the place of scikit-learn's own loops",
+    "idea": "Extension for scikit-learn: oneDAL in the place of scikit-learn's own loops",
     "expect": "faster than scikit-learn where its own code between the matrix products counts: small D or K",
     "shows": "solve",
     "source": "Extension for scikit-learn, sklearnex.cluster.KMeans",
