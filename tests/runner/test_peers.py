@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import BUILD, LADDER, ROOT
+from conftest import BUILD, LADDER, PATIENT, ROOT
 
 WORKER = BUILD / "ladder_worker_simt"
 SCOPES = ["iteration", "solve", "end_to_end"]
@@ -198,7 +198,7 @@ def test_a_search_for_the_last_labels_in_download_takes_an_iteration(
     np.save(tmp_path / "points.npy", points())
     command = [LADDER, "run", "--modules", home.parent, "--variants", "search", "--device", "cpu", "--judge", "apart"]
     command += ["--data", tmp_path / "points.npy", "--k", "9", "--stop", "fixed:3", "--scopes", "solve"]
-    command += ["--max-time", "1", "--out", tmp_path / "record.json"]
+    command += ["--max-time", "1", *PATIENT, "--out", tmp_path / "record.json"]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=os.environ | {"LADDER_PYTHON": sys.executable}
     )
