@@ -259,11 +259,11 @@ Command check_command(CLI::App& app) {
                    "compute-sanitizer on a GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  command->add_option("--gpu", words->ordinal, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--gpu", words->ordinal, "Which GPU")->check(not_negative())->capture_default_str();
   command->add_option("--folder", words->folder, "Folder of the variant's file, relative to the checkout")
       ->capture_default_str();
   command->add_option("--time-limit", words->time_limit, "Seconds per workload")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command->footer(
       "Exit status: 0 right on every workload that it takes, 1 wrong on one, 2 bad usage, or it does not compile.");

@@ -10,6 +10,27 @@
 namespace ladder {
 namespace fs = std::filesystem;
 
+namespace {
+
+CLI::Validator number_that(const std::string& name, const std::string& what, bool (*is)(double)) {
+  const auto check = [what, is](std::string& value) {
+    double number = 0;
+    const bool good = CLI::detail::lexical_cast(value, number) && is(number);
+    return good ? std::string() : fmt::format("give {}, not '{}'", what, value);
+  };
+  return CLI::Validator(check, name);
+}
+
+}  // namespace
+
+CLI::Validator above_zero() {
+  return number_that("POSITIVE", "a number above 0", [](double number) { return number > 0; });
+}
+
+CLI::Validator not_negative() {
+  return number_that("NONNEGATIVE", "a number of at least 0", [](double number) { return number >= 0; });
+}
+
 void need_sound_values(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name(), type = option->get_type_name();

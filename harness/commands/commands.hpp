@@ -50,6 +50,10 @@ Command tune_command(CLI::App& app, const std::vector<std::string>& argv);
 /// finite number where one is due.
 void need_sound_values(const CLI::App& command);
 
+/// What an option's number must be; the message says which value it was given, and what to give.
+CLI::Validator above_zero();
+CLI::Validator not_negative();
+
 /// The words of a list with commas between them.
 std::vector<std::string> split(const std::string& list);
 

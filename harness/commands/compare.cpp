@@ -166,7 +166,7 @@ Command compare_command(CLI::App& app) {
   compare->add_option("--over", words->over, "One record: each variant over its base, or over the root of its ladder")
       ->check(CLI::IsMember({"base", "root"}));
   compare->add_option("--margin", words->margin_percent, "Percent: a difference below it is called SAME")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   compare->add_option("--fail-if", words->fail_if, "slower: exit with status 1 if a row is SLOWER")
       ->check(CLI::IsMember({"slower"}));

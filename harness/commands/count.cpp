@@ -483,7 +483,7 @@ Command count_command(CLI::App& app, const std::vector<std::string>& argv) {
   command->add_flag("--json", words->as_json, "For programs");
   command->add_option("--out", words->out, "A file for the counts, as JSON");
   command->add_option("--time-limit", words->time_limit, "Seconds per variant")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command->footer(
       "One instruction of a warp is counted once, with the lanes that take part. Cost: of global memory sectors of 32\n"

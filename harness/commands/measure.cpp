@@ -40,31 +40,31 @@ void add_measure_options(CLI::App& command, MeasureWords& words) {
   command
       .add_option("--time-limit", o.time_limit,
                   "Seconds per session (a variant on a workload). Default: from the problem's size")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command.add_option("--warm-up", o.warm_up_seconds, "Seconds of a scope's own work before its first sample, on a GPU")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   command
       .add_option("--sustained", o.sustained_seconds,
                   "Seconds of load right before the samples: for kernels that the power limit slows down")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   command
       .add_option("--min-time", o.min_seconds,
                   "Seconds of sampling per scope (wall time), a fifth on simt; 1,000 samples end it sooner")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   command.add_option("--max-time", o.max_seconds, "Seconds of sampling per scope, at most")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command
       .add_option("--validation-budget", o.validation_budget,
                   "Multiply-adds per check of labels; larger problems are checked on a sample of the points")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command.add_flag("--all-labels", o.all_labels,
                    "Compare every label that a solve hands out with fp64: N x K x D multiply-adds more, on the CPU");
-  command.add_option("--gpu", o.ordinal, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command.add_option("--gpu", o.ordinal, "Which GPU")->check(not_negative())->capture_default_str();
   command
       .add_option("--gpus", o.gpus,
                   "Number of GPUs for variants that can use several, of each rank; --gpu is the first. On simt: of CPU "

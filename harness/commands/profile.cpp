@@ -243,17 +243,15 @@ Command profile_command(CLI::App& app, const std::vector<std::string>& argv) {
       ->check(CLI::IsMember({"full", "lesson"}))
       ->capture_default_str();
   command->add_option("--launches", words->options.launches, "Kernel launches per scope, at most")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command->add_option("--time-limit", words->options.run.time_limit, "Seconds per variant and workload")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command->add_option("--budget", words->budget, "Seconds after which no further variant is started")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command->add_flag("--resume", words->resume, "Skip variants that the file has from this build");
-  command->add_option("--gpu", words->options.run.ordinal, "Which GPU")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  command->add_option("--gpu", words->options.run.ordinal, "Which GPU")->check(not_negative())->capture_default_str();
   command->add_option("--modules", words->folders, "More folders with built variants");
   command->add_option("--out", words->out, "The profile (default: results/DEVICE/profile.json)");
   words->show = command

@@ -26,10 +26,10 @@ Command sandbox_command(CLI::App& app) {
   command->add_option("--hide", o->hidden, "A further folder that it does not see")
       ->take_all()
       ->allow_extra_args(false);
-  command->add_option("--memory", o->memory, "MiB, of all its processes")->check(CLI::PositiveNumber);
-  command->add_option("--file", o->file, "MiB of a file")->check(CLI::PositiveNumber);
-  command->add_option("--cpu", o->cpu, "Seconds of CPU time of a process")->check(CLI::PositiveNumber);
-  command->add_option("--processes", o->processes, "Processes and threads")->check(CLI::PositiveNumber);
+  command->add_option("--memory", o->memory, "MiB, of all its processes")->check(above_zero());
+  command->add_option("--file", o->file, "MiB of a file")->check(above_zero());
+  command->add_option("--cpu", o->cpu, "Seconds of CPU time of a process")->check(above_zero());
+  command->add_option("--processes", o->processes, "Processes and threads")->check(above_zero());
   command->add_option("command", o->words, "The command, after --")->excludes(which);
   command->footer("Exit status: that of the command; 2 where no sandbox works here.");
   return {command, [o] {

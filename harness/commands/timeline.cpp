@@ -85,11 +85,9 @@ Command timeline_command(CLI::App& app, const std::vector<std::string>& argv) {
   command->add_option("--scope,--scopes", words->scope, "The scope of which a sample is recorded")
       ->capture_default_str();
   command->add_option("--samples", words->samples, "Samples, in a process each; the one of median length is kept")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
-  command->add_option("--gpu", words->options.ordinal, "Which GPU")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  command->add_option("--gpu", words->options.ordinal, "Which GPU")->check(not_negative())->capture_default_str();
   command->add_option("--modules", words->folders, "More folders with built variants");
   command->add_option("--out", words->out, "The file of timelines (default: results/DEVICE/timeline.json)");
   command->footer("Exit status: 0 all is recorded, 1 something is not, 2 bad usage, or no GPU.");

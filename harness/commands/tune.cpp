@@ -109,7 +109,7 @@ Command tune_command(CLI::App& app, const std::vector<std::string>& argv) {
   tune->add_option(
           "--grid", words->tune.grid,
           "Measure all points of a variant's axes if there are at most this many; otherwise one axis at a time")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   tune->add_option("--sessions", words->tune.sessions,
                    "Sessions of the fastest and the standard values, in turns, if their rows do not decide")

@@ -115,24 +115,24 @@ def test_pieces_with_long_names_have_files_of_their_own() -> None:
     assert len({job.name for job in jobs}) == 2 and max(len(job.name) for job in jobs) <= 150
 
 
-PLANS = [
-    "plan.toml",
-    "seeds.toml",
-    "again.toml",
-    "grid.toml",
-    "map.toml",
-    "peers.toml",
-    "sustained.toml",
-    "goals.toml",
-    "comparisons.toml",
-]
+PLANS = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("results/*/*.toml"))
 
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_committed_plans_name_what_there_is(plan: str) -> None:
-    done = run(ROOT / "results/nvidia-h200" / plan, "--list")
+    done = run(ROOT / plan, "--list")
     assert done.returncode == 0, done.stderr
     assert "no workload" not in done.stdout
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_run_takes_the_options_of_the_committed_plans(ladder: Ladder, plan: str) -> None:
+    """Each reaches the choice of variants, which comes after its options are read."""
+    document = plans.read(ROOT / plan)
+    words = [make_record.options_of(document.get("run", ""), part.get("options", "")) for part in document["part"]]
+    for options in {tuple(each) for each in words}:
+        done = ladder("run", *options, "--variants", "nobody", "--workloads", "kmcuda_tiny", "--device", "cpu")
+        assert done.returncode == 2 and "nobody" in done.stderr, (options, done.stderr)
 
 
 def test_workloads_of_the_goals_alone_are_in_no_other_plan() -> None:
