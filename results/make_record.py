@@ -14,8 +14,8 @@ A plan is a list of parts, and options of `ladder run` for all of them:
     [[part]]
     workloads = "wine_k900,wine*"   # globs
     variants = "*"                  # globs; what an earlier part has on a workload is not measured again, unless on
-                                    # another number of GPUs (--gpus or --ranks in the options) or in turns with its
-                                    # base
+                                    # another device or number of GPUs (--gpus or --ranks in the options), or in turns
+                                    # with its base
     options = "--time-limit 60"     # of `ladder run`, for this part alone, in place of the same one above;
                                     # --compare base: sessions of each rung and its base in turns
     least = {nd = 1e6}              # of the workloads those alone whose N x D is no smaller; likewise n, d, k, nk, kd,
@@ -33,7 +33,8 @@ than `seconds` said is interrupted then, and keeps its finished rows. So does Ct
 --stale lists, by workload and rung, what the record lacks of the plan (of scopes that the plan names, too), whose rows
 are stale (the rung's text is another by now: comments and the harness do not count), and whose rows do not say of which
 text they are; --renew measures these and no others, and puts their rows into the record. All its other rows stay, with
-the commit that they were measured at.
+the commit that they were measured at. Where nothing of the plan is out of date then, the record is complete, whatever
+was interrupted on the way.
 """
 
 import argparse
@@ -63,6 +64,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CAPTURED: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
 
 LANES = ("cuda", "cpu")
+CUT_OFF = "interrupted (Ctrl-C)"  # in the reason of a row whose session was, which says nothing of the rung
 LACKING, STALE, UNKNOWN = "not in the record", "stale", "of an unknown text"
 KINDS = ("--gpus", "--ranks", "--compare")
 
@@ -156,15 +158,20 @@ def could_run_on(device: str, variant: dict[str, Any], unbuilt: bool) -> bool:
     return device in (*devices, "auto") or (unbuilt and device == "cuda" and "simt" in devices)
 
 
+def lane(device: str, variant: dict[str, Any], unbuilt: bool) -> str:
+    """The device on which a part of the plan for `device` measures it, where there is a GPU."""
+    return next((d for d in LANES if device in (d, "auto") and could_run_on(d, variant, unbuilt)), device)
+
+
 def jobs(plan: dict[str, Any], listed: dict[str, Any], unbuilt: bool = False) -> tuple[list[Job], list[str]]:
     """The jobs of a plan, in its order, of what `ladder list --json` has; and what is left out, with the reason."""
     workloads = {w["name"]: w for w in listed["workloads"]}
     found: list[Job] = []
     left_out: dict[str, None] = {}
-    planned: set[tuple[str, str, str]] = set()
+    planned: set[tuple[str, ...]] = set()
     for part in plan["part"]:
         device = part.get("device", "cuda")
-        here = [v["id"] for v in listed["variants"] if could_run_on(device, v, unbuilt)]
+        here = {v["id"]: lane(device, v, unbuilt) for v in listed["variants"] if could_run_on(device, v, unbuilt)}
         words = options_of(plan.get("run", ""), part.get("options", ""))
         for key, names in (("workloads", list(workloads)), ("variants", [v["id"] for v in listed["variants"]])):
             for glob in part[key].split(","):
@@ -179,8 +186,9 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any], unbuilt: bool = False) ->
             if not workloads[name]["available"]:
                 left_out[f"{name} is left out: {workloads[name]['reason']}"] = None
                 continue
-            chosen = tuple(v for v in matching(here, part["variants"]) if (name, v, kind) not in planned)
-            planned |= {(name, v, kind) for v in chosen}
+            wanted = matching(list(here), part["variants"])
+            chosen = tuple(v for v in wanted if (name, v, here[v], kind) not in planned)
+            planned |= {(name, v, here[v], kind) for v in chosen}
             alike.setdefault((chosen, "" if batch > 1 else name), []).append(name)
         for (chosen, _), names in alike.items():
             for some_names in in_turns(names, batch):
@@ -218,6 +226,8 @@ def out_of_date(planned: list[Job], listed: dict[str, Any], record: dict[str, An
     variants = {v["id"]: v for v in listed["variants"]}
     rows: dict[tuple[str, str, str, tuple[int, int]], list[dict[str, Any]]] = {}
     for row in record["rows"]:
+        if CUT_OFF in row.get("reason", ""):
+            continue
         processes = (row.get("gpus") or 1, row.get("ranks") or 1)
         place = (row["workload"], renamed.get(row["variant"], row["variant"]), row["device"], processes)
         rows.setdefault(place, []).append(row)
@@ -240,6 +250,17 @@ def out_of_date(planned: list[Job], listed: dict[str, Any], record: dict[str, An
         if why:
             found.append((job, why))
     return found
+
+
+def renewed_rows(record: Path, parts: Sequence[str]) -> list[dict[str, Any]]:
+    """Those of the parts, and of the record those that no part has anew."""
+
+    def place(row: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(row.get(name) for name in ("workload", "variant", "device", "scope", "gpus", "ranks"))
+
+    new = [row for part in parts for row in read_json(Path(part))["rows"]]
+    places = {place(row) for row in new}
+    return [*new, *(row for row in read_json(record)["rows"] if place(row) not in places)]
 
 
 def jobs_for(found: list[tuple[Job, list[Lack]]]) -> list[Job]:
@@ -456,7 +477,8 @@ def main() -> int:
     kept = (folder / f"{job.name}.json" for job in planned)
     parts = [str(part) for part in kept if part.exists() and read_json(part).get("rows")]
     if renewed and parts:
-        parts = ["--renew", str(o.out), *parts]
+        whole = not out_of_date(every, listed, {"rows": renewed_rows(o.out, parts)})
+        parts = ["--renew", *(["--complete"] if whole else []), str(o.out), *parts]
     elif not parts:
         raise InputError(f"no pieces in {folder}: there is nothing to join")
     o.out.parent.mkdir(parents=True, exist_ok=True)

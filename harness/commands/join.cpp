@@ -16,7 +16,7 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
     std::vector<fs::path> pieces;
     int samples = 0;
     bool force = false;
-    bool renews = false;
+    bool renews = false, complete = false;
   };
   const auto o = std::make_shared<Options>();
   auto* join = app.add_subcommand("join", "Join the records of a run that was split, for example over several GPUs");
@@ -32,6 +32,8 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
   join->add_flag("--renew", o->renews,
                  "The first piece may be of an earlier commit, and of a host with other cores: rows of the others "
                  "come in the place of its own");
+  join->add_flag("--complete", o->complete,
+                 "Nothing is missing, though a piece was interrupted: what `results/make_record.py PLAN --stale` says");
   return {join, [o, argv] {
             need_place(o->out, {}, o->force);
             std::string holder;
@@ -42,6 +44,7 @@ Command join_command(CLI::App& app, const std::vector<std::string>& argv) {
             std::vector<InputRecord> pieces;
             for (const fs::path& file : o->pieces) pieces.push_back({file, read_record(file)});
             nlohmann::json record = joined(pieces, argv, o->out, o->renews);
+            if (o->complete) record["context"]["complete"] = true;
             if (o->samples > 0)
               for (nlohmann::json& row : record["rows"]) keep_samples(row, size_t(o->samples));
             write_record(record, o->out);

@@ -102,6 +102,14 @@ def test_workloads_with_the_same_variants_are_batched() -> None:
     ]
 
 
+def test_a_library_is_measured_on_each_device_that_a_part_is_for() -> None:
+    listed = LISTED | {"variants": [{"id": "d_both", "devices": ["cpu", "cuda"]}, {"id": "c_cpu", "devices": ["cpu"]}]}
+    parts = [{"workloads": "small", "variants": "*", "device": device} for device in ("cuda", "cpu", "auto")]
+    found, _ = make_record.jobs({"part": parts}, listed)
+    assert [(job.device, job.variants) for job in found] == [("cuda", "d_both"), ("cpu", "d_both,c_cpu")]
+    assert len({job.name for job in found}) == 2
+
+
 def test_comparisons_are_pieces_of_their_own() -> None:
     part = {"workloads": "small", "variants": "a*"}
     found, _ = make_record.jobs({"part": [part, part | {"options": "--compare base"}, part]}, LISTED)

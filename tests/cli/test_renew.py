@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import LADDER, ROOT
-from fake_build import FakeBuild
+from fake_build import FakeBuild, doing
 
 from plots.lib import schema
 from plots.lib.inputs import InputError
@@ -144,6 +145,27 @@ def test_a_scope_that_the_record_lacks_is_measured(fake: FakeBuild) -> None:
     assert make(fake, "--renew", LADDER_GIT_SHA=LATER).returncode == 0
     assert [(request["variant"], request["scopes"]) for request in fake.asked()] == [("x1", ["update"])]
     assert stale(fake) == ["the record is up to date with the plan"]
+
+
+def test_a_record_that_was_interrupted_is_complete_once_nothing_is_lacking(fake: FakeBuild) -> None:
+    sound = fake.plan["sessions"]["x1"]
+    fake.plan["sessions"]["x1"] = [doing("assign"), {"signal": signal.SIGSEGV}]
+    fake("list")
+    assert make(fake).returncode == 1
+    document = json.loads(fake.out.read_text())
+    document["context"]["complete"] = False
+    for row in document["rows"]:
+        if row["status"] == "failed":
+            row["reason"] = "interrupted (Ctrl-C) in assign"
+    fake.out.write_text(json.dumps(document))
+    fake.plan["sessions"]["x1"] = sound
+    fake("list")
+    assert stale(fake)[:2] == ["grapes, not in the record: x1", "plums, not in the record: x1"]
+    assert make(fake, "--renew", "--only", "plums", LADDER_GIT_SHA=LATER).returncode == 0
+    assert not json.loads(fake.out.read_text())["context"]["complete"], "grapes has one that was cut off"
+    assert make(fake, "--renew", LADDER_GIT_SHA="2" * 40).returncode == 0
+    assert json.loads(fake.out.read_text())["context"]["complete"]
+    assert {row["status"] for row in rows(fake)} == {"ok"}
 
 
 def test_a_change_of_one_workload_keeps_the_old_rows_of_the_others(fake: FakeBuild) -> None:
