@@ -24,7 +24,8 @@ A plan is a list of parts, and options of `ladder run` for all of them:
     batch = 10                      # workloads per job, default 1: where they are small, and the start of a run is not
     seconds = 4                     # what a variant takes on one workload, about: --list prints the sum, and with
                                     # --budget no job begins that would not end in time
-    device = "cpu"                  # default cuda; these jobs run one after another, beside those of the GPUs
+    device = "cpu"                  # default cuda; these jobs run one after another, after those of the GPUs, as both
+                                    # need the host's cores
                                     # auto: these in a GPU's turn, and one after another what is only for the CPU
 
 Where --budget ends it early, what was not begun is named, and the record holds what there is: a run that lasts longer
@@ -457,19 +458,21 @@ def main() -> int:
             ended = f"{now - start:.0f} s{'' if status == 0 else f', STATUS {status}'}"
             print(f"{clock} {job.device} {gpu}: {job.workload[:60]} {job.variants[:60]} {ended}", flush=True)
 
-    lanes = [("cuda", gpu) for gpu in o.gpus.split(",")] + [("cpu", "")]
+    gpus = [("cuda", gpu) for gpu in o.gpus.split(",")]
     for name in (signal.SIGTERM, signal.SIGINT):  # a background job ignores SIGINT, and so would its runs
         signal.signal(name, signal.default_int_handler)
     stopped = False
-    with ThreadPoolExecutor(len(lanes)) as pool:
-        works = [pool.submit(work, *lane) for lane in lanes]
-        try:
-            wait(works, timeout=max(0.0, begin + o.budget - time.monotonic()))
-        except KeyboardInterrupt:
-            stopped = True
-        interrupt()
-    for each in works:
-        each.result()
+    for lanes in (gpus, [("cpu", "")]):
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            works = [pool.submit(work, *lane) for lane in lanes]
+            try:
+                _, late = wait(works, timeout=max(0.0, begin + o.budget - time.monotonic()))
+            except KeyboardInterrupt:
+                stopped = True
+            if stopped or late:
+                interrupt()
+        for each in works:
+            each.result()
 
     for job in todo:
         print(f"not begun{'' if stopped else f' within {o.budget:.0f} s'}: {job.workload} {job.variants}")

@@ -168,6 +168,20 @@ def test_a_record_that_was_interrupted_is_complete_once_nothing_is_lacking(fake:
     assert {row["status"] for row in rows(fake)} == {"ok"}
 
 
+def test_what_needs_the_hosts_cores_waits_for_the_gpus(fake: FakeBuild) -> None:
+    fake.add("x3", "cpu")
+    for name in ("x1", "x2"):
+        fake.plan["sessions"][name] = [{"sleep": 0.3}, *fake.plan["sessions"][name]]
+    fake("list")
+    plan = fake.folder / "plan.toml"
+    cpu = '[[part]]\nworkloads = "grapes,plums"\nvariants = "x3"\ndevice = "cpu"\n'
+    plan.write_text(PLAN.replace("[[part]]", cpu + "[[part]]", 1))
+    done = make(fake)
+    assert done.returncode == 0, done.stdout + done.stderr
+    order = [request["variant"] for request in fake.asked()]
+    assert sorted(order[:-2]) == ["x1", "x1", "x2", "x2"] and order[-2:] == ["x3", "x3"]
+
+
 def test_a_change_of_one_workload_keeps_the_old_rows_of_the_others(fake: FakeBuild) -> None:
     assert make(fake).returncode == 0
     fake.add("x2", module="second", source_hash="new", idea="another idea")
