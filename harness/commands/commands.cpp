@@ -12,10 +12,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// What is no number (NaN) is left to need_sound_values.
 CLI::Validator number_that(const std::string& name, const std::string& what, bool (*is)(double)) {
   const auto check = [what, is](std::string& value) {
-    double number = 0;
-    const bool good = CLI::detail::lexical_cast(value, number) && is(number);
+    char* end = nullptr;
+    const double number = std::strtod(value.c_str(), &end);
+    const bool good = end != value.c_str() && *end == '\0' && is(number);
     return good ? std::string() : fmt::format("give {}, not '{}'", what, value);
   };
   return CLI::Validator(check, name);
@@ -24,11 +26,11 @@ CLI::Validator number_that(const std::string& name, const std::string& what, boo
 }  // namespace
 
 CLI::Validator above_zero() {
-  return number_that("POSITIVE", "a number above 0", [](double number) { return number > 0; });
+  return number_that("POSITIVE", "a number above 0", [](double number) { return !(number <= 0); });
 }
 
 CLI::Validator not_negative() {
-  return number_that("NONNEGATIVE", "a number of at least 0", [](double number) { return number >= 0; });
+  return number_that("NONNEGATIVE", "a number of at least 0", [](double number) { return !(number < 0); });
 }
 
 void need_sound_values(const CLI::App& command) {

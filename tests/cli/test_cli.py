@@ -360,7 +360,7 @@ def test_a_record_of_other_sources_is_not_resumed(ladder: Ladder) -> None:
         (["run", "--max-time", "0"], "--max-time: give a number above 0, not '0'"),
         (["run", "--min-time", "-1"], "--min-time: give a number of at least 0, not '-1'"),
         (["tune", "--max-time", "long"], "--max-time: give a number above 0, not 'long'"),
-        (["compare", "--margin", "nan", "a.json", "b.json"], "--margin: give a number above 0, not 'nan'"),
+        (["compare", "--margin", "nan", "a.json", "b.json"], "--margin nan: a finite number is needed"),
     ],
 )
 def test_bad_usage_is_one_sentence_and_status_2(ladder: Ladder, words: list[str], says: str) -> None:
