@@ -77,7 +77,7 @@ def problem_table(record: Record, name: str) -> list[str]:
     ]
     for row in sorted(rows, key=lambda r: -(timed.get((r.variant, r.device)) or float("inf"))):
         time = timed.get((row.variant, row.device))
-        variant = f"`{row.variant}`" + (" on the CPU" if row in hosts else "")
+        variant = f"`{row.variant}`" + (" on the CPU" if row.device == "cpu" else "")
         if not row.timed:
             lines.append(f"| {variant} | {cell_text(row.idea)} | {row.status}: {cell_text(row.reason)} | | | |")
             continue

@@ -159,9 +159,11 @@ def could_run_on(device: str, variant: dict[str, Any], unbuilt: bool) -> bool:
     return device in (*devices, "auto") or (unbuilt and device == "cuda" and "simt" in devices)
 
 
-def lane(device: str, variant: dict[str, Any], unbuilt: bool) -> str:
-    """The device on which a part of the plan for `device` measures it, where there is a GPU."""
-    return next((d for d in LANES if device in (d, "auto") and could_run_on(d, variant, unbuilt)), device)
+def devices_of(device: str, variant: dict[str, Any]) -> list[str]:
+    """Where `ladder run` measures it, of a part for this device."""
+    if device != "auto":
+        return [device]
+    return [each for each in LANES if each in variant["devices"]][:1]
 
 
 def jobs(plan: dict[str, Any], listed: dict[str, Any], unbuilt: bool = False) -> tuple[list[Job], list[str]]:
@@ -172,7 +174,7 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any], unbuilt: bool = False) ->
     planned: set[tuple[str, ...]] = set()
     for part in plan["part"]:
         device = part.get("device", "cuda")
-        here = {v["id"]: lane(device, v, unbuilt) for v in listed["variants"] if could_run_on(device, v, unbuilt)}
+        here = {v["id"]: devices_of(device, v) for v in listed["variants"] if could_run_on(device, v, unbuilt)}
         words = options_of(plan.get("run", ""), part.get("options", ""))
         for key, names in (("workloads", list(workloads)), ("variants", [v["id"] for v in listed["variants"]])):
             for glob in part[key].split(","):
@@ -188,8 +190,8 @@ def jobs(plan: dict[str, Any], listed: dict[str, Any], unbuilt: bool = False) ->
                 left_out[f"{name} is left out: {workloads[name]['reason']}"] = None
                 continue
             wanted = matching(list(here), part["variants"])
-            chosen = tuple(v for v in wanted if (name, v, here[v], kind) not in planned)
-            planned |= {(name, v, here[v], kind) for v in chosen}
+            chosen = tuple(v for v in wanted if (name, v, kind, *here[v]) not in planned)
+            planned |= {(name, v, kind, *here[v]) for v in chosen}
             alike.setdefault((chosen, "" if batch > 1 else name), []).append(name)
         for (chosen, _), names in alike.items():
             for some_names in in_turns(names, batch):
@@ -214,13 +216,6 @@ def todays_hash(variant: dict[str, Any], device: str) -> str:
     return variant["text_hash"] or variant["source_hash"].get(device, "")
 
 
-def devices_of(job: Job, variant: dict[str, Any]) -> list[str]:
-    """Where `ladder run` measures it."""
-    if job.device != "auto":
-        return [job.device]
-    return [device for device in LANES if device in variant["devices"]][:1]
-
-
 def out_of_date(planned: list[Job], listed: dict[str, Any], record: dict[str, Any]) -> list[tuple[Job, list[Lack]]]:
     """Of each job what the rows in the record do not answer for."""
     renamed = read_json(ROOT / "results/renamed.json")["renamed"]
@@ -237,7 +232,7 @@ def out_of_date(planned: list[Job], listed: dict[str, Any], record: dict[str, An
         why = []
         for workload in job.workload.split(","):
             for name in job.variants.split(","):
-                for device in devices_of(job, variants[name]):
+                for device in devices_of(job.device, variants[name]):
                     there = rows.get((workload, name, device, job.processes), [])
                     known = {row.get("source_hash", "") for row in there}
                     if not known:
@@ -251,17 +246,6 @@ def out_of_date(planned: list[Job], listed: dict[str, Any], record: dict[str, An
         if why:
             found.append((job, why))
     return found
-
-
-def renewed_rows(record: Path, parts: Sequence[str]) -> list[dict[str, Any]]:
-    """Those of the parts, and of the record those that no part has anew."""
-
-    def place(row: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(row.get(name) for name in ("workload", "variant", "device", "scope", "gpus", "ranks"))
-
-    new = [row for part in parts for row in read_json(Path(part))["rows"]]
-    places = {place(row) for row in new}
-    return [*new, *(row for row in read_json(record)["rows"] if place(row) not in places)]
 
 
 def jobs_for(found: list[tuple[Job, list[Lack]]]) -> list[Job]:
@@ -321,7 +305,7 @@ def built_from_todays_text(renewed: list[Job], listed: dict[str, Any]) -> None:
         name: None
         for job in renewed
         for name in job.variants.split(",")
-        for device in devices_of(job, variants[name])
+        for device in devices_of(job.device, variants[name])
         if variants[name]["source_hash"].get(device, "") != todays_hash(variants[name], device)
     }
     if old:
@@ -391,6 +375,7 @@ def main() -> int:
         try:
             record = read_json(o.out) if renewed else {"rows": []}
             found = out_of_date(planned, listed, record)
+            others = out_of_date([job for job in every if job not in planned], listed, record)
             if o.renew and renewed and record["context"]["git_dirty"]:
                 raise InputError(
                     f"{o.out} was made from sources with uncommitted changes: make it anew, without --renew"
@@ -480,8 +465,8 @@ def main() -> int:
     kept = (folder / f"{job.name}.json" for job in planned)
     parts = [str(part) for part in kept if part.exists() and read_json(part).get("rows")]
     if renewed and parts:
-        whole = not out_of_date(every, listed, {"rows": renewed_rows(o.out, parts)})
-        parts = ["--renew", *(["--complete"] if whole else []), str(o.out), *parts]
+        whole = [] if others or todo or cut or bad else ["--complete"]
+        parts = ["--renew", *whole, str(o.out), *parts]
     elif not parts:
         raise InputError(f"no pieces in {folder}: there is nothing to join")
     o.out.parent.mkdir(parents=True, exist_ok=True)

@@ -27,8 +27,8 @@ std::vector<DeviceKind> shared_kinds(const std::vector<DeviceKind>& kinds, const
   return shared;
 }
 
-/// A session with a time that is not believed is run once more at its place, and counts as it is then: a round without
-/// it is lost, and fewer than five rounds are not compared in turns. One that took too long would do so again.
+/// A session with a time that is not believed is run again at its place, and counts as it is then: a round without it
+/// is lost, and fewer than five rounds are not compared in turns. One that took too long would do so again.
 constexpr int most_repeats = 2;
 
 const json* in_doubt(const std::vector<json>& rows) {
@@ -75,10 +75,11 @@ class InTurns {
       const std::vector<std::string> scopes = compared_.scopes.empty() ? scopes_of(v, o) : compared_.scopes;
       const Session session = {.variant = &v, .setting = setting, .scopes = scopes};
       std::vector<json> rows = rows_of_session(session, w, o, limits, scratch, "", progress);
-      for (int repeat = 0; repeat < most_repeats && in_doubt(rows) && !interrupted(); ++repeat) {
-        const json& row = *in_doubt(rows);
+      for (int repeat = 0; repeat < most_repeats && !interrupted(); ++repeat) {
+        const json* row = in_doubt(rows);
+        if (!row) break;
         progress.say(fmt::format("{} {} {} {}: once more, for it is unstable: {}", v.id, w.name, to_string(kind_),
-                                 row["scope"].get<std::string>(), row["reason"].get<std::string>()));
+                                 row->at("scope").get<std::string>(), row->at("reason").get<std::string>()));
         rows = rows_of_session(session, w, o, limits, scratch, "", progress);
       }
       progress.session_done(fmt::format("{:<20} {:<14} {}", v.id, w.name, to_string(kind_)) + summary(rows));

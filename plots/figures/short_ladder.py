@@ -56,12 +56,12 @@ def draw_page(record: Record, options: Options, workload: Workload, folder: Path
     bars.sort(key=lambda bar: -bar[0])
     heights = [ROW if isinstance(entry, short.Step) else LIBRARY_ROW for _, _, entry in bars]
     middles = [end - height / 2 for end, height in zip(accumulate(heights), heights, strict=True)]
-    below = 0.85
-    page = Page(title, subtitle, [], foot, body=sum(heights) + 0.15 + below)
+    above, below = 0.15, 0.85
+    page = Page(title, subtitle, [], foot, body=sum(heights) + above + below)
     left = 0.35 + LABELS
     inches = WIDTH - left - 0.35
     bottom = page.bottom + below
-    ax = page.axes(left, bottom, inches, page.top - 0.15 - bottom)
+    ax = page.axes(left, bottom, inches, page.top - above - bottom)
     ax.set_xscale("log")
     low = 0.6 * min(ms for ms, _, _ in bars)
     high = 1.05 * max(ms for ms, _, _ in bars)

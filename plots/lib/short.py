@@ -133,13 +133,10 @@ def libraries(record: Record, workload: str, most: int = MOST_LIBRARIES) -> list
     for rung, row in rows.items():
         if rung.variant in chain:
             continue
-        if is_peer(rung.variant):
-            found.append((rung, row))
-            continue
         links = known[rung.variant].links if rung.variant in known else ()
         base = record.bases[rung.variant]
         first = links and not (base in known and set(links) & set(known[base].links))
-        if record.lone(rung.variant) or first:
+        if record.lone(rung.variant) or is_peer(rung.variant) or first:
             found.append((rung, row))
     found.sort(key=lambda entry: time_of(entry[1]))
     return sorted(found[:most], key=lambda entry: -time_of(entry[1]))

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import BUILD, BUILT_FIXTURES, FIXTURES, GPU_ONLY, LADDER, PATIENT, QUICK, ROOT, Ladder
+
+sys.path.insert(0, str(ROOT / "results"))
+import make_record
 
 SCOPES = ["upload", "download", "assign", "update", "iteration", "solve", "end_to_end"]
 
@@ -284,6 +288,7 @@ def test_an_interrupted_run_keeps_its_rows_and_resumes(ladder: Ladder) -> None:
     record = json.loads(out.read_text())
     assert not record["context"]["complete"]
     assert {(r["variant"], r["status"]) for r in record["rows"]} == {("v01_global", "ok"), ("b2_endless", "failed")}
+    assert make_record.CUT_OFF in record["rows"][-1]["reason"], "by which it knows that there is no measurement"
 
 
 def test_what_is_kept_is_not_run_again_and_still_counts(ladder: Ladder) -> None:

@@ -294,7 +294,7 @@ def test_a_session_in_doubt_is_run_again_at_its_place(fake: FakeBuild) -> None:
 def test_a_session_that_took_too_long_is_not_run_again(fake: FakeBuild) -> None:
     fake.add("x2")
     late = [timed("assign"), result(), doing("update"), {"sleep": 600}]
-    fake.plan["sessions"]["x2"] = [late, *4 * [[*session()]]]
+    fake.plan["sessions"]["x2"] = [late, *4 * [session()]]
     words = ["run", "--compare", "x1,x2", "--device", "cuda", "--workloads", "grapes", "--scopes", "assign,update"]
     done = fake(*words, "--time-limit", "2")
     assert "once more" not in done.stdout + done.stderr, done.stdout + done.stderr
