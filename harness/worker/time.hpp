@@ -296,13 +296,14 @@ class Timer {
     if (!doubt_.empty() || scope.from_host || scope.name == "initialise") return;
     if (!run_.is_apart() && run_.device().kind != DeviceKind::cuda) return;  // the judge's own use would count
     const double more = run_.device().kind == DeviceKind::cuda ? gpu_leftover_ms : leftover_ms;
-    double first = 0, again = 0, most = most_of_download();
-    if (scope.whole && run_.card().labels_last && is_peer(request_.module)) most += row.per_iteration_ms.value_or(0);
+    const bool searches = scope.whole && run_.card().labels_last && is_peer(request_.module);
+    double first = 0, again = 0, most = most_of_download() + (searches ? row.per_iteration_ms.value_or(0) : 0);
     for (int tries = 0; tries < leftover_tries; ++tries) {
       if (tries > 0) sample_aside(scope, row);
       if (!(doubt_ = run_.restless()).empty()) return;
       first = run_.cost_of_download() * 1e3;
       again = run_.cost_of_download() * 1e3;
+      if (tries == 0 && searches && again > most) most = most_of_download() + cost_of_iteration(scope, row);
       if (first <= leftover_times * again + more && again <= most) return;
     }
     if (again > most)
@@ -310,6 +311,12 @@ class Timer {
     else
       doubt_ = fmt::format("the download that follows takes {:.4g} ms, a second one {:.4g}: work was left to it", first,
                            again);
+  }
+  /// What an iteration of a solve costs, ms, counted as a download is: on a CPU the use of it by all threads.
+  double cost_of_iteration(const Scope& scope, Timed& row) {
+    const double ms = row.per_iteration_ms.value_or(0);
+    if (run_.device().kind == DeviceKind::cuda || !row.median_ms) return ms;
+    return sample_aside(scope, row, true).cpu_seconds * 1e3 * ms / *row.median_ms;
   }
   size_t result_bytes() const {
     const Problem<T>& p = run_.problem();
