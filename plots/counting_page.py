@@ -83,6 +83,15 @@ PRUNING_REASONS = (
     ("set_threshold_kernel*", ("load_requests", "sectors_per_load"), ANY,
      "nvcc keeps a point's guess, which the text reads in front of a sum over the warp and again behind it. The "
      "counter reads it twice, as the two are in different blocks of code"),
+    ("filter_kernel*", ("load_requests", "sectors_per_load"), ANY,
+     "a lane's last two halves are replaced by two of another array: nvcc chooses between the addresses and loads once "
+     "(`SEL`, `LDG`), g++ loads both"),
+    ("filter_kernel*", ("wavefronts_load",), ANY,
+     "a warp loads centroids by `LDSM`, together. The CPU device has loads of each lane in its place, and lanes that "
+     "wait for no others behind the loop over candidates (`YIELD`) come to them at different times"),
+    ("apply_kernel*", ("load_requests", "sectors_per_load"), ANY,
+     "nvcc loads both norms where a Gaussian kernel needs them; the workload's is a polynomial. g++ loads them before "
+     "it asks"),
 )  # fmt: skip
 
 
@@ -159,8 +168,9 @@ def profiles(held: Held = FIRST) -> list[dict[str, Any]]:
 
 
 def plain(name: str) -> str:
-    """A kernel's name without the namespace that ncu leaves out where all kernels of a report share it."""
-    return name.replace("ladder::", "")
+    """A kernel's name without the namespace that ncu leaves out where all kernels of a report share it, and with
+    brackets that close side by side, as it has them."""
+    return name.replace("ladder::", "").replace("> >", ">>")
 
 
 def kernels_of(profiled: list[dict[str, Any]]) -> dict[Place, dict[str, Any]]:

@@ -2,6 +2,7 @@
 // function with -fsanitize=thread, and at each block of code with -fsanitize-coverage=trace-pc. Its own runtime for
 // them is not linked. Calls from host code, and while nothing is counted, return at once.
 #include <simt/half.h>
+#include <simt/intrinsics.h>
 #include <simt/runtime.h>
 
 #include <algorithm>
@@ -218,6 +219,7 @@ void simt_count_update(const void* address, size_t bytes, bool adds) {
 }
 
 unsigned short simt_bits_of_half(double value) { return __double2half(value).bits; }
+double simt_add_upwards(double a, double b) { return __dadd_ru(a, b); }
 
 void simt_count_silence(int by) {
   if (Worker* const w = counted()) w->note_silence(by);

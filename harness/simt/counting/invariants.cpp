@@ -58,7 +58,7 @@ bool is_part_of_the_code(const Instruction& x) {
 /// A call whose arguments may be floating-point numbers.
 bool may_take_numbers(const Instruction& x) {
   if (x.name != "call" || is_part_of_the_code(x) || reports_a_block(x)) return false;
-  return !begins(x.called, "simt_") || x.called == "simt_bits_of_half";
+  return !begins(x.called, "simt_") || x.called == "simt_bits_of_half" || x.called == "simt_add_upwards";
 }
 bool has_hidden_operands(std::string_view name) {
   return begins(name, "div") || begins(name, "idiv") || begins(name, "mul") || name == "cltd" || name == "cqto" ||

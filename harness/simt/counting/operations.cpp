@@ -74,8 +74,10 @@ void add(Operations& to, const Steps& steps, bool is_double) {
   to[first + 2] += steps.multiply_add;
 }
 
-/// Functions of C's library, "scalbn" and "scalbnf", that nvcc has the steps of in line.
+/// Functions of C's library, "scalbn" and "scalbnf", that nvcc has the steps of in line, and those of ours that stand
+/// for one instruction of a GPU.
 Operations operations_of_call(std::string_view called) {
+  if (called == "simt_add_upwards") return {0, 0, 0, 1};
   const bool is_float = !called.empty() && called.back() == 'f';
   if (is_float) called.remove_suffix(1);
   Steps steps;
@@ -140,11 +142,33 @@ bool is_times_power_of_two(const Instruction& x, const ReadConstant& read) {
 
 std::optional<size_t> branch_before(const std::vector<Instruction>& code, size_t index) {
   if (code[index].name != "vxorpd") return {};
-  size_t i = index;
-  while (i > 1 && (begins(code[i - 1].name, "mov") || begins(code[i - 1].name, "vmov"))) --i;
-  if (i < 2 || !reports_a_block(code[i - 1])) return {};
-  const Instruction& before = code[i - 2];
-  return before.target && before.name != "jmp" ? std::optional(i - 2) : std::nullopt;
+  const auto jumps_to = [&](size_t i) {
+    std::vector<size_t> found;
+    for (size_t from = 0; from < code.size(); ++from) {
+      if (code[from].target && code[from].target == code[i].address) found.push_back(from);
+    }
+    return found;
+  };
+  const auto before_moves = [&](size_t i) {
+    while (i > 0 && (begins(code[i - 1].name, "mov") || begins(code[i - 1].name, "vmov")) && jumps_to(i).empty()) --i;
+    return i;
+  };
+  const size_t block = before_moves(index);
+  if (block == 0 || !reports_a_block(code[block - 1]) || !jumps_to(block).empty()) return {};
+  // One branch leads to the block, and nothing else: from right before it, or by a jump that only this branch leads to.
+  size_t first = before_moves(block - 1);
+  for (int hops = 0; hops < 3; ++hops) {
+    size_t behind = first;
+    while (behind > 0 && (begins(code[behind - 1].name, "nop") || begins(code[behind - 1].name, "xchg"))) --behind;
+    const Instruction* const last = behind > 0 ? &code[behind - 1] : nullptr;
+    const bool falls = last && last->name != "jmp" && (last->name[0] == 'j' || !last->ends_block);
+    const std::vector<size_t> jumps = jumps_to(first);
+    if (size_t(falls) + jumps.size() != 1) return {};
+    const size_t from = falls ? behind - 1 : jumps.front();
+    if (code[from].name != "jmp") return code[from].target ? std::optional(from) : std::nullopt;
+    first = from;
+  }
+  return {};
 }
 
 }  // namespace simt::counting

@@ -139,6 +139,7 @@ Values::Values(const std::vector<Instruction>& code, const ReadConstant& read) :
   before_[0].is_reached = true;
   before_[0].at.resize(registers);
   before_[0].at[rsp].base = stack;
+  const std::vector<char> is_header = loop_headers();
   std::deque<size_t> pending = {0};
   while (!pending.empty()) {
     const size_t block = pending.front();
@@ -146,7 +147,7 @@ Values::Values(const std::vector<Instruction>& code, const ReadConstant& read) :
     enter(block);
     for (size_t i = first_[block]; i < first_[block + 1]; ++i) execute(i);
     for (const size_t next : next_[block]) {
-      if (join(before_[next]) && std::find(pending.begin(), pending.end(), next) == pending.end())
+      if (join(before_[next], is_header[next]) && std::find(pending.begin(), pending.end(), next) == pending.end())
         pending.push_back(next);
     }
   }
@@ -255,9 +256,33 @@ void Values::enter(size_t block) {
   }
 }
 
+/// Of each block whether a way leads back to it from where it leads to.
+std::vector<char> Values::loop_headers() const {
+  std::vector<char> found(next_.size());
+  enum class Seen : char { no, now, done };
+  std::vector<Seen> seen(next_.size());
+  std::vector<std::pair<size_t, size_t>> path{{0, 0}};  // depth first: blocks, and which of their ways comes next
+  seen[0] = Seen::now;
+  while (!path.empty()) {
+    auto& [block, way] = path.back();
+    if (way == next_[block].size()) {
+      seen[block] = Seen::done;
+      path.pop_back();
+      continue;
+    }
+    const size_t next = next_[block][way++];
+    found[next] |= char(seen[next] == Seen::now);
+    if (std::exchange(seen[next], seen[next] == Seen::no ? Seen::now : seen[next]) == Seen::no)
+      path.emplace_back(next, 0);
+  }
+  return found;
+}
+
 /// Places have a base in common before a block if they have in all that comes before it, with the same difference. A
 /// base is a value at one moment: whatever is written later has another one.
-bool Values::join(State& into) const {
+/// Of several constants that meet behind branches nothing is known: g++ makes such cases of loops that it tries out,
+/// and nvcc keeps these loops.
+bool Values::join(State& into, bool begins_a_loop) const {
   if (!into.is_reached) {
     into.is_reached = true;
     into.at = now_;
@@ -271,7 +296,9 @@ bool Values::join(State& into) const {
   for (size_t i = 0; i < into.at.size(); ++i) {
     Value& old = into.at[i];
     const Value& other = i < now_.size() ? now_[i] : nothing;
-    Value both = common(old, other);
+    const bool are_cases =
+        !begins_a_loop && old.known >= all / 2 && other.known >= all / 2 && uint32_t(old.bits) != uint32_t(other.bits);
+    Value both = are_cases ? Value{} : common(old, other);
     const bool same_stack = old.base == other.base && old.offset == other.offset;
     if (!is_stack(old.base) || !same_stack) {
       uint32_t& base = bases[{old.base, other.base, old.offset - other.offset}];

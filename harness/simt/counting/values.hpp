@@ -62,7 +62,8 @@ class Values {
   size_t behind_choice(size_t block) const;
   void execute(size_t index);
   void enter(size_t block);
-  bool join(State& into) const;
+  bool join(State& into, bool begins_a_loop) const;
+  std::vector<char> loop_headers() const;
   Value read(const std::string& operand, int width = 64) const;
   void write(const std::string& operand, Value value, int width);
   void write_register(size_t number, Value value, int width);

@@ -157,6 +157,27 @@ TEST(Joins, AlignmentIsKnownThroughALoopAndTheStack) {
   EXPECT_EQ(in_loop("0x54"), (std::vector{4, 4, 4, 4})) << "rows of 84 bytes";
 }
 
+TEST(Joins, OfConstantsThatMeetBehindABranchNothingIsKnown) {
+  const auto behind = [](const std::string& one, const std::string& other) {
+    return bytes(shared_in_rbx +
+                 Lines{"test   %eax,%eax", "je     1023 <kernel+0x23>", "mov    " + one + ",%r12d", "imul   %r14,%r14",
+                       "jmp    1028 <kernel+0x28>", "mov    " + other + ",%r12d",
+                       "call   3300 <__sanitizer_cov_trace_pc@plt>", "add    %r12,%rbx"} +
+                 loads({"0x0", "0x4", "0x8", "0xc"}));
+  };
+  EXPECT_EQ(behind("$0x20", "$0x20"), std::vector{16});
+  EXPECT_EQ(behind("$0x20", "$0x10"), (std::vector{4, 4, 4, 4}));
+  const auto counter = [](const std::string& step) {
+    return bytes(shared_in_rbx +
+                 Lines{"mov    %rbx,%r13", "mov    $0x0,%r12d", "call   3300 <__sanitizer_cov_trace_pc@plt>",
+                       "lea    0x0(%r13,%r12,1),%rbx"} +
+                 loads({"0x0", "0x4", "0x8", "0xc"}) +
+                 Lines{"add    $" + step + ",%r12", "jne    1014 <kernel+0x14>", "ret"});
+  };
+  EXPECT_EQ(counter("0x10"), std::vector{16}) << "a loop's counter is no such case";
+  EXPECT_EQ(counter("0x14"), (std::vector{4, 4, 4, 4}));
+}
+
 /// A loop over floats in shared memory, from number `from` of them on: the bytes that each load of several rounds has.
 std::vector<int> bytes_of_rounds(const std::string& from, const Lines& inside, const std::string& step = "0x1",
                                  size_t by = 4) {
@@ -370,12 +391,20 @@ TEST(OperationsOf, ANegationOfADoubleIsAnAdditionBeforeTheBranchToIt) {
   EXPECT_EQ(operations({negate}), Operations{}) << "with another number";
   EXPECT_EQ(operations({"vxorps 0x10(%rip),%xmm7,%xmm6        # 2000 <.LC0>"}, sign), Operations{}) << "of a float";
   const std::string block = "call   3300 <__sanitizer_cov_trace_pc@plt>", move = "vmovq  %r12,%xmm7";
-  const auto branch = [&](const Lines& lines) {
-    return branch_before(functions_in(disassembly(lines)).at(0), lines.size() - 1);
+  const auto branch = [&](const Lines& lines, std::optional<size_t> at = {}) {
+    return branch_before(functions_in(disassembly(lines)).at(0), at.value_or(lines.size() - 1));
   };
-  EXPECT_EQ(branch({"nop", "jns    1014 <kernel+0x14>", block, move, negate}), std::optional<size_t>(1));
-  EXPECT_EQ(branch({"nop", "jmp    1014 <kernel+0x14>", block, move, negate}), std::nullopt);
-  EXPECT_EQ(branch({"jns    1014 <kernel+0x14>", block, "vaddsd %xmm0,%xmm7,%xmm7", negate}), std::nullopt);
+  const std::string over = "jns    1028 <kernel+0x28>", to_side = "jns    100f <kernel+0xf>";
+  EXPECT_EQ(branch({"nop", over, block, move, negate}), std::optional<size_t>(1));
+  EXPECT_EQ(branch({"nop", "jmp    1028 <kernel+0x28>", block, move, negate}), std::nullopt);
+  EXPECT_EQ(branch({over, block, "vaddsd %xmm0,%xmm7,%xmm7", negate}), std::nullopt);
+  EXPECT_EQ(branch({"nop", "nop", block, move, negate}), std::nullopt) << "no branch leads there";
+  EXPECT_EQ(branch({to_side, "ret", "nop", move, block, move, negate}), std::optional<size_t>(0)) << "from afar";
+  EXPECT_EQ(branch({over, "jmp    100f <kernel+0xf>", "nop", move, block, negate}), std::optional<size_t>(0))
+      << "by a jump behind the branch";
+  EXPECT_EQ(branch({to_side, over, "nop", move, block, negate}), std::nullopt) << "two ways lead there";
+  EXPECT_EQ(branch({over, "nop", block, move, negate, "jmp    100f <kernel+0xf>"}, 4), std::nullopt)
+      << "another one leads into the block";
 }
 
 TEST(OperationsOf, LibraryFunctionsHaveTheStepsThatNvccMakesOfThem) {

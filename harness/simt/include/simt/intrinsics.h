@@ -17,6 +17,9 @@ extern "C" double scalbn(double, int) noexcept __attribute__((const));
 extern "C" float scalbnf(float, int) noexcept __attribute__((const));
 extern "C" double ldexp(double, int) noexcept __attribute__((const));
 extern "C" float ldexpf(float, int) noexcept __attribute__((const));
+#ifdef __SANITIZE_THREAD__
+extern "C" double simt_add_upwards(double a, double b) noexcept __attribute__((const));  // in libsimt
+#endif
 #if defined(__x86_64__) && defined(__FMA__)
 // Before each division of doubles a call that keeps all registers: what it takes depends on the numerator. The
 // assembler takes `{vex} vdivsd` for the instruction, not for this macro.
@@ -97,11 +100,16 @@ inline double __ddiv_rn(double a, double b) { return a / b; }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 inline double __dsqrt_rn(double x) { return sqrt(x); }
 inline double __drcp_rn(double x) { return 1.0 / x; }
-// Towards +infinity: the next double above, where the nearest one is below.
+// Towards +infinity: the next double above, where the nearest one is below. A GPU has an instruction for it, so that
+// its steps are not to be counted.
 inline double __dadd_ru(double a, double b) {
+#ifdef __SANITIZE_THREAD__
+  return simt_add_upwards(a, b);
+#else
   const double sum = __dadd_rn(a, b), part = __dsub_rn(sum, a);
   const double lost = __dadd_rn(__dsub_rn(a, __dsub_rn(sum, part)), __dsub_rn(b, part));
   return lost > 0 ? std::nextafter(sum, std::numeric_limits<double>::infinity()) : sum;
+#endif
 }
 inline double __dsub_ru(double a, double b) { return __dadd_ru(a, -b); }
 
