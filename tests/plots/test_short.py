@@ -140,7 +140,7 @@ def test_libraries_on_the_host_stand_beside_a_gpus(figures: dict[str, Figure], t
     (ax,) = figures[short_ladder.STEM].axes
     texts = [text.get_text() for text in ax.texts]
     cores = sample_record.context()["host"]["cores"]
-    assert f"p_faiss on the CPU ({cores} cores)" in texts and "p_faiss" in texts
+    assert f"FAISS (p_faiss) on the CPU ({cores} cores)" in texts and "FAISS (p_faiss)" in texts
     assert any(text.endswith("on the CPU (48 cores)") for text in texts)
 
 

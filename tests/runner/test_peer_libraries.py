@@ -10,7 +10,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -138,12 +138,38 @@ def test_an_end_at_another_iteration_is_found(told: Any, slow: dict[str, str]) -
     assert "is wrong at the end of a solve" in seen.fault
 
 
-def test_counts_that_rise_have_no_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
+def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    spec = importlib.util.spec_from_file_location("p_kmcuda", PEERS / "p_kmcuda.py")
+    spec = importlib.util.spec_from_file_location(name, PEERS / f"{name}.py")
     peer = importlib.util.module_from_spec(spec)
-    sys.modules["p_kmcuda"] = peer  # its dataclass looks there
+    sys.modules[name] = peer  # a dataclass looks there
     spec.loader.exec_module(peer)
+    return peer
+
+
+INTEL = "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu sse2 {}\n\nprocessor\t: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "name"),
+    [
+        (INTEL.format("avx avx2 avx512f amx_tile"), "SKYLAKEX"),
+        (INTEL.format("avx avx2"), "HASWELL"),
+        (INTEL.format("ssse3"), ""),
+        (INTEL.format("avx avx2 avx512f").replace("GenuineIntel", "AuthenticAMD"), ""),
+        ("", ""),
+    ],
+)
+def test_openblas_is_told_of_later_processors(cpuinfo: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_: cpuinfo)
+    for before in ("", "ZEN"):  # what the user has set stays
+        monkeypatch.setattr(os, "environ", {"OPENBLAS_CORETYPE": before} if before else {})
+        load("p_faiss", monkeypatch)
+        assert os.environ.get("OPENBLAS_CORETYPE", "") == (before or name)
+
+
+def test_counts_that_rise_have_no_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
+    peer = load("p_kmcuda", monkeypatch)
     centroids = np.eye(3, dtype=np.float32)
     start = hash(frozenset(row.tobytes() for row in centroids))
     state = SimpleNamespace(n=400, centroids=centroids[::-1], ways={start: peer.Way([400, 90, 30, 40, 20], centroids)})

@@ -10,12 +10,17 @@ without points splits a large one: it gets that one's centroid, shifted a little
 On a GPU, training begins with a permutation of all points' numbers on the host, for initial centroids that it then does
 not use, as it is given others. An iteration's time without it is the slope between workloads of two numbers of
 iterations (plots/lib/slope.py).
+
+The OpenBLAS in FAISS's packages (0.3.15, of 2021) takes Intel's processors since then for ones without AVX. It is told
+otherwise here, unless OPENBLAS_CORETYPE already says what they are.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
 CARD = {
     "id": "p_faiss",
-    "idea": "FAISS's k-means, all points in use; on a GPU on tensors in its memory",
+    "idea": "FAISS: all points in use; on a GPU on tensors in its memory, on the CPU by BLAS",
     "expect": "labels come to the host in each iteration to be counted there: slow where N is large and K is small",
     "shows": "solve",
     "source": "FAISS, faiss/Clustering.cpp, faiss/contrib/torch/clustering.py",
@@ -34,6 +39,19 @@ CARD = {
     "moves_empty": True,
     "library": {"module": "faiss", "package": "faiss-cpu"},
 }
+
+
+def core_type(cpuinfo: str) -> str:
+    """What OpenBLAS is to take a processor of Intel for; empty for others, of which it knows what it needs."""
+    words = cpuinfo.partition("\n\n")[0].split()
+    if "GenuineIntel" not in words:
+        return ""
+    return "SKYLAKEX" if "avx512f" in words else "HASWELL" if "avx2" in words else ""
+
+
+with contextlib.suppress(OSError):
+    if name := core_type(Path("/proc/cpuinfo").read_text()):
+        os.environ.setdefault("OPENBLAS_CORETYPE", name)
 
 
 def refuse(shape: Shape, device: Device, axes: dict[str, int]) -> str:
