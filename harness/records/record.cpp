@@ -202,22 +202,42 @@ void put_tuning(json& record, json tuning) {
   record["tuning"] = std::move(others);
 }
 
+namespace {
+
+/// A line for each entry of an object, and for each of an array of objects.
+void put_lines(std::ostream& out, const json& value, const std::string& indent) {
+  const std::string inside = indent + " ";
+  if (value.is_object()) {
+    const char* before = "{\n";
+    for (const auto& [key, entry] : value.items()) {
+      out << std::exchange(before, ",\n") << inside << json(key).dump() << ": ";
+      if (entry.is_array() && !entry.empty() && entry[0].is_object())
+        put_lines(out, entry, inside);
+      else
+        out << entry.dump();
+    }
+    out << "\n" << indent << "}";
+  } else {
+    const char* before = "[\n";
+    for (const json& line : value) out << std::exchange(before, ",\n") << inside << line.dump();
+    out << "\n" << indent << "]";
+  }
+}
+
+}  // namespace
+
 void write_record(const json& record, const fs::path& file) {
   std::ostringstream out;
-  // A line for each workload and each row: short enough to keep, and a difference between two records can be read.
-  out << "{\n";
-  for (auto item = record.begin(); item != record.end(); ++item) {
-    out << json(item.key()).dump() << ": ";
-    if (item->is_array()) {
-      const char* before = "[\n ";
-      for (const json& line : *item) out << std::exchange(before, ",\n ") << line.dump();
-      out << (item->empty() ? "[]" : "\n]");
-    } else {
-      out << item->dump(1);
-    }
-    out << (std::next(item) == record.end() ? "\n" : ",\n");
+  // Short enough to keep, and a difference between two records can be read.
+  const char* before = "{\n";
+  for (const auto& [key, part] : record.items()) {
+    out << std::exchange(before, ",\n") << json(key).dump() << ": ";
+    if (part.is_structured() && !part.empty())
+      put_lines(out, part, "");
+    else
+      out << part.dump();
   }
-  out << "}\n";
+  out << "\n}\n";
   write_whole(file, out.str());
 }
 

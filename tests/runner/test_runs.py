@@ -674,6 +674,10 @@ def test_pieces_of_a_run_become_one_record(ladder: Ladder) -> None:
     assert context["argv"][1] == "join"
     assert [run["argv"][-1] for run in context["pieces"]] == ["one", "two", "one"]
     assert context["left_out"] == [left_out]
+    # Rows and sessions have a line each, which a reader of a difference sees, and which takes little room.
+    lines = [line.strip(" ,") for line in (ladder.folder / "joined" / "all.json").read_text().splitlines()]
+    for one in (*record["rows"], *context["pieces"]):
+        assert json.dumps(one, separators=(",", ":"), sort_keys=True) in lines
 
 
 def test_what_one_piece_left_out_and_another_ran_is_there(ladder: Ladder) -> None:
