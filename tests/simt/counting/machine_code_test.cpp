@@ -411,6 +411,7 @@ TEST(OperationsOf, LibraryFunctionsHaveTheStepsThatNvccMakesOfThem) {
   EXPECT_EQ(operations({"call   3000 <scalbn@plt>"}), (Operations{0, 0, 0, 0, 4, 0}));
   EXPECT_EQ(operations({"call   3000 <ldexpf@plt>"}), (Operations{0, 4, 0, 0, 0, 0}));
   EXPECT_EQ(operations({"call   3000 <ilogb@plt>"}), (Operations{0, 0, 0, 1, 0, 0}));
+  EXPECT_EQ(operations({"call   3000 <simt_add_upwards@plt>"}), (Operations{0, 0, 0, 1, 0, 0}));
   EXPECT_EQ(operations({"call   3000 <simt_warp@plt>"}), Operations{});
 }
 
