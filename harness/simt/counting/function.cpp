@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "counting/invariants.hpp"
@@ -12,11 +11,9 @@
 namespace simt::counting {
 namespace {
 
-bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
-bool is_addition(const Instruction& x) { return begins(x.name, "vadds") || begins(x.name, "vsubs"); }
 bool is_copy(const Instruction& x) {
-  return begins(x.name, "mov") || begins(x.name, "vmov") || begins(x.name, "vcvts") || begins(x.name, "nop") ||
-         x.name == "jmp" || x.name == "vxorps" || x.name == "xchg";
+  return is_move(x.name) || x.name.starts_with("vcvts") || x.name.starts_with("nop") || x.name == "jmp" ||
+         x.name == "vxorps" || x.name == "xchg";
 }
 
 /// One function as a graph of the blocks that report themselves.
@@ -40,8 +37,7 @@ class Function {
           joins.visit(code_, i, values);
           const Operations its = operations_of(code_, i, values, read);
           if (its == Operations{}) return;
-          Operations& to = operations_[branch_before(code_, i).value_or(i)];
-          for (size_t o = 0; o < its.size(); ++o) to[o] += its[o];
+          add(operations_[branch_before(code_, i).value_or(i)], its);
         },
         [&](size_t) { joins.begin(); });
     joins.begin();
@@ -60,8 +56,7 @@ class Function {
     for (size_t i = 0; i < code_.size(); ++i) {
       const auto before = invariants.moved_to(i);
       if (!before || is_fused[i]) continue;  // multiply-adds stay
-      const Operations its = std::exchange(operations_[i], {});
-      for (size_t o = 0; o < its.size(); ++o) operations_[*before][o] += its[o];
+      add(operations_[*before], std::exchange(operations_[i], {}));
     }
     const int end = int(first_.size());
     std::vector<Block> found(first_.size());
@@ -74,12 +69,10 @@ class Function {
     for (const size_t i : invariants.yielding()) found[size_t(node_.at(int(i)))].yields = true;
     before_.resize(first_.size() + 1);
     for (int n = 0; n < end; ++n) {
-      for (const int next : follow(n, found[n])) {
-        before_[next].push_back(n);
-        after_.emplace_back(n, next);
-      }
+      after_.push_back(follow(n));
+      for (const int next : after_[n]) before_[next].push_back(n);
     }
-    count_in_one_block(found);
+    count(found);
     add_before_choosing(found);
     const std::vector<int> meeting = post_dominators(end);
     for (int n = 0; n < end; ++n) {
@@ -114,8 +107,7 @@ class Function {
       if (!one.first_is_before && !std::all_of(one.products.begin(), one.products.end(), is_of_one_line)) continue;
       const Operations its = operations_[first];
       for (const size_t i : one.products) operations_[i] = {};
-      Operations& to = operations_[one.first_is_before || invariants.moved_to(first) ? first : one.before];
-      for (size_t o = 0; o < its.size(); ++o) to[o] += its[o];
+      add(operations_[one.first_is_before || invariants.moved_to(first) ? first : one.before], its);
     }
   }
   /// Calls visit(i) for each instruction that can be reached from `from`, and goes on behind it where that is true.
@@ -150,16 +142,14 @@ class Function {
     return ends;
   }
   /// The nodes that come next behind a node (the last one: the function's end), and what lies between.
-  std::vector<int> follow(int node, Block& block) {
+  std::vector<int> follow(int node) {
     std::vector<int> next;
     const bool ends = walk(first_[node], [&](int i) {
       if (const auto its = node_.find(i); its != node_.end()) {
         next.push_back(its->second);
         return false;
       }
-      if (operations_[i] == Operations{}) return true;
-      for (size_t o = 0; o < operations_[i].size(); ++o) block.operations[o] += operations_[i][o];
-      counted_in_[i].push_back(node);
+      if (operations_[i] != Operations{}) leading_to_[i].push_back(node);
       return true;
     });
     if (ends) next.push_back(int(first_.size()));
@@ -167,17 +157,16 @@ class Function {
     next.erase(std::unique(next.begin(), next.end()), next.end());
     return next;
   }
-  /// g++ may move an operation of one block behind another, to a place that no block reports: it counts with several.
-  /// Where the first of these comes before the others, and the place once behind it on all ways, it counts with that.
-  void count_in_one_block(std::vector<Block>& found) const {
-    for (const auto& [i, nodes] : counted_in_) {
-      if (nodes.size() < 2) continue;
-      const auto first = std::find_if(nodes.begin(), nodes.end(),
-                                      [&, i = i, &nodes = nodes](int node) { return is_once_behind(node, i, nodes); });
-      if (first == nodes.end()) continue;
+  /// g++ may move an operation of one block behind another, to a place that no block reports, and that several lead to.
+  /// Where the first of these comes before the others, and the place once behind it on all ways, the operation counts
+  /// with that one, else with each.
+  void count(std::vector<Block>& found) const {
+    for (const auto& [i, nodes] : leading_to_) {
+      const auto first = std::find_if(nodes.begin(), nodes.end(), [&, i = i, &nodes = nodes](int node) {
+        return nodes.size() > 1 && is_once_behind(node, i, nodes);
+      });
       for (const int node : nodes) {
-        for (size_t o = 0; o < operations_[i].size() && node != *first; ++o)
-          found[node].operations[o] -= operations_[i][o];
+        if (first == nodes.end() || node == *first) add(found[node].operations, operations_[i]);
       }
     }
   }
@@ -206,26 +195,21 @@ class Function {
   /// A block that a branch may leave out, with one addition and nothing else but copies: nvcc adds in all lanes, and
   /// then chooses. The addition counts before the branch.
   void add_before_choosing(std::vector<Block>& found) const {
-    std::vector<std::vector<int>> after(first_.size());
-    for (const auto& [from, to] : after_) after[from].push_back(to);
     for (int n = 0; n < int(first_.size()); ++n) {
-      if (before_[n].size() != 1 || after[n].size() != 1) continue;
+      if (before_[n].size() != 1 || after_[n].size() != 1) continue;
       const int branch = before_[n].front();
-      if (after[branch].size() != 2 ||
-          std::find(after[branch].begin(), after[branch].end(), after[n].front()) == after[branch].end())
-        continue;
+      const std::vector<int>& ways = after_[branch];
+      if (ways.size() != 2 || std::find(ways.begin(), ways.end(), after_[n].front()) == ways.end()) continue;
       int additions = 0;
       bool copies = true;
       walk(first_[n], [&](int i) {
         if (node_.contains(i)) return false;
         const Instruction& x = code_[i];
-        additions += is_addition(x);
-        copies &= is_addition(x) || is_copy(x);
+        additions += is_sum(x);
+        copies &= is_sum(x) || is_copy(x);
         return true;
       });
-      if (additions != 1 || !copies) continue;
-      const Operations its = std::exchange(found[n].operations, {});
-      for (size_t o = 0; o < its.size(); ++o) found[branch].operations[o] += its[o];
+      if (additions == 1 && copies) add(found[branch].operations, std::exchange(found[n].operations, {}));
     }
   }
 
@@ -247,15 +231,13 @@ class Function {
         path.pop_back();
       }
     }
-    std::vector<std::vector<int>> after(end + 1);
-    for (const auto& [from, to] : after_) after[from].push_back(to);
     meeting[end] = end;
     for (bool changed = true; changed;) {
       changed = false;
       for (size_t i = order.size() - 1; i-- > 0;) {
         const int node = order[i];
         int common = -1;
-        for (const int next : after[node]) {
+        for (const int next : after_[node]) {
           if (meeting[next] < 0) continue;
           if (common < 0) {
             common = next;
@@ -273,13 +255,12 @@ class Function {
   }
 
   std::vector<Instruction> code_;
-  std::vector<Operations> operations_;          // of each instruction
-  std::map<int, std::vector<int>> counted_in_;  // of each that has operations: the nodes that they count with
-  std::unordered_map<uint64_t, int> at_;        // address to instruction
-  std::unordered_map<int, int> node_;           // the reporting call to its node
-  std::vector<int> first_;                      // of each node: the instruction behind its call
-  std::vector<std::pair<int, int>> after_;      // edges
-  std::vector<std::vector<int>> before_;
+  std::vector<Operations> operations_;            // of each instruction
+  std::map<int, std::vector<int>> leading_to_;    // of each that has operations: the nodes before it
+  std::unordered_map<uint64_t, int> at_;          // address to instruction
+  std::unordered_map<int, int> node_;             // the reporting call to its node
+  std::vector<int> first_;                        // of each node: the instruction behind its call
+  std::vector<std::vector<int>> after_, before_;  // of each node; before_ of the end, too
 };
 
 }  // namespace

@@ -25,7 +25,6 @@ bool ends(std::string_view text, std::string_view with) {
   return text.size() >= with.size() && text.substr(text.size() - with.size()) == with;
 }
 
-bool is_move(std::string_view name) { return begins(name, "mov") || begins(name, "vmov"); }
 /// All bytes that are used of it, to one place.
 bool copies_all(const Instruction& x) {
   static const std::set<std::string_view> names = {"mov",    "movl",    "movq",    "vmovd",   "vmovq",  "vmovss",
@@ -33,7 +32,6 @@ bool copies_all(const Instruction& x) {
   return x.operands.size() == 2 && names.contains(x.name);
 }
 bool is_product(const Instruction& x) { return x.name == "vmulss" || x.name == "vmulsd"; }
-bool is_sum(const Instruction& x) { return begins(x.name, "vadds") || begins(x.name, "vsubs"); }
 bool compares(std::string_view name) {
   return begins(name, "cmp") || begins(name, "test") || begins(name, "vucomis") || begins(name, "vcomis");
 }

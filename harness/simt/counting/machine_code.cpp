@@ -80,6 +80,8 @@ std::vector<std::vector<Instruction>> functions_in(std::string_view text) {
   return functions;
 }
 
+bool is_move(std::string_view name) { return name.starts_with("mov") || name.starts_with("vmov"); }
+bool is_sum(const Instruction& x) { return x.name.starts_with("vadds") || x.name.starts_with("vsubs"); }
 bool reports_a_block(const Instruction& instruction) { return instruction.called == "__sanitizer_cov_trace_pc"; }
 bool reports_a_division(const Instruction& instruction) { return instruction.called == "simt_count_division"; }
 bool finds_thread_variables(const Instruction& instruction) { return instruction.called == "__tls_get_addr"; }

@@ -20,6 +20,9 @@ struct Instruction {
 /// Of each function of a module its instructions: lines such as "  1a2b:	jmp    1a40 <name+0x20>".
 std::vector<std::vector<Instruction>> functions_in(std::string_view text);
 
+bool is_move(std::string_view name);
+/// Whether it adds or subtracts floating-point numbers.
+bool is_sum(const Instruction& instruction);
 /// Whether a call reports that a block of code begins.
 bool reports_a_block(const Instruction& instruction);
 /// Whether a call tells of the division behind it; it changes no register.

@@ -67,7 +67,7 @@ bool converts_without_sign(const std::vector<Instruction>& code, size_t index, s
          x.operands[0] == converted.operands.back() && x.operands[0] == x.operands[1];
 }
 
-void add(Operations& to, const Steps& steps, bool is_double) {
+void add_steps(Operations& to, const Steps& steps, bool is_double) {
   const size_t first = size_t(is_double ? Operation::dadd : Operation::fadd);
   to[first] += steps.add;
   to[first + 1] += steps.multiply;
@@ -84,11 +84,15 @@ Operations operations_of_call(std::string_view called) {
   if (called == "scalbn" || called == "scalbln" || called == "ldexp") steps = power_of_two;
   if (called == "ilogb") steps = exponent;
   Operations found{};
-  add(found, steps, !is_float);
+  add_steps(found, steps, !is_float);
   return found;
 }
 
 }  // namespace
+
+void add(Operations& to, const Operations& its) {
+  for (size_t o = 0; o < its.size(); ++o) to[o] += its[o];
+}
 
 Operations operations_of(const std::vector<Instruction>& code, size_t index, const Values& values,
                          const ReadConstant& read) {
@@ -105,7 +109,7 @@ Operations operations_of(const std::vector<Instruction>& code, size_t index, con
   const Reader reader{x, values, read, is_double};
   Operations found{};
   if (is_negation && reader.is_constant(0, -0.0)) found[size_t(Operation::dadd)] = 1;  // 0 - a
-  const auto add = [&](const Steps& steps) { counting::add(found, steps, is_double); };
+  const auto add = [&](const Steps& steps) { add_steps(found, steps, is_double); };
   if (name == "add" || name == "sub") {
     if (!converts_without_sign(code, index, name, reader)) add({.add = 1});
   } else if (name == "mul") {
@@ -150,7 +154,7 @@ std::optional<size_t> branch_before(const std::vector<Instruction>& code, size_t
     return found;
   };
   const auto before_moves = [&](size_t i) {
-    while (i > 0 && (begins(code[i - 1].name, "mov") || begins(code[i - 1].name, "vmov")) && jumps_to(i).empty()) --i;
+    while (i > 0 && is_move(code[i - 1].name) && jumps_to(i).empty()) --i;
     return i;
   };
   const size_t block = before_moves(index);

@@ -15,6 +15,7 @@ namespace simt::counting {
 enum class Operation { fadd, fmul, ffma, dadd, dmul, dfma };
 inline constexpr std::array<std::string_view, 6> operation_names = {"fadd", "fmul", "ffma", "dadd", "dmul", "dfma"};
 using Operations = std::array<uint32_t, operation_names.size()>;
+void add(Operations& to, const Operations& its);
 
 /// What the routine for a division of doubles takes in addition where the numerator is 0.
 inline constexpr Operations more_for_zero_dividend = {0, 0, 0, 0, 1, 8};

@@ -5,32 +5,20 @@
 
 #include <string>
 
-#include "simt/counting/machine_code.hpp"
+#include "program.hpp"
 
 namespace simt::counting {
 namespace {
 
-const std::string report = "call   50 <__sanitizer_cov_trace_pc@plt>";
-
-/// What the blocks of a function count, in their order. An instruction every 5 bytes; jumps name lines: "jne @3".
+/// What the blocks of a function count, in their order.
 std::vector<Operations> counted(const std::vector<std::string>& lines) {
-  std::string text = "0000000000001000 <kernel>:\n";
-  for (size_t i = 0; i < lines.size(); ++i) {
-    std::string line = lines[i];
-    char number[32];
-    if (const size_t at = line.find(" @"); at != std::string::npos) {
-      std::snprintf(number, sizeof number, "%lx", 0x1000 + 5 * std::stoul(line.substr(at + 2)));
-      line = line.substr(0, at + 1) + number;
-    }
-    std::snprintf(number, sizeof number, "    %lx:\t", 0x1000 + 5 * i);
-    text += number + line + "\n";
-  }
+  const std::vector<Instruction> code = program(lines);
   Program program;
   add_function(
-      functions_in(text + "\n").at(0), [](uint64_t) { return 0; }, "", program);
+      code, [](uint64_t) { return 0; }, "", program);
   std::vector<Operations> found;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (const auto block = program.blocks.find(0x1000 + 5 * (i + 1)); block != program.blocks.end())
+  for (const Instruction& x : code) {
+    if (const auto block = program.blocks.find(x.address); block != program.blocks.end())
       found.push_back(block->second.operations);
   }
   return found;

@@ -45,8 +45,7 @@ Found look_at(const std::vector<std::string>& lines, const std::map<uint64_t, ui
   values.for_each(
       [&](size_t i) {
         joins.visit(code, i, values);
-        const Operations its = operations_of(code, i, values, read);
-        for (size_t o = 0; o < its.size(); ++o) found.operations[o] += its[o];
+        add(found.operations, operations_of(code, i, values, read));
       },
       [&](size_t) { joins.begin(); });
   joins.begin();
