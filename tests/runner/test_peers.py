@@ -176,7 +176,7 @@ def test_a_right_solve_that_ends_with_an_assignment_is_ok(write: Any, stop: str)
     assert told.timed["solve"]["status"] == "ok"
 
 
-@pytest.mark.parametrize(("seconds", "status"), [(0.08, "ok"), (0.4, "unstable")])
+@pytest.mark.parametrize(("seconds", "status"), [(0.08, "ok"), (0.11, "ok"), (0.4, "unstable")])
 def test_a_search_for_the_last_labels_in_download_takes_an_iteration(
     write: Any,  # noqa: ANN401
     tmp_path: Path,
