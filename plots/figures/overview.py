@@ -110,8 +110,6 @@ def draw(record: Record, folder: Path, options: Options) -> tuple[list[tuple[str
             if not table:
                 left_out.append(f"overview ({name}, {scope}): no valid time")
                 continue
-            present = {row.variant for row in record.rows if row.device == device and row.scope == scope}
-            rungs = [rung for rung in record.rungs(device) if rung.variant in present]
             for start in range(0, len(table), MOST_COLUMNS):
                 stem = f"overview_{name}_{scope}{options.suffix}" + (f"_{start // MOST_COLUMNS + 1}" if start else "")
                 some = table[start : start + MOST_COLUMNS]
@@ -119,5 +117,9 @@ def draw(record: Record, folder: Path, options: Options) -> tuple[list[tuple[str
                 if too_few(record, device, bars(record, device, shown, [scope])):
                     left_out.append(f"overview ({name}, {scope}): fewer than {LEAST_BARS} rungs on {some[0].name}")
                     continue
+                names = {workload.name for workload in shown}
+                of_page = [r for r in record.rows if (r.device, r.scope) == (device, scope) and r.workload in names]
+                present = {row.variant for row in of_page}
+                rungs = [rung for rung in record.rungs(device) if rung.variant in present]
                 drawn.append((stem, draw_page(record, options, device, scope, some, rungs, stem, folder)))
     return drawn, left_out

@@ -563,6 +563,26 @@ def test_the_overview_shades_faster_and_slower_apart() -> None:
     assert np.all([overview.shade(v, 100.0)[1] in ("black", "white") for v in (0.01, 1, 99)])
 
 
+def test_a_page_of_the_overview_has_the_rungs_of_its_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages: list[tuple[set[str], set[str]]] = []
+    monkeypatch.setattr(overview, "MOST_COLUMNS", 2)
+    monkeypatch.setattr(
+        overview,
+        "draw_page",
+        lambda _, __, ___, ____, table, rungs, *_____: pages.append(
+            ({w.name for column in table for w in column.workloads}, {rung.variant for rung in rungs})
+        ),
+    )
+    record = from_document(sample_record.make(), Path("record.json"))
+    first = record.rungs("cuda")[0].variant
+    rows = [r for r in record.rows if r.variant != first or r.workload == record.rows[0].workload]
+    overview.draw(Record(record.sources, record.workloads, rows), tmp_path, Options(devices=("cuda",)))
+    assert len(pages) > 1 and {first in rungs for _, rungs in pages} == {True, False}
+    for names, rungs in pages:
+        of_page = [r for r in rows if (r.device, r.scope) == ("cuda", "iteration") and r.workload in names]
+        assert rungs == {r.variant for r in of_page}
+
+
 def test_files_without_a_time_leave_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages: dict[str, Figure] = {}
     monkeypatch.setattr(style.Page, "save", lambda page, _, stem: pages.update({stem: page.figure}))
