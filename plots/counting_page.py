@@ -94,6 +94,13 @@ PRUNING_REASONS = (
      "it asks"),
 )  # fmt: skip
 
+# Of initialisations.
+INITIALISING_REASONS = (
+    ("pick_kernel*", ("wavefronts_load",), 0.05,
+     "nvcc unrolls all 128 rounds of a sum over shared memory, keeps the numbers in registers, and has no `LDS` in the "
+     "search behind it. g++ loads in the search what it reads there, one number or a few"),
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Held:
@@ -118,7 +125,13 @@ PRUNING = Held(
     solves=True,
     other_work=("compare_kernel*", "refine_kernel*"),
 )
-ALL = (FIRST, LATER, FILLING, PRUNING)
+INITIALISING = Held(
+    "initialising",
+    GPU / "profile_initialise.json",
+    RESULTS / "cpu" / "counts_initialise.json",
+    INITIALISING_REASONS,
+)
+ALL = (FIRST, LATER, FILLING, PRUNING, INITIALISING)
 
 # Rung, workload, scope, kernel, grid, block.
 Place = tuple[str, str, str, str, tuple[int, ...], tuple[int, ...]]

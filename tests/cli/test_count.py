@@ -120,6 +120,20 @@ def test_rungs_that_reuse_an_iteration_are_held() -> None:
     assert not left_out & {v.kernel.split("<")[0] for v in found}
 
 
+def test_initialisations_are_held() -> None:
+    which = counting_page.INITIALISING
+    found = held(which)
+    assert {v.rung for v in found} == {"i2_kmeanspp", "i3_afkmc2"}
+    assert counting_page.share(found) >= 0.98 and not any(v.is_estimate for v in found)
+    # All launches: each draws a centroid, and the first is drawn before.
+    document = json.loads(which.counts.read_text())
+    counted = {
+        (c["variant"], k["name"]): k["launches"] for c in document["counts"] for s in c["scopes"] for k in s["kernels"]
+    }
+    profiled = {(p["variant"], k["name"]): k["launches"] for p in counting_page.profiles(which) for k in p["kernels"]}
+    assert counted == profiled and counted["i2_kmeanspp", "pick_kernel<float>"] == 39
+
+
 def test_a_kernel_is_the_same_with_and_without_the_namespace_that_all_share() -> None:
     assert counting_page.plain("add<float, ladder::certified::Rows>") == "add<float, certified::Rows>"
     profiled = {k[3] for k in counting_page.kernels_of(counting_page.profiles(counting_page.LATER))}

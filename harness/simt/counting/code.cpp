@@ -33,7 +33,7 @@ Program read_program(const std::string& file, const char* base) {
   }
   for (const auto& [place, by] : told_to_unroll(file, loops)) {
     Block& block = program.blocks[place];
-    if (by != block.unrolled_by) block.joined.clear();
+    if (by != block.unrolled_by) block.joined = {};
     block.unrolled_by = by;
   }
   return program;
@@ -64,18 +64,21 @@ const Block& block_at(uint64_t place) {
     found->second = block->second;
     if (found->second.meets_at) found->second.meets_at += base;
     for (uint64_t& its : found->second.unrolled) its += base;
-    found->second.joined.clear();
-    for (const auto& [its, log2] : block->second.joined) found->second.joined[its + base] = log2;
+    for (uint64_t& its : found->second.guarded.header) its += base;
+    for (uint64_t& its : found->second.guarded.inside) its += base;
+    found->second.joined.loads.clear();
+    for (const auto& [its, log2] : block->second.joined.loads) found->second.joined.loads[its + base] = log2;
   }
   return found->second;
 }
 
-std::optional<Parts> parts_at(uint64_t place) {
+Access access_at(uint64_t place) {
   const std::lock_guard lock(mutex);
   const auto [program, base] = program_of(place);
   if (!program) return {};
   const auto parts = program->joins.find(place - base);
-  return parts == program->joins.end() ? std::nullopt : std::optional(parts->second);
+  return {parts == program->joins.end() ? std::nullopt : std::optional(parts->second),
+          program->loaded_before.contains(place - base)};
 }
 
 }  // namespace simt::counting

@@ -11,8 +11,12 @@ namespace simt::counting {
 
 /// The block of code that reports itself (by __sanitizer_cov_trace_pc) from a call that returns to `place`.
 const Block& block_at(uint64_t place);
-/// What nvcc makes of the access that reports itself from a call that returns to `place`; nothing where that is not
-/// known.
-std::optional<Parts> parts_at(uint64_t place);
+/// What nvcc makes of an access.
+struct Access {
+  std::optional<Parts> parts;  ///< nothing where that is not known
+  bool loaded_before = false;  ///< in front of its loop, once
+};
+/// Of the one that reports itself from a call that returns to `place`.
+Access access_at(uint64_t place);
 
 }  // namespace simt::counting

@@ -17,19 +17,32 @@ std::atomic<bool> counting = false;
 std::mutex mutex;
 std::map<KernelName, KernelCounts> kernels;
 
-constexpr const char* kind_names[] = {
-    "code",        "together",     "zero_dividend", "grid_poll",     "global_load",   "global_store",   "global_atomic",
-    "shared_load", "shared_store", "shared_atomic", "constant_load", "shared_update", "shared_addition"};
+constexpr const char* kind_names[] = {"code",          "together",       "zero_dividend", "grid_poll",
+                                      "loop_entered",  "global_load",    "global_store",  "global_atomic",
+                                      "shared_load",   "shared_store",   "shared_atomic", "constant_load",
+                                      "shared_update", "shared_addition"};
 
-/// The operations of all lanes in the blocks of code that ran.
+/// Of one lane, once at a place.
+Operations operations_at(uint64_t bits) {
+  switch (kind_of(bits)) {
+    case Kind::code:
+      return block_at(address_of(bits)).operations;
+    case Kind::loop_entered:
+      return block_at(address_of(bits)).guarded.operations;
+    case Kind::zero_dividend:
+      return more_for_zero_dividend;
+    default:
+      return {};
+  }
+}
+
+/// The operations of all lanes.
 std::array<uint64_t, operation_names.size()> operations_of(const KernelCounts& counts) {
   std::array<uint64_t, operation_names.size()> sums{};
   for (const auto& [bits, place] : counts.places) {
     if (kind_of(bits) == Kind::shared_addition)
       sums[size_t((bits & 15) == 3 ? Operation::dadd : Operation::fadd)] += place.lanes;
-    if (kind_of(bits) != Kind::code && kind_of(bits) != Kind::zero_dividend) continue;
-    const Operations& its =
-        kind_of(bits) == Kind::code ? block_at(address_of(bits)).operations : more_for_zero_dividend;
+    const Operations its = operations_at(bits);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += its[i] * place.lanes;
   }
   return sums;
@@ -43,7 +56,8 @@ void write(FILE* file, const KernelName& name, const KernelCounts& counts) {
   for (size_t i = 0; i < operations.size(); ++i)
     std::fprintf(file, "operations\t%s\t%lu\n", operation_names[i].data(), operations[i]);
   for (const auto& [bits, place] : counts.places) {
-    if (kind_of(bits) == Kind::zero_dividend) continue;  // a part of the operations
+    // A part of the operations.
+    if (kind_of(bits) == Kind::zero_dividend || kind_of(bits) == Kind::loop_entered) continue;
     const uint64_t address = address_of(bits);
     Dl_info info;
     if (!dladdr(reinterpret_cast<void*>(address), &info) || !info.dli_fname) continue;

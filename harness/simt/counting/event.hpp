@@ -12,6 +12,7 @@ enum class Kind : uint8_t {
   together,       ///< a barrier, or an operation of the warp
   zero_dividend,  ///< a division of doubles that took the longer way of 0 / b: counted by lanes, not in a trace
   grid_poll,      ///< a load of a block that waits at a barrier of the grid: an estimate, not in a trace
+  loop_entered,   ///< a round of a loop is the first: counted by lanes, not in a trace
   global_load,
   global_store,
   global_atomic,

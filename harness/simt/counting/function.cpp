@@ -56,7 +56,21 @@ class Function {
     for (size_t i = 0; i < code_.size(); ++i) {
       const auto before = invariants.moved_to(i);
       if (!before || is_fused[i]) continue;  // multiply-adds stay
-      add(operations_[*before], std::exchange(operations_[i], {}));
+      const Operations its = std::exchange(operations_[i], {});
+      const Invariants::Guarded* const loop = invariants.guarded_by(i);
+      if (!loop) {
+        add(operations_[*before], its);
+        continue;
+      }
+      Block::Guarded& guarded = guarded_[node_.at(int(loop->header.front()))];
+      if (guarded.header.empty()) {
+        for (const size_t report : loop->header) guarded.header.push_back(code_[report + 1].address);
+        for (const size_t report : loop->inside) guarded.inside.push_back(code_[report + 1].address);
+      }
+      add(guarded.operations, its);
+    }
+    for (size_t i = 0; i + 1 < code_.size(); ++i) {
+      if (invariants.is_loaded_before(i)) program.loaded_before.insert(code_[i + 1].address);
     }
     const int end = int(first_.size());
     std::vector<Block> found(first_.size());
@@ -66,6 +80,8 @@ class Function {
       first.joined = joined_rounds(code_, values, loop);
       for (const size_t i : loop.reports) first.unrolled.push_back(code_[i + 1].address);
     }
+    for (const auto& [node, guarded] : guarded_) found[size_t(node)].guarded = guarded;
+    for (Block& block : found) block.is_beside_guarded = !guarded_.empty();
     for (const size_t i : invariants.yielding()) found[size_t(node_.at(int(i)))].yields = true;
     before_.resize(first_.size() + 1);
     for (int n = 0; n < end; ++n) {
@@ -258,6 +274,7 @@ class Function {
   std::vector<Operations> operations_;            // of each instruction
   std::map<int, std::vector<int>> leading_to_;    // of each that has operations: the nodes before it
   std::unordered_map<uint64_t, int> at_;          // address to instruction
+  std::map<int, Block::Guarded> guarded_;         // by node: loops that lanes may leave in their first block
   std::unordered_map<int, int> node_;             // the reporting call to its node
   std::vector<int> first_;                        // of each node: the instruction behind its call
   std::vector<std::vector<int>> after_, before_;  // of each node; before_ of the end, too

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "counting/joins.hpp"
@@ -21,15 +22,22 @@ struct Block {
   /// Of the first block of a loop that nvcc unrolls: the places of its blocks (trace.hpp).
   std::vector<uint64_t> unrolled;
   size_t unrolled_by = 0;
-  /// Loads of this loop that several rounds have in common, by their places: the binary logarithm of the bytes.
-  std::unordered_map<uint64_t, int> joined;
-  bool yields = false;  ///< the first of a loop in which lanes do not keep others waiting (trace.hpp)
+  JoinedRounds joined;  ///< loads of this loop that several rounds have in common, by their places
+  /// Of the first block of a loop that lanes may leave there: what nvcc does before the loop, where they do not, and
+  /// the places of the loop's blocks, those of its first one apart.
+  struct Guarded {
+    Operations operations{};
+    std::vector<uint64_t> header, inside;
+  } guarded;
+  bool is_beside_guarded = false;  ///< in the same function as such a loop
+  bool yields = false;             ///< the first of a loop in which lanes do not keep others waiting (trace.hpp)
 };
 
 /// By the place that the call of a report returns to, as an address in the file of the module.
 struct Program {
   std::unordered_map<uint64_t, Block> blocks;
   std::unordered_map<uint64_t, Parts> joins;
+  std::unordered_set<uint64_t> loaded_before;  ///< loads that nvcc takes out of their loop (invariants.hpp)
 };
 
 /// Adds the blocks and accesses of a function. `file`: the module's, whose lines tell which operations unrolling has

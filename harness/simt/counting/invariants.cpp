@@ -35,6 +35,10 @@ bool is_product(const Instruction& x) { return x.name == "vmulss" || x.name == "
 bool compares(std::string_view name) {
   return begins(name, "cmp") || begins(name, "test") || begins(name, "vucomis") || begins(name, "vcomis");
 }
+/// Of a counter, by a constant.
+bool steps(const Instruction& x) {
+  return (begins(x.name, "add") || begins(x.name, "sub")) && x.operands.size() == 2 && x.operands[0][0] == '$';
+}
 bool reads_flags(std::string_view name) {
   return begins(name, "cmov") || begins(name, "set") || begins(name, "adc") || begins(name, "sbb");
 }
@@ -52,6 +56,10 @@ bool reads_destination(const Instruction& x) {
 bool is_part_of_the_code(const Instruction& x) {
   return begins(x.called, "__tsan_read") || begins(x.called, "__tsan_write") || finds_thread_variables(x) ||
          reports_a_division(x) || begins(x.called, "scalb") || begins(x.called, "ldexp") || begins(x.called, "ilogb");
+}
+/// A call that reports a load.
+bool reports_a_load(const Instruction& x) {
+  return begins(x.called, "__tsan_read") || begins(x.called, "__tsan_unaligned_read");
 }
 /// A call whose arguments may be floating-point numbers.
 bool may_take_numbers(const Instruction& x) {
@@ -103,18 +111,35 @@ Invariants::Invariants(const std::vector<Instruction>& code, const std::function
 
 std::optional<size_t> Invariants::moved_to(size_t index) const { return moved_[index]; }
 
+const Invariants::Guarded* Invariants::guarded_by(size_t index) const {
+  const auto found = guarded_in_.find(index);
+  return found == guarded_in_.end() ? nullptr : &guarded_.at(found->second);
+}
+
+/// Of an operation in this block that is moved out of the loop.
+void Invariants::guard(const Loop& loop, size_t block, size_t operation) {
+  const auto& ways = blocks_[loop.header].next;
+  const bool may_leave = std::any_of(ways.begin(), ways.end(), [&](size_t next) { return !loop.has(next); });
+  if (block == loop.header || !may_leave) return;
+  Guarded its;
+  for (const size_t b : loop.blocks) {
+    for (size_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
+      if (reports_a_block(code_[i])) (b == loop.header ? its.header : its.inside).push_back(i);
+    }
+  }
+  if (its.header.empty() || its.inside.empty()) return;
+  guarded_[loop.header] = std::move(its);
+  guarded_in_[operation] = loop.header;
+}
+
 std::vector<Invariants::Unrolled> Invariants::unrolled() const {
   std::vector<Unrolled> found;
   for (const Loop& loop : loops_) {
-    const auto has = [&](size_t block) {
-      return std::find(loop.blocks.begin(), loop.blocks.end(), block) != loop.blocks.end();
-    };
     size_t ways_out = 0, last = 0;
     std::vector<size_t> instructions(blocks_.size());
-    std::vector<size_t> entries, ends;  // the blocks before the first, outside and in the loop
-    for (const size_t before : blocks_[loop.header].before) (has(before) ? ends : entries).push_back(before);
+    const std::vector<size_t> entries = entries_of(loop);
     bool alone = std::none_of(loops_.begin(), loops_.end(),
-                              [&](const Loop& other) { return other.header != loop.header && has(other.header); });
+                              [&](const Loop& other) { return other.header != loop.header && loop.has(other.header); });
     std::vector<size_t> reports;
     // g++ has fewer registers than nvcc, and keeps numbers in the stack.
     const auto copies_by_stack = [&](const Instruction& x) {
@@ -125,7 +150,7 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
     };
     for (const size_t block : loop.blocks) {
       for (const size_t next : blocks_[block].next) {
-        if (has(next)) continue;
+        if (loop.has(next)) continue;
         ++ways_out;
         last = block;
       }
@@ -142,7 +167,8 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
     size_t length = std::accumulate(instructions.begin(), instructions.end(), size_t(0));
     for (const size_t block : loop.blocks) {
       const std::vector<size_t>& sides = blocks_[block].next;
-      if (sides.size() < 2 || !has(sides[0]) || !has(sides[1]) || !is_same_in_all_rounds(loop, block)) continue;
+      if (sides.size() < 2 || !loop.has(sides[0]) || !loop.has(sides[1]) || !is_same_in_all_rounds(loop, block))
+        continue;
       const auto length_of = [&](size_t side) {
         size_t its = 0;
         for (const size_t b : loop.blocks) its += dominates(side, b) ? instructions[b] : 0;
@@ -155,12 +181,11 @@ std::vector<Invariants::Unrolled> Invariants::unrolled() const {
     size_t by = 4;
     while (by > 1 && by * length > most_unrolled) by /= 2;
     if (!alone || ways_out != 1 || !reports_first || !counts_in_constant_steps(loop, last)) continue;
-    found.push_back({.by = by, .reports = reports, .before = {}, .blocks = {}});
+    found.push_back(
+        {.by = by, .reports = reports, .length = length, .ends_by = decided_by(last), .before = {}, .blocks = {}});
     if (entries.size() == 1) found.back().before = {blocks_[entries[0]].begin, blocks_[entries[0]].end, false};
-    for (const size_t block : loop.blocks) {
-      const bool in_each = std::all_of(ends.begin(), ends.end(), [&](size_t end) { return dominates(block, end); });
-      found.back().blocks.push_back({blocks_[block].begin, blocks_[block].end, in_each});
-    }
+    for (const size_t block : loop.blocks)
+      found.back().blocks.push_back({blocks_[block].begin, blocks_[block].end, is_in_each_round(loop, block)});
   }
   return found;
 }
@@ -184,13 +209,16 @@ bool Invariants::is_same_in_all_rounds(const Loop& loop, size_t block) const {
   return true;
 }
 
+/// What the branch at the end of a block goes by: a comparison, or a step.
+size_t Invariants::decided_by(size_t block) const {
+  size_t at = blocks_[block].end - 1;
+  while (at > blocks_[block].begin && !(compares(code_[at].name) || steps(code_[at]))) --at;
+  return at;
+}
+
 /// `last`: the block that a lane leaves the loop from.
 bool Invariants::counts_in_constant_steps(const Loop& loop, size_t last) const {
-  const auto steps = [](const Instruction& x) {
-    return (begins(x.name, "add") || begins(x.name, "sub")) && x.operands.size() == 2 && x.operands[0][0] == '$';
-  };
-  size_t compared = blocks_[last].end - 1;  // what the branch goes by
-  while (compared > blocks_[last].begin && !(compares(code_[compared].name) || steps(code_[compared]))) --compared;
+  const size_t compared = decided_by(last);
   const Instruction& x = code_[compared];
   if (steps(x)) return true;
   if (!compares(x.name)) return false;
@@ -356,8 +384,9 @@ std::vector<size_t> Invariants::written_by(size_t index) const {
   return found;
 }
 
-/// Writes down what the instruction does; whether all that it reads is the same in all rounds.
-bool Invariants::execute(size_t index, State& state) const {
+/// Writes down what the instruction does; whether all that it reads is the same in all rounds. `loads_are_same`: what
+/// lies at an address that is the same.
+bool Invariants::execute(size_t index, State& state, bool loads_are_same) const {
   const Instruction& x = code_[index];
   const auto is_same = [&](size_t place) { return place < state.size() && state[place].same; };
   bool same = x.name != "call" && !has_hidden_operands(x.name) && !begins(x.name, "xchg");
@@ -373,6 +402,11 @@ bool Invariants::execute(size_t index, State& state) const {
       continue;
     }
     if (memory.is_relative) continue;  // a constant
+    if (memory.is_one && memory.base != "%rsp" && !(has_frame_ && memory.base == "%rbp")) {
+      for (const std::string& part : {memory.base, memory.index})
+        same &= loads_are_same && (part.empty() || is_same(register_number(part)));
+      continue;
+    }
     const auto places = places_of(operand, bytes_of(x));
     same &= !places.empty() && std::all_of(places.begin(), places.end(), is_same);
     if (!places.empty() && places.front() < state.size()) copied = state[places.front()].writer;
@@ -432,12 +466,8 @@ size_t Invariants::block_before(const Loop& loop, size_t entry) const {
                        code_.begin() + std::ptrdiff_t(blocks_[block].end), reports_a_block);
   };
   const auto is_in_other_loop = [&](size_t block) {
-    return std::any_of(loops_.begin(), loops_.end(), [&](const Loop& other) {
-      const auto has = [&](size_t b) {
-        return std::find(other.blocks.begin(), other.blocks.end(), b) != other.blocks.end();
-      };
-      return has(block) && !has(loop.header);
-    });
+    return std::any_of(loops_.begin(), loops_.end(),
+                       [&](const Loop& other) { return other.has(block) && !other.has(loop.header); });
   };
   size_t before = entry;
   while ((!reports(before) || is_in_other_loop(before)) && before != dominator_[before]) before = dominator_[before];
@@ -454,21 +484,43 @@ size_t Invariants::block_before(const Loop& loop, size_t entry) const {
   return reports(before) ? before : nowhere;
 }
 
+/// The blocks before the first one, outside the loop; not what fills up lines of the cache behind a jump.
+std::vector<size_t> Invariants::entries_of(const Loop& loop) const {
+  std::vector<size_t> found;
+  for (const size_t before : blocks_[loop.header].before) {
+    if (!loop.has(before) && rank_[before] != nowhere) found.push_back(before);
+  }
+  return found;
+}
+
+bool Invariants::is_in_each_round(const Loop& loop, size_t block) const {
+  const std::vector<size_t>& before = blocks_[loop.header].before;
+  return std::all_of(before.begin(), before.end(), [&](size_t end) { return !loop.has(end) || dominates(block, end); });
+}
+
+/// Nothing but to the stack, and there are no atomics, barriers or calls.
+bool Invariants::stores_nothing(const Loop& loop) const {
+  return std::all_of(loop.blocks.begin(), loop.blocks.end(), [&](size_t block) {
+    return std::all_of(code_.begin() + std::ptrdiff_t(blocks_[block].begin),
+                       code_.begin() + std::ptrdiff_t(blocks_[block].end), [](const Instruction& x) {
+                         return x.name != "call" || reports_a_block(x) || reports_a_load(x) ||
+                                finds_thread_variables(x) || reports_a_division(x);
+                       });
+  });
+}
+
 void Invariants::examine(const Loop& loop, const std::function<bool(size_t)>& is_operation) {
-  std::vector<size_t> entries;
+  const std::vector<size_t> entries = entries_of(loop);
   std::vector<char> inside(blocks_.size());
   for (const size_t block : loop.blocks) inside[block] = 1;
-  for (const size_t before : blocks_[loop.header].before) {
-    if (!inside[before]) entries.push_back(before);
-  }
-  if (entries.size() != 1 || rank_[entries[0]] == nowhere) return;
+  if (entries.size() != 1) return;
   const size_t before = block_before(loop, entries[0]);
   if (before == nowhere) return;
   bool any = false;
   for (const size_t block : loop.blocks) {
     for (size_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
       if (changes_the_stack_pointer(code_[i]) && !has_frame_) return;
-      any |= !moved_[i] && is_operation(i);
+      any |= (!moved_[i] && is_operation(i)) || reports_a_load(code_[i]);
     }
   }
   if (!any) return;
@@ -478,7 +530,9 @@ void Invariants::examine(const Loop& loop, const std::function<bool(size_t)>& is
   }
   std::vector<State> after(blocks_.size());
   std::vector<char> same_branch(blocks_.size());
+  const bool only_loads = stores_nothing(loop);
   for (const size_t block : loop.blocks) {
+    const bool loads_are_same = only_loads && is_in_each_round(loop, block);
     State state =
         block == loop.header ? State(places_, {.writer = 0, .same = true}) : joined(block, after, inside, same_branch);
     if (state.empty()) return;                         // not a loop of one entry
@@ -490,12 +544,15 @@ void Invariants::examine(const Loop& loop, const std::function<bool(size_t)>& is
         same_branch[block] = state[flags].same;
         continue;
       }
-      const bool same = execute(i, state);
+      if (loads_are_same && reports_a_load(code_[i]) && state[register_number("%rdi")].same) loaded_before_.insert(i);
+      const bool same = execute(i, state, loads_are_same);
       if (!is_operation(i)) continue;
       if (begins(code_[i].name, "vfm") || begins(code_[i].name, "vfnm")) {
         for (const size_t place : written_by(i)) state[place].same = false;
-      } else if (same && !moved_[i])
+      } else if (same && !moved_[i]) {
         moved_[i] = blocks_[before].end - 1;
+        guard(loop, block, i);
+      }
     }
     after[block] = std::move(state);
   }

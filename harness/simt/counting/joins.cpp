@@ -1,6 +1,7 @@
 #include "counting/joins.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <numeric>
@@ -12,7 +13,8 @@ namespace simt::counting {
 namespace {
 
 constexpr int widest_log2 = 4;
-constexpr uint64_t call_bytes = 5;  // of a direct call
+constexpr uint64_t call_bytes = 5;            // of a direct call
+constexpr int64_t most_of_all_rounds = 1200;  // instructions of g++, of a loop that nvcc 13.0 has unrolled whole
 
 struct Report {
   bool is_store = false;
@@ -49,6 +51,30 @@ std::optional<Report> access_reported_by(const std::vector<Instruction>& code, s
       report.aligned_log2 = int(said.displacement) - 1;
   }
   return report;
+}
+
+using Blocks = std::vector<std::pair<size_t, size_t>>;
+
+/// How many rounds a loop has, if that is a constant. `blocks`: what comes before it, and two rounds.
+std::optional<int64_t> rounds_of(const std::vector<Instruction>& code, Values& values, const Invariants::Unrolled& loop,
+                                 const Blocks& blocks) {
+  const Instruction& x = code[loop.ends_by];
+  if (x.operands.size() != 2) return {};
+  // It ends where a difference is 0: that of what is compared, or of a counter behind its step and 0.
+  const bool is_step = !x.name.starts_with("cmp");
+  if (is_step && !x.name.starts_with("sub")) return {};
+  const std::vector<Value> a = values.along(blocks, loop.ends_by, x.operands[0]);
+  const std::vector<Value> b = values.along(blocks, loop.ends_by, x.operands[1]);
+  if (a.size() != 2 || b.size() != 2) return {};
+  std::array<int64_t, 2> difference{};
+  for (size_t round = 0; round < 2; ++round) {
+    const bool are_known = a[round].known >= 32 && b[round].known >= 32;
+    if (!are_known && a[round].base != b[round].base) return {};
+    difference[round] = are_known ? int32_t(b[round].bits - a[round].bits) : b[round].offset - a[round].offset;
+  }
+  const int64_t step = difference[0] - difference[1];
+  if (step == 0 || difference[0] % step != 0 || difference[0] / step < 0) return {};
+  return difference[0] / step + 1;
 }
 
 }  // namespace
@@ -106,12 +132,10 @@ bool Joins::is_loaded(const Value& address, int size_log2) const {
   });
 }
 
-std::unordered_map<uint64_t, int> joined_rounds(const std::vector<Instruction>& code, Values& values,
-                                                const Invariants::Unrolled& loop) {
-  std::unordered_map<uint64_t, int> found;
+JoinedRounds joined_rounds(const std::vector<Instruction>& code, Values& values, const Invariants::Unrolled& loop) {
+  JoinedRounds found;
   if (loop.before.begin == loop.before.end || loop.by < 2) return found;
   // Two rounds, with all that is not in each of them and without it.
-  using Blocks = std::vector<std::pair<size_t, size_t>>;
   Blocks with = {{loop.before.begin, loop.before.end}}, without = with;
   for (int round = 0; round < 2; ++round) {
     for (const auto& [begin, end, in_each_round] : loop.blocks) {
@@ -119,6 +143,8 @@ std::unordered_map<uint64_t, int> joined_rounds(const std::vector<Instruction>& 
       if (in_each_round) without.emplace_back(begin, end);
     }
   }
+  const std::optional<int64_t> rounds = rounds_of(code, values, loop, without);
+  found.of_all = rounds && *rounds * int64_t(loop.length) <= most_of_all_rounds;
   for (const auto& [begin, end, in_each_round] : loop.blocks) {
     for (size_t i = begin; i < end; ++i) {
       if (code[i].name != "call") continue;
@@ -130,10 +156,11 @@ std::unordered_map<uint64_t, int> joined_rounds(const std::vector<Instruction>& 
       if (!in_each_round || size_log2 >= log2 || !std::has_single_bit(uint64_t(report->bytes))) continue;
       const auto is_joined = [&](const Blocks& blocks) {
         const std::vector<Value> address = values.along(blocks, i, "%rdi");
-        return address.size() == 2 && address[0].is_multiple(log2) && address[0].base == address[1].base &&
-               address[1].offset - address[0].offset == report->bytes;
+        if (address.size() != 2 || address[0].base != address[1].base) return false;
+        const bool by_two = found.of_all && log2 == size_log2 + 1 && address[0].known >= log2;
+        return (by_two || address[0].is_multiple(log2)) && address[1].offset - address[0].offset == report->bytes;
       };
-      if (is_joined(with) && is_joined(without)) found[code[i].address + call_bytes] = log2;
+      if (is_joined(with) && is_joined(without)) found.loads[code[i].address + call_bytes] = log2;
     }
   }
   return found;

@@ -28,10 +28,14 @@ struct Part {
 using Parts = std::vector<Part>;
 
 /// Loads of a loop that nvcc unrolls, one after another in memory round by round: those of several rounds are one where
-/// the first round's is aligned. No store is in the loop. By the address behind the call that reports the load, the
-/// binary logarithm of the bytes.
-std::unordered_map<uint64_t, int> joined_rounds(const std::vector<Instruction>& code, Values& values,
-                                                const Invariants::Unrolled& loop);
+/// the first round's is aligned. No store is in the loop.
+struct JoinedRounds {
+  std::unordered_map<uint64_t, int> loads;  ///< by the address behind the call that reports it: log2 of the bytes
+  /// nvcc knows the number of rounds, and unrolls all of a short loop. Then two are also joined from the second round
+  /// on, where that one's load is aligned.
+  bool of_all = false;
+};
+JoinedRounds joined_rounds(const std::vector<Instruction>& code, Values& values, const Invariants::Unrolled& loop);
 
 class Joins {
  public:

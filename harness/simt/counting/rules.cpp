@@ -139,6 +139,7 @@ Cost cost_of(Kind kind, int size_log2, const std::array<uint64_t, 32>& address, 
     case Kind::together:
     case Kind::zero_dividend:
     case Kind::grid_poll:
+    case Kind::loop_entered:
     case Kind::shared_update:
     case Kind::shared_addition:
       break;

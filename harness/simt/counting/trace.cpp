@@ -15,11 +15,12 @@ void Trace::start_block(int threads, KernelCounts& counts) {
   if (int(lanes_.size()) < threads) lanes_.resize(size_t(threads));
   for (int i = 0; i < threads; ++i) {
     lanes_[i].events.clear();
-    lanes_[i].next = lanes_[i].rest_end = lanes_[i].loop_end = lanes_[i].joined_end = 0;
+    lanes_[i].next = lanes_[i].rest_end = lanes_[i].loop_end = lanes_[i].joined_end = lanes_[i].first_end = 0;
     lanes_[i].held = {};
     lanes_[i].depth = lanes_[i].silent = 0;
     lanes_[i].was_full = lanes_[i].ended = false;
     lanes_[i].longest = {};
+    lanes_[i].levels.clear();
   }
   warps_.assign(size_t(threads + 31) / 32, {});
   for (size_t w = 0; w < warps_.size(); ++w) {
@@ -47,6 +48,7 @@ void Trace::replay() {
     lane.rest_end -= std::min(lane.rest_end, lane.next);
     lane.loop_end -= std::min(lane.loop_end, lane.next);
     lane.joined_end -= std::min(lane.joined_end, lane.next);
+    lane.first_end -= std::min(lane.first_end, lane.next);
     lane.next = 0;
   }
 }
@@ -59,12 +61,13 @@ void Trace::execute(int first, uint32_t mask) {
     address[size_t(lane)] = of.events[of.next++].value;
   });
   if (is_update(place.kind())) {
-    is_held(place.kind(), place.size_log2(), first, mask, address);
+    is_held(place, first, mask, address);
     return updates_.add(size_t(first) / 32, place, mask, address);
   }
+  if (place.kind() == Kind::code) enter_guarded(first, mask, place);
   if (is_joined(place, first, mask, address)) return;
   const Part whole{place.size_log2(), 0};
-  const Parts* const parts = parts_of(place);
+  const std::optional<Parts>& parts = access_of(place).parts;
   for (const Part& part : parts ? std::span(*parts) : std::span(&whole, 1)) {
     std::array<uint64_t, 32> its = address;
     for (uint64_t& a : its) a += uint64_t(part.shift);
@@ -73,7 +76,7 @@ void Trace::execute(int first, uint32_t mask) {
 }
 
 void Trace::count(Place place, int first, uint32_t mask, const std::array<uint64_t, 32>& address) {
-  if (is_held(place.kind(), place.size_log2(), first, mask, address)) return;
+  if (is_held(place, first, mask, address)) return;
   PlaceCounts& counts = counts_->at(place);
   ++counts.requests;
   counts.lanes += uint64_t(std::popcount(mask));
@@ -87,18 +90,23 @@ bool Trace::is_joined(Place place, int first, uint32_t mask, const std::array<ui
   if (joined_.empty() || !is_load_or_store(place.kind())) return false;
   const auto joined = joined_.find(place.address());
   if (joined == joined_.end()) return false;
-  bool in_joined_rounds = true, begins = true;
-  for_each_lane(mask, [&](int lane) {
-    in_joined_rounds &= lanes_[first + lane].next <= lanes_[first + lane].joined_end;
-    begins &= (address[size_t(lane)] & ((uint64_t(1) << joined->second) - 1)) == 0;
+  bool in_joined_rounds = true, in_first = true, begins = true;
+  for_each_lane(mask, [&](int number) {
+    const Lane& lane = lanes_[first + number];
+    in_joined_rounds &= lane.next <= lane.joined_end;
+    in_first &= lane.next <= lane.first_end;
+    begins &= (address[size_t(number)] & ((uint64_t(1) << joined->second) - 1)) == 0;
   });
-  if (in_joined_rounds && begins) count(place.with_size(joined->second), first, mask, address);
-  return in_joined_rounds;
+  if (!in_joined_rounds) return false;
+  if (begins || in_first) count(begins ? place.with_size(joined->second) : place, first, mask, address);
+  return true;
 }
 
-bool Trace::is_held(Kind kind, int size_log2, int first, uint32_t mask, const std::array<uint64_t, 32>& address) {
+bool Trace::is_held(Place place, int first, uint32_t mask, const std::array<uint64_t, 32>& address) {
+  const Kind kind = place.kind();
   if (kind == Kind::code || kind == Kind::shared_load || kind == Kind::constant_load) return false;
   bool by_all = kind == Kind::global_load;
+  const bool loaded_before = by_all && access_of(place).loaded_before;
   for_each_lane(mask, [&](int number) {
     std::array<Held, 8>& held = lanes_[first + number].held;
     if (kind == Kind::shared_store || kind == Kind::shared_atomic || is_update(kind)) {
@@ -106,11 +114,11 @@ bool Trace::is_held(Kind kind, int size_log2, int first, uint32_t mask, const st
     } else if (kind == Kind::global_store || kind == Kind::global_atomic || kind == Kind::together) {
       held = {};
     } else if (kind == Kind::global_load) {
-      const Held now{address[size_t(number)], address[size_t(number)] + (uint64_t(1) << size_log2)};
+      const Held now{address[size_t(number)], address[size_t(number)] + (uint64_t(1) << place.size_log2())};
       auto before = std::find_if(held.begin(), held.end(),
                                  [&](const Held& h) { return h.begin <= now.begin && now.end <= h.end; });
       const bool is_there = before != held.end();
-      by_all &= is_there && before->shared_was_stored;
+      by_all &= is_there && (loaded_before || before->shared_was_stored);
       if (!is_there) before = held.end() - 1;
       const Held keep = is_there ? Held{before->begin, before->end} : now;
       std::move_backward(held.begin(), before, before + 1);
@@ -120,11 +128,12 @@ bool Trace::is_held(Kind kind, int size_log2, int first, uint32_t mask, const st
   return by_all;
 }
 
-const Parts* Trace::parts_of(Place place) {
-  if (!is_load_or_store(place.kind())) return nullptr;
-  const auto [found, is_new] = parts_.try_emplace(place.address());
-  if (is_new) found->second = parts_at(place.address());
-  return found->second ? &*found->second : nullptr;
+const Access& Trace::access_of(Place place) {
+  static const Access as_it_is;
+  if (!is_load_or_store(place.kind())) return as_it_is;
+  const auto [found, is_new] = accesses_.try_emplace(place.address());
+  if (is_new) found->second = access_at(place.address());
+  return found->second;
 }
 
 void Trace::replay(int first, Warp& warp) {
@@ -222,6 +231,27 @@ bool Trace::yield(int first, Warp& warp, Place header) {
   return false;
 }
 
+void Trace::enter_guarded(int first, uint32_t mask, Place place) {
+  const Block& block = block_at(place.address());
+  if (!block.is_beside_guarded) return;
+  const auto has = [](const std::vector<uint64_t>& places, Place one) {
+    return std::find(places.begin(), places.end(), one.address()) != places.end();
+  };
+  for_each_lane(mask, [&](int number) {
+    std::vector<Lane::Level>& levels = lanes_[first + number].levels;
+    if (levels.size() <= size_t(place.depth())) levels.resize(size_t(place.depth()) + 1);
+    Lane::Level& level = levels[size_t(place.depth())];
+    if (!level.came_to.is_nowhere()) {
+      const Block::Guarded& loop = block_at(level.came_to.address()).guarded;
+      if (has(loop.inside, place)) ++counts_->at(level.came_to.with_kind(Kind::loop_entered)).lanes;
+      if (!has(loop.header, place)) level.came_to = {};
+    }
+    const bool is_in_it = has(block.guarded.inside, level.last) || has(block.guarded.header, level.last);
+    if (!block.guarded.inside.empty() && !is_in_it) level.came_to = place;
+    level.last = place;
+  });
+}
+
 bool Trace::unroll(int first, Warp& warp, uint32_t mask, Place header) {
   const Block& block = block_at(header.address());
   const std::vector<uint64_t>& loop = block.unrolled;
@@ -254,11 +284,12 @@ bool Trace::unroll(int first, Warp& warp, uint32_t mask, Place header) {
     rounds_of_one = rounds.size();
     const size_t over = rounds.size() % block.unrolled_by;
     lane.rest_end = rounds.size() < block.unrolled_by ? at : rounds[over];
-    lane.joined_end = over == 0 ? at : rounds[rounds.size() - over];
+    lane.joined_end = over == 0 || block.joined.of_all ? at : rounds[rounds.size() - over];
+    lane.first_end = !block.joined.of_all ? 0 : rounds.size() > 1 ? rounds[1] : at;
     with_rest |= uint32_t(over != 0) << i;
     with_whole |= uint32_t(rounds.size() >= block.unrolled_by) << i;
   });
-  joined_.insert(block.joined.begin(), block.joined.end());
+  joined_.insert(block.joined.loads.begin(), block.joined.loads.end());
   if (!known || differ) for_each_lane(entered, [&](int i) { lanes_[first + i].joined_end = 0; });
   if (!known || !differ || !with_rest || !with_whole) return false;
   const Until until = warp.back().until;

@@ -9,6 +9,9 @@
 // nvcc unrolls short loops by four, with the rounds that are over in a loop of their own before. Lanes that differ in
 // their number of rounds run those first: of 3 and 4 rounds 3, and then 4 in the other lanes.
 //
+// nvcc asks whether a loop has a round before it does what it takes out of that loop: this counts for the lanes that
+// run a first round.
+//
 // Lanes that wait at a meeting place may keep the others from going on, as where they hold a lock. In loops in which
 // that may be ptxas has a YIELD: then those that wait go on by themselves, to the next operation of the warp or the
 // next meeting place (US patent 10,067,768: a barrier is passed when each of its threads waits at it or has yielded).
@@ -66,7 +69,14 @@ class Trace {
     /// Of a loop that is unrolled, as indices: where the rounds that are over end, and where all do.
     size_t rest_end = 0, loop_end = 0;
     size_t joined_end = 0;  ///< where the rounds end that have loads in common
+    size_t first_end = 0;   ///< of these, where all are one block of code: the first one
     Place longest = {};     ///< a loop with more rounds than the notes hold: their number is unknown
+    /// By the depth of calls, in functions with guarded loops (function.hpp): the block that it ran last, and the loop
+    /// that it came to, while it may yet leave it.
+    struct Level {
+      Place last = {}, came_to = {};
+    };
+    std::vector<Level> levels = {};
     size_t count() const { return events.size() - next; }
     bool has_event() const { return next < events.size(); }
     Place head() const { return events[next].place; }
@@ -89,18 +99,19 @@ class Trace {
   /// The event of these lanes, all at the same place, is an instruction of their warp.
   void execute(int first, uint32_t mask);
   /// Of an instruction of these lanes. True for a load of what each of them still holds.
-  bool is_held(Kind kind, int size_log2, int first, uint32_t mask, const std::array<uint64_t, 32>& address);
+  bool is_held(Place place, int first, uint32_t mask, const std::array<uint64_t, 32>& address);
   /// A load that several rounds of a loop have in common. False where it is none.
   bool is_joined(Place place, int first, uint32_t mask, const std::array<uint64_t, 32>& address);
   /// An instruction of these lanes.
   void count(Place place, int first, uint32_t mask, const std::array<uint64_t, 32>& address);
-  /// Null where nvcc leaves the access as it is.
-  const Parts* parts_of(Place place);
+  const Access& access_of(Place place);
   /// The lanes of a group went different ways behind `branch`. False where all of them are at the meeting place.
   bool split(int first, Warp& warp, uint32_t mask, Place branch);
   /// The lanes are at the first block of a loop. True where it is unrolled and they differ in their number of rounds:
   /// then they run it in two groups.
   bool unroll(int first, Warp& warp, uint32_t mask, Place header);
+  /// These lanes begin a block: counts those with whom a guarded loop goes on.
+  void enter_guarded(int first, uint32_t mask, Place place);
   /// The lanes are at the first block of a loop. True where it yields, and others went on that waited for them.
   bool yield(int first, Warp& warp, Place header);
 
@@ -109,8 +120,8 @@ class Trace {
   std::vector<Warp> warps_;
   Updates updates_;  // of the block, since its last replay
   KernelCounts* counts_ = nullptr;
-  std::unordered_map<uint64_t, std::optional<Parts>> parts_;  // by the address of the place
-  std::unordered_map<uint64_t, int> joined_;                  // of all loops that were entered (code.hpp)
+  std::unordered_map<uint64_t, Access> accesses_;  // by the address of the place
+  std::unordered_map<uint64_t, int> joined_;       // loads of all loops that were entered (code.hpp)
 };
 
 }  // namespace simt::counting

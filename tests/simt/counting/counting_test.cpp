@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -15,12 +16,13 @@ namespace {
 
 std::map<uint64_t, Block> blocks;  // of the made-up program of a test
 std::map<uint64_t, Parts> joins;
+std::set<uint64_t> loaded_before;
 
 }  // namespace
 
 const Block& block_at(uint64_t place) { return blocks[place]; }
-std::optional<Parts> parts_at(uint64_t place) {
-  return joins.contains(place) ? std::optional(joins.at(place)) : std::nullopt;
+Access access_at(uint64_t place) {
+  return {joins.contains(place) ? std::optional(joins.at(place)) : std::nullopt, loaded_before.contains(place)};
 }
 
 namespace {
@@ -85,6 +87,7 @@ class Warp : public testing::Test {
   void SetUp() override {
     blocks.clear();
     joins.clear();
+    loaded_before.clear();
     trace.start_block(32, counts);
   }
   void code(int lane, uint64_t place) { note(lane, place, Kind::code, 0); }
@@ -137,6 +140,30 @@ TEST_F(Warp, AStoreToSharedMemoryChangesNothingInGlobalMemory) {
   EXPECT_EQ(loads_again_after(Kind::global_atomic), 1u);
   EXPECT_EQ(loads_again_after(Kind::together), 1u) << "a barrier: other threads may have stored";
   EXPECT_EQ(loads_again_after(Kind::shared_load), 1u) << "g++ loads it again, with nothing in its way";
+}
+
+TEST_F(Warp, ALoadThatIsTakenOutOfItsLoopCountsOnce) {
+  const auto loads_of = [&](Kind between) {
+    trace = {};
+    trace.start_block(32, counts);
+    counts = {};
+    for (int lane = 0; lane < 32; ++lane) {
+      for (uint64_t round = 0; round < 5; ++round) {
+        code(lane, 20);
+        load(lane, 21, 4096);
+        load(lane, 22, 8192 + 4 * round);
+        if (round == 2) note(lane, 23, between, 64);
+      }
+    }
+    end_all();
+    EXPECT_EQ(at(22, Kind::global_load).requests, 5u);
+    return at(21, Kind::global_load).requests;
+  };
+  EXPECT_EQ(loads_of(Kind::shared_load), 5u);
+  loaded_before = {21};
+  EXPECT_EQ(loads_of(Kind::shared_load), 1u);
+  EXPECT_EQ(loads_of(Kind::global_store), 2u) << "of an outer loop: then the inner one begins anew";
+  EXPECT_EQ(loads_of(Kind::together), 2u);
 }
 
 TEST(DeviceText, WhatNvccDoesNotSeeIsForTheCpuAlone) {
@@ -287,11 +314,40 @@ TEST_F(Warp, LanesWithAsManyRoundsThatAreOverStayTogether) {
   EXPECT_EQ(at(30, Kind::code).requests, 1u);
 }
 
+TEST_F(Warp, AGuardedLoopIsEnteredByTheLanesThatRunARound) {
+  for (const uint64_t place : {10, 20, 21, 22, 23, 30}) blocks[place].is_beside_guarded = true;
+  blocks[20].guarded = {.operations = {}, .header = {20, 21}, .inside = {22, 23}};  // 20, 21: while (...) { 22; 23 }
+  const auto entered_with = [&](int rounds_of_lane_0, int rounds) {
+    trace.start_block(32, counts);
+    counts = {};
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int turn = 0; turn < 2; ++turn) {
+        code(lane, 10);
+        const int its = lane == 0 ? rounds_of_lane_0 : rounds;
+        for (int round = 0; round <= its; ++round) {
+          code(lane, 20);
+          code(lane, 21);
+          if (round == its) break;
+          code(lane, 22);
+          code(lane, 23);
+        }
+        code(lane, 30);
+      }
+    }
+    end_all();
+    return counts.at(Place(0, reinterpret_cast<void*>(20), Kind::loop_entered, 0)).lanes;
+  };
+  EXPECT_EQ(entered_with(3, 3), 2u * 32);
+  EXPECT_EQ(entered_with(0, 1), 2u * 31);
+  EXPECT_EQ(entered_with(5, 0), 2u);
+  EXPECT_EQ(entered_with(0, 0), 0u);
+}
+
 TEST_F(Warp, RoundsOfAnUnrolledLoopHaveLoadsInCommon) {
   blocks[20].meets_at = 30;
   blocks[20].unrolled = {20};
   blocks[20].unrolled_by = 4;
-  blocks[20].joined = {{21, 4}};
+  blocks[20].joined.loads = {{21, 4}};
   const auto run = [&](int rounds_of_lane_0) {
     trace.start_block(32, counts);
     counts = {};
@@ -313,6 +369,35 @@ TEST_F(Warp, RoundsOfAnUnrolledLoopHaveLoadsInCommon) {
   EXPECT_EQ(requests(2), 2u) << "the rounds that are over";
   run(6);
   EXPECT_EQ(requests(4), 0u) << "lanes differ";
+}
+
+TEST_F(Warp, RoundsOfALoopThatIsUnrolledWholeHaveLoadsInCommonFromTheFirstAlignedOneOn) {
+  blocks[20].meets_at = 30;
+  blocks[20].unrolled = {20};
+  blocks[20].unrolled_by = 4;
+  blocks[20].joined = {.loads = {{21, 3}}, .of_all = true};
+  const auto run = [&](uint64_t first, int rounds) {
+    trace.start_block(32, counts);
+    counts = {};
+    for (int lane = 0; lane < 32; ++lane) {
+      code(lane, 10);
+      for (int round = 0; round < rounds; ++round) {
+        code(lane, 20);
+        note(lane, 21, Kind::shared_load, first + 4 * uint64_t(round));
+      }
+      code(lane, 30);
+    }
+    end_all();
+    const auto requests = [&](int size_log2) {
+      return counts.at(Place(0, reinterpret_cast<void*>(21), Kind::shared_load, size_log2)).requests;
+    };
+    return std::pair(requests(2), requests(3));
+  };
+  EXPECT_EQ(run(4096, 8), std::pair(0ul, 4ul));
+  EXPECT_EQ(run(4100, 7), std::pair(1ul, 3ul)) << "the first one by itself";
+  EXPECT_EQ(run(4100, 1), std::pair(1ul, 0ul));
+  blocks[20].joined.of_all = false;
+  EXPECT_EQ(run(4096, 7), std::pair(3ul, 2ul)) << "by 4, and three rounds that are over";
 }
 
 TEST_F(Warp, ALaneWithFullNotesDoesNotPartFromTheOthers) {

@@ -57,6 +57,28 @@ TEST(Function, WhatSeveralBlocksLeadToCountsWithTheFirstOfThem) {
   EXPECT_EQ(counted(loop), (Counts{multiply_add, multiply_add, none})) << "once in each round";
 }
 
+TEST(Function, WhatIsTakenOutOfALoopCountsWithItsFirstRoundWhereItMayHaveNone) {
+  Program found;
+  add_function(
+      program({report, "mov    $0x10,%ebx",               // 0, 1
+               report, "sub    $0x1,%ebx", "js     @11",  // 2 to 4
+               report, "mov    %r13,%rdi",                // 5, 6
+               "call   60 <__tsan_read8@plt>", "vmovsd 0x8(%rsp),%xmm7", "vmulsd 0x0(%r13),%xmm7,%xmm1",
+               "jmp    @2",  // 9, 10
+               report, "ret"}),
+      [](uint64_t) { return 0; }, "", found);
+  const auto at = [](uint64_t line) { return 0x1000 + 5 * (line + 1); };
+  const Block& first = found.blocks.at(at(2));
+  EXPECT_EQ(first.guarded.operations, (Operations{0, 0, 0, 0, 1}));
+  EXPECT_EQ(first.guarded.header, std::vector{at(2)});
+  EXPECT_EQ(first.guarded.inside, std::vector{at(5)});
+  for (const auto& [place, block] : found.blocks) {
+    EXPECT_EQ(block.operations, none) << place;
+    EXPECT_TRUE(block.is_beside_guarded) << place;
+  }
+  EXPECT_EQ(found.loaded_before, std::unordered_set{at(7)});
+}
+
 TEST(Function, OneAdditionBehindABranchCountsBeforeIt) {
   const std::vector<std::string> lines = {report,                           // 0
                                           "test   $0x2,%bl",                // 1

@@ -126,6 +126,118 @@ TEST(Invariants, AFramePointerPointsToTheStack) {
   EXPECT_EQ(moved(lines("-0x38(%rbp)")), Moves{});
 }
 
+/// The lines of loads that count once for all rounds.
+std::vector<size_t> loaded_before(const std::vector<std::string>& lines) {
+  const std::vector<Instruction> code = program(lines);
+  const Invariants invariants(code, [](size_t) { return false; });
+  std::vector<size_t> found;
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (invariants.is_loaded_before(i)) found.push_back(i);
+  }
+  return found;
+}
+
+TEST(Invariants, ALoadFromOneAddressIsTakenOutOfALoopThatStoresNothing) {
+  // A binary search: g++ goes back to line 4 on one side of the branch, and to line 3 on the other.
+  const std::vector<std::string> lines = {report,                          // 0
+                                          "mov    $0x0,%ebx",              // 1
+                                          "mov    %rsi,%r13",              // 2
+                                          "nop",                           // 3: the outer loop
+                                          report,                          // 4: the inner one
+                                          "cmp    %ebx,%ebp",              // 5
+                                          "jle    @17",                    // 6
+                                          report,                          // 7
+                                          "lea    (%r12,%rbx,8),%rdi",     // 8: the middle
+                                          "call   60 <__tsan_read8@plt>",  // 9
+                                          "mov    %r13,%rdi",              // 10: the target
+                                          "call   60 <__tsan_read8@plt>",  // 11
+                                          "vmulsd 0x0(%r13),%xmm7,%xmm1",  // 12
+                                          "lea    0x1(%rbx),%ebx",         // 13
+                                          "vucomisd (%r12,%rbx,8),%xmm1",  // 14
+                                          "ja     @4",                     // 15
+                                          "jmp    @3",                     // 16
+                                          report,                          // 17
+                                          "ret"};
+  EXPECT_EQ(loaded_before(lines), std::vector<size_t>{11});
+  const auto with = [&](size_t at, const std::string& line) {
+    std::vector<std::string> other = lines;
+    other[at] = line;
+    return loaded_before(other);
+  };
+  const std::vector<size_t> none;
+  EXPECT_EQ(with(14, "call   60 <__tsan_write8@plt>"), none) << "it stores";
+  EXPECT_EQ(with(14, "call   60 <simt_block_barrier@plt>"), none) << "others may have stored";
+  EXPECT_EQ(with(14, "call   60 <simt_count_atomic@plt>"), none);
+  EXPECT_EQ(with(3, "call   60 <__tsan_write8@plt>"), std::vector<size_t>{11}) << "around the loop";
+  EXPECT_EQ(with(10, "lea    0x8(%r13,%rbx,8),%rdi"), none) << "another address in each round";
+  EXPECT_EQ(with(8, "jg     @13"), none) << "not in each round";
+}
+
+TEST(Invariants, AProductOfWhatIsLoadedFromOneAddressIsMovedOutOfTheLoop) {
+  const auto lines = [](const std::string& between) {
+    return std::vector<std::string>{report,
+                                    "mov    $0x10,%ebx",  // 0, 1
+                                    report,
+                                    "mov    %r13,%rdi",  // 2, 3: the loop
+                                    "call   60 <__tsan_read8@plt>",
+                                    "vmovsd 0x8(%rsp),%xmm7",
+                                    "vmulsd 0x0(%r13),%xmm7,%xmm1",
+                                    between,  // 6, 7
+                                    "sub    $0x1,%ebx",
+                                    "jne    @2",
+                                    "ret"};
+  };
+  EXPECT_EQ(moved(lines("nop")), (Moves{{6, 1}}));
+  EXPECT_EQ(moved(lines("call   60 <__tsan_write8@plt>")), Moves{});
+}
+
+TEST(Invariants, NvccAsksWhetherALoopHasARoundBeforeWhatItTakesOutOfIt) {
+  const auto guarded = [](const std::vector<std::string>& lines) {
+    const std::vector<Instruction> code = program(lines);
+    const Invariants invariants(code, [&](size_t i) { return code[i].name == "vmulsd"; });
+    std::vector<std::vector<size_t>> found;
+    for (size_t i = 0; i < code.size(); ++i) {
+      if (const auto* loop = invariants.guarded_by(i)) found.insert(found.end(), {loop->header, loop->inside});
+    }
+    return found;
+  };
+  const std::string product = "vmulsd 0x38(%rsp),%xmm3,%xmm1", constant = "vmovsd 0x30(%rsp),%xmm3";
+  using Blocks = std::vector<std::vector<size_t>>;
+  EXPECT_EQ(guarded({report, "mov    $0x10,%ebx",                       // 0, 1
+                     report, "sub    $0x1,%ebx", report, "js     @10",  // 2 to 5: the loop's first block
+                     report, constant, product, "jmp    @2",            // 6 to 9
+                     report, "ret"}),
+            (Blocks{{2, 4}, {6}}));
+  EXPECT_EQ(guarded({report, "mov    $0x10,%ebx", report, constant, product, "sub    $0x1,%ebx", "js     @9", report,
+                     "jmp    @2", report, "ret"}),
+            Blocks{})
+      << "in the first block itself";
+  EXPECT_EQ(guarded({report, "mov    $0x10,%ebx", report, "test   %eax,%eax", "je     @6", report, report, constant,
+                     product, "sub    $0x1,%ebx", "jne    @2", report, "ret"}),
+            Blocks{})
+      << "at the end of a round";
+}
+
+TEST(Invariants, WhatFillsUpALineBehindAJumpIsNoWayIntoALoop) {
+  const std::vector<std::string> lines = {report,
+                                          "mov    $0x10,%ebx",
+                                          "test   %eax,%eax",
+                                          "je     @7",  // 0 to 3
+                                          report,
+                                          "ret",               // 4, 5
+                                          "nopl   0x0(%rax)",  // 6
+                                          report,
+                                          "vmovsd 0x38(%rsp),%xmm0",  // 7: the loop
+                                          "sub    $0x1,%ebx",
+                                          "jne    @7",
+                                          report,
+                                          "ret"};
+  const auto found = Invariants(program(lines), [](size_t) { return false; }).unrolled();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].before.begin, 0u);
+  EXPECT_EQ(found[0].before.end, 4u);
+}
+
 /// The lines of products with those of the additions that take them.
 std::vector<std::pair<size_t, std::vector<size_t>>> fused(const std::vector<std::string>& lines,
                                                           bool are_exact = false) {

@@ -189,7 +189,7 @@ std::vector<int> bytes_of_rounds(const std::string& from, const Lines& inside, c
   std::vector<int> found;
   for (Invariants::Unrolled loop : Invariants(code, [](size_t) { return false; }).unrolled()) {
     loop.by = by;
-    for (const auto& [place, log2] : joined_rounds(code, values, loop)) found.push_back(1 << log2);
+    for (const auto& [place, log2] : joined_rounds(code, values, loop).loads) found.push_back(1 << log2);
   }
   return found;
 }
@@ -206,6 +206,43 @@ TEST(Joins, RoundsOfAnUnrolledLoopHaveALoadInCommon) {
   const Lines maximum = {"ja     1032 <kernel+0x32>", "vmovss %xmm0,0x8(%rsp)"};
   EXPECT_EQ(bytes_of_rounds("$0x0", maximum), std::vector{16}) << "a branch";
   EXPECT_EQ(bytes_of_rounds("$0x0", {maximum[0], "add    $0x4,%rbx"}), none) << "that moves the address";
+}
+
+/// A loop over doubles in shared memory from number `from` on, whose last instructions are `end`: as above, and 0
+/// behind it where not all rounds are one.
+std::vector<int> bytes_of_all(const Lines& before, const Lines& end, const std::string& from = "$0x1") {
+  const std::string report = "call   3300 <__sanitizer_cov_trace_pc@plt>";
+  const Lines start = shared_in_rbx + before + Lines{"mov    " + from + ",%r12d"};
+  char header[32];
+  std::snprintf(header, sizeof header, "%lx <kernel+0x30>", 0x1000 + 5 * start.size());
+  const Lines body = {report, "movslq %r12d,%rax", "lea    (%rbx,%rax,8),%rdi", "call   30a0 <__tsan_read8@plt>",
+                      "add    $0x1,%r12d"};
+  const std::vector<Instruction> code =
+      functions_in(disassembly(start + body + end + Lines{std::string("jne    ") + header, "ret"})).at(0);
+  Values values(code, [](uint64_t) { return 0; });
+  std::vector<int> found;
+  for (const Invariants::Unrolled& loop : Invariants(code, [](size_t) { return false; }).unrolled()) {
+    const JoinedRounds joined = joined_rounds(code, values, loop);
+    for (const auto& [place, log2] : joined.loads) found.push_back(1 << log2);
+    if (!joined.of_all) found.push_back(0);
+  }
+  return found;
+}
+
+TEST(Joins, AllRoundsOfALoopWhoseNumberIsKnown) {
+  const std::vector<int> all = {16}, none = {0};
+  const Lines counter = {"mov    $0x7f,%r13d"}, step = {"sub    $0x1,%r13d"};
+  EXPECT_EQ(bytes_of_all(counter, step), all) << "from the second number on";
+  EXPECT_EQ(bytes_of_all(counter, step, "$0x0"), all);
+  EXPECT_EQ(bytes_of_all(counter, step, "%ecx"), std::vector<int>{}) << "it is not known which are aligned";
+  EXPECT_EQ(bytes_of_all({}, {"cmp    $0x80,%r12d"}), all);
+  EXPECT_EQ(bytes_of_all({}, {"cmp    %r14d,%r12d"}), none) << "how many is not known";
+  EXPECT_EQ(bytes_of_all({"mov    $0xf0,%r13d"}, step), all) << "240 rounds of 5 instructions";
+  EXPECT_EQ(bytes_of_all({"mov    $0xf1,%r13d"}, step), none) << "too many";
+  EXPECT_EQ(bytes_of_all({}, {"cmp    $0xf1,%r12d"}), all) << "from 1 to 240";
+  EXPECT_EQ(bytes_of_all({}, {"cmp    $0xf2,%r12d"}), none);
+  EXPECT_EQ(bytes_of_all({"mov    $0x7f0,%r13d"}, step, "$0x0"), (std::vector{16, 0}))
+      << "by 4, from an aligned one on";
 }
 
 TEST(Joins, WhatMayBeToTheSameMemoryOrWaitEndsThem) {
