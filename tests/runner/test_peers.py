@@ -176,6 +176,22 @@ def test_a_right_solve_that_ends_with_an_assignment_is_ok(write: Any, stop: str)
     assert told.timed["solve"]["status"] == "ok"
 
 
+def solve_of(module: Path, tmp_path: Path) -> dict[str, Any]:
+    """Its row, by a judge in another process."""
+    home = tmp_path / "modules" / "cpu"
+    home.mkdir(parents=True)
+    shutil.move(module, home / module.name)
+    subprocess.run([WORKER, "card", home / module.name, "cpu", home / f"{module.stem}.json"], check=True)
+    (home.parent / "expected.txt").write_text(f"cpu/{module.stem}\n")
+    np.save(tmp_path / "points.npy", points())
+    command = [LADDER, "run", "--modules", home.parent, "--variants", module.stem, "--device", "cpu"]
+    command += ["--judge", "apart", "--data", tmp_path / "points.npy", "--k", "9", "--stop", "fixed:3"]
+    command += ["--scopes", "solve", "--max-time", "1", *PATIENT, "--out", tmp_path / "record.json"]
+    subprocess.run(command, capture_output=True, check=False, env=os.environ | {"LADDER_PYTHON": sys.executable})
+    (row,) = [r for r in json.loads((tmp_path / "record.json").read_text())["rows"] if r["scope"] == "solve"]
+    return dict(row)
+
+
 @pytest.mark.parametrize(("seconds", "status"), [(0.08, "ok"), (0.11, "ok"), (0.4, "unstable")])
 def test_a_search_for_the_last_labels_in_download_takes_an_iteration(
     write: Any,  # noqa: ANN401
@@ -194,21 +210,28 @@ def test_a_search_for_the_last_labels_in_download_takes_an_iteration(
     slow = LAST.replace("        label = nearest", "        work(0.1)\n        label = nearest")
     download = f"\ndef download(s):\n    work({seconds})\n    s.label[:] = nearest(s, s.c)\n"
     module = write("search", LLOYD, works, slow, download, more='"labels_last": True')
-    home = tmp_path / "modules" / "cpu"
-    home.mkdir(parents=True)
-    shutil.move(module, home / module.name)
-    subprocess.run([WORKER, "card", home / module.name, "cpu", home / "search.json"], check=True)
-    (home.parent / "expected.txt").write_text("cpu/search\n")
-    np.save(tmp_path / "points.npy", points())
-    command = [LADDER, "run", "--modules", home.parent, "--variants", "search", "--device", "cpu", "--judge", "apart"]
-    command += ["--data", tmp_path / "points.npy", "--k", "9", "--stop", "fixed:3", "--scopes", "solve"]
-    command += ["--max-time", "1", *PATIENT, "--out", tmp_path / "record.json"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=os.environ | {"LADDER_PYTHON": sys.executable}
-    )
-    (row,) = [r for r in json.loads((tmp_path / "record.json").read_text())["rows"] if r["scope"] == "solve"]
-    assert row["status"] == status, f"{row['reason']} {done.stderr}"
+    row = solve_of(module, tmp_path)
+    assert row["status"] == status, row
     assert status == "ok" or "work was left to it" in row["reason"]
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(0.03, "ok"), (30, "unstable")])
+def test_threads_of_a_library_may_watch_for_more_work_for_a_while(
+    write: Any,  # noqa: ANN401
+    tmp_path: Path,
+    seconds: float,
+    status: str,
+) -> None:
+    watch = (
+        "\nimport hashlib\nimport threading\nimport time\n\ndef watch():\n"
+        f"    end = time.monotonic() + {seconds}\n    while time.monotonic() < end:\n"
+        "        hashlib.sha256(bytes(1 << 16))\n"
+        "\ndef solved(s):\n    threading.Thread(target=watch, daemon=True).start()\n"
+    )
+    module = write("watching", LLOYD, watch, LAST + "    solved(s)\n", more='"labels_last": True')
+    row = solve_of(module, tmp_path)
+    assert row["status"] == status, row
+    assert status == "ok" or "went on working" in row["reason"]
 
 
 def test_iterations_and_a_loop_of_its_own_agree(write: Any) -> None:  # noqa: ANN401

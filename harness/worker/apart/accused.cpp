@@ -49,6 +49,19 @@ double used_by(clockid_t clock) {
   return double(used.tv_sec) + double(used.tv_nsec) * 1e-9;
 }
 
+/// Of a process.
+bool has_thread_at_work(pid_t process) {
+  std::error_code gone;
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+    std::ifstream in(thread.path() / "stat");
+    std::string words;
+    std::getline(in, words);
+    const size_t name = words.rfind(')');
+    if (name != std::string::npos && words.compare(name, 3, ") R") == 0) return true;
+  }
+  return false;
+}
+
 /// The right of root to look into any process, this one among them.
 void drop_right_to_look() {
   prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE);
@@ -198,16 +211,10 @@ double Accused::cpu_seconds(bool and_children) const {
   return seconds;
 }
 
-bool Accused::is_at_work() const {
-  std::error_code gone;
-  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process_), gone)) {
-    std::ifstream in(thread.path() / "stat");
-    std::string words;
-    std::getline(in, words);
-    const size_t name = words.rfind(')');
-    if (name != std::string::npos && words.compare(name, 3, ") R") == 0) return true;
-  }
-  return false;
+bool Accused::is_at_work(bool and_children) const {
+  std::vector<pid_t> all = and_children ? children_of(process_) : std::vector<pid_t>();
+  all.push_back(process_);
+  return std::any_of(all.begin(), all.end(), has_thread_at_work);
 }
 
 bool Accused::has_company() const {

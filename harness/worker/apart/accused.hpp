@@ -40,8 +40,8 @@ class Accused {
   char* room() const { return shared_.room(); }
   /// Seconds of CPU that its threads have used, all together; or those of its children, too.
   double cpu_seconds(bool and_children) const;
-  /// Does one of its threads run, or wait for a core only?
-  bool is_at_work() const;
+  /// Does one of its threads run, or wait for a core only? Or one of its children's: a peer's Python is one.
+  bool is_at_work(bool and_children) const;
   /// Is there a process that it has started?
   bool has_company() const;
   /// Tells it that all was said, and waits for its end.

@@ -157,7 +157,7 @@ class RemoteDriver : public Driver<T> {
     const double begin = now_seconds();
     for (int quiet = 0, busy = 0; quiet < looks;) {
       std::this_thread::sleep_for(std::chrono::microseconds(200 + any_() % 800));
-      if (!accused_.is_at_work())
+      if (!accused_.is_at_work(peer_))
         ++quiet;
       else if (++busy, now_seconds() - begin > patience && busy > quiet)
         return false;
