@@ -121,14 +121,15 @@ void Invariants::guard(const Loop& loop, size_t block, size_t operation) {
   const auto& ways = blocks_[loop.header].next;
   const bool may_leave = std::any_of(ways.begin(), ways.end(), [&](size_t next) { return !loop.has(next); });
   if (block == loop.header || !may_leave) return;
-  Guarded its;
-  for (const size_t b : loop.blocks) {
+  const auto [found, is_new] = guarded_.try_emplace(loop.header);
+  Guarded& its = found->second;
+  for (size_t n = 0; is_new && n < loop.blocks.size(); ++n) {
+    const size_t b = loop.blocks[n];
     for (size_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
       if (reports_a_block(code_[i])) (b == loop.header ? its.header : its.inside).push_back(i);
     }
   }
   if (its.header.empty() || its.inside.empty()) return;
-  guarded_[loop.header] = std::move(its);
   guarded_in_[operation] = loop.header;
 }
 

@@ -110,7 +110,7 @@ class Trace {
   /// The lanes are at the first block of a loop. True where it is unrolled and they differ in their number of rounds:
   /// then they run it in two groups.
   bool unroll(int first, Warp& warp, uint32_t mask, Place header);
-  /// These lanes begin a block: counts those with whom a guarded loop goes on.
+  /// These lanes begin a block: counts those that begin the first round of a guarded loop with it.
   void enter_guarded(int first, uint32_t mask, Place place);
   /// The lanes are at the first block of a loop. True where it yields, and others went on that waited for them.
   bool yield(int first, Warp& warp, Place header);
