@@ -75,15 +75,16 @@ def solve(s: State) -> None:
     s.how = s.kmeans.KMeansParams(n_clusters=s.k, init_method="Array", max_iter=s.stop.most, tol=1e-30, n_init=1)
     s.means, _, done = s.kmeans.fit(s.how, s.x, centroids=s.means, resources=s.resources)
     s.resources.sync()
-    s.done = min(int(done), s.stop.most)  # cuVS counts one more if nothing ended it
-    s.reassigned += [-1] * s.done  # it does not report how many labels changed
+    done = min(int(done), s.stop.most)  # cuVS counts one more if nothing ended it
+    s.reassigned += [-1] * done  # it does not report how many labels changed
+    s.early = f"{done} of {s.stop.most} iterations" if done < s.stop.most else ""
 
 
 def download(s: State) -> None:
     label, _ = s.kmeans.predict(s.how, s.x, s.means, resources=s.resources)
     s.resources.sync()
     s.label[:] = s.cupy.asarray(label).get()
-    if s.done < s.stop.most:
+    if s.early:
         look_whether_it_ended(s)
     s.c[:] = s.cupy.asarray(s.means).get()
 
@@ -96,6 +97,4 @@ def look_whether_it_ended(s: State) -> None:
     s.resources.sync()
     changed = int((s.cupy.asarray(label).get() != s.label).sum())
     if changed > 0:
-        raise RuntimeError(
-            f"cuVS ended by itself after {s.done} of {s.stop.most} iterations; the next changes {changed} labels"
-        )
+        raise RuntimeError(f"cuVS ended by itself after {s.early}; the next changes {changed} labels")
