@@ -93,7 +93,9 @@ REACHED, MISSED = COLOURS[0], COLOURS[1]
 class Goal:
     """At `most` so many ms, or so many times the time of the workload `beside`; or at `least` so many times as fast as
     `over`, or as the best library, on all of `map`; or at `least` so many percent of the slower of link and kernels,
-    where a rung copies its points in each iteration and `in_memory` is the one that has them on the device."""
+    where a rung copies its points in each iteration and `in_memory` is the one that has them on the device; or at
+    `most` so many times as long as before a change, in each row that two builds were timed on: `before` and `after` fit
+    the names of their records, in the folder of the first GPU that has both. These serve no other goal."""
 
     goal: str
     scope: str
@@ -108,12 +110,16 @@ class Goal:
     over: str = ""
     map: str = ""
     in_memory: str = ""
+    before: str = ""
+    after: str = ""
     kernels_of: dict[str, str] = field(default_factory=dict)  # workload, scope; note: what must be said of them
 
     @property
     def asked(self) -> str:
         if self.beside:
             return f"at most {self.most:g}{TIMES} the time of `{self.beside}`"
+        if self.before:
+            return f"at most {self.most:g}{TIMES} the time before"
         if self.in_memory:
             return f"at least {percent(self.least or 0)} of the slower of link and kernels"
         return f"at most {self.most:g} ms" if self.most else f"at least {self.least:g}{TIMES}"
@@ -156,8 +162,10 @@ def goal_of(entry: dict[str, Any], known: Sequence[str], path: Path) -> Goal:
     if lacks := [key for key in ("goal", "scope", "limiter", "tried") if key not in entry]:
         raise RecordError(f"{name} lacks {', '.join(lacks)}.")
     goal = Goal(**entry)
-    if (goal.most is None) == (goal.least is None) or bool(goal.map) == bool(goal.workload):
-        raise RecordError(f"{name} must have one of most and least, and one of workload and map.")
+    if (goal.most is None) == (goal.least is None) or sum(map(bool, (goal.map, goal.workload, goal.before))) != 1:
+        raise RecordError(f"{name} must have one of most and least, and one of workload, map and before.")
+    if bool(goal.before) != bool(goal.after) or (goal.before and goal.most is None):
+        raise RecordError(f"{name} has one of before and after: they come together, with most.")
     if goal.most is not None and (goal.map or goal.over):
         raise RecordError(f"{name} is a time: over and map are of ratios.")
     if goal.beside and goal.most is None:
@@ -168,7 +176,7 @@ def goal_of(entry: dict[str, Any], known: Sequence[str], path: Path) -> Goal:
         raise RecordError(f"{name} asks for {goal.value} of {goal.scope}: there is no such time.")
     if goal.kernels_of and not {"workload", "scope"} <= set(goal.kernels_of) <= {"workload", "scope", "note"}:
         raise RecordError(f"{name} has kernels_of {goal.kernels_of}, which must be a workload, a scope, maybe a note.")
-    named_there = (goal.map or goal.workload, *([goal.beside] if goal.beside else []))
+    named_there = [pattern for pattern in (goal.map, goal.workload, goal.beside) if pattern]
     for pattern in (*named_there, *([goal.kernels_of["workload"]] if goal.kernels_of else [])):
         if not any(fnmatchcase(workload, pattern) for workload in known):
             raise RecordError(f"{name} asks for workload {pattern}, which datasets/workloads.json has not.")
@@ -347,7 +355,49 @@ def streamed_result(records: Sequence[Record], goal: Goal, folder: Path) -> Resu
     )
 
 
+def load(path: Path) -> Record:
+    return schema.load(path, retired=True)
+
+
+def two_builds(goal: Goal) -> tuple[list[Path], list[Path]]:
+    """The records of before and of after, of the first GPU that has both."""
+    for folder in dict.fromkeys([path.parent for path in committed()] + sorted((ROOT / "results").glob("nvidia-*"))):
+        before, after = sorted(folder.glob(goal.before)), sorted(folder.glob(goal.after))
+        if before and after:
+            return before, after
+    return [], []
+
+
+def changed_result(goal: Goal) -> Result:
+    """Of a goal over an earlier build: the row that got slower by most. A row's time is the median of its sessions."""
+    before, after = (list(map(load, paths)) for paths in two_builds(goal))
+
+    def sessions(records: Sequence[Record]) -> dict[tuple[str, str], list[Row]]:
+        found: dict[tuple[str, str], list[Row]] = {}
+        for row in (row for record in records for row in record.rows):
+            if (row.device, row.scope, row.status) == (DEVICE, goal.scope, "ok") and row.median_ms:
+                found.setdefault((row.variant, row.workload), []).append(row)
+        return found
+
+    def ms(rows: Sequence[Row]) -> float:
+        return median(row.median_ms or 0 for row in rows)
+
+    was, now = sessions(before), sessions(after)
+    ratios = {place: ms(now[place]) / ms(was[place]) for place in now if place in was}
+    if not ratios:
+        why = f"no record fits `{goal.before}` and `{goal.after}` with rows of {goal.scope} in common."
+        return Result(goal, lacks=(why,), lacking=1)
+    assert goal.most
+    (variant, workload), most = max(ratios.items(), key=lambda item: item[1])
+    within = sum(ratio <= goal.most for ratio in ratios.values())
+    measured = f"{number(most)}{TIMES} on `{workload}`, most of {len(ratios)}; {within} are within it"
+    commits = tuple(dict.fromkeys(commit(record) for record in (*before, *after)))
+    return Result(goal, most / goal.most, measured, now[variant, workload][0], commits, gpu_of(after[0]))
+
+
 def result_of(records: Sequence[Record], goal: Goal, folder: Path) -> Result:
+    if goal.before:
+        return changed_result(goal)
     if goal.in_memory:
         return streamed_result(records, goal, folder)
     return (timed_result if goal.most else ratio_result)(records, goal, folder)
@@ -444,6 +494,12 @@ def result_lines(
     return [*lines, *([f"- {kernels[0]}", *kernels[1:]] if kernels else []), ""]
 
 
+def listed(records: Sequence[Record], results: Sequence[Result]) -> list[Record]:
+    """These, and those of two builds."""
+    changed = [result.goal for result in results if result.goal.before]
+    return [*records, *(load(path) for goal in changed for paths in two_builds(goal) for path in paths)]
+
+
 def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequence[Path], picture: Path | None) -> str:
     profile = counters.beside(records[0])
     left = [result for result in results if result.verdict != "reached"]
@@ -473,7 +529,10 @@ def markdown(records: Sequence[Record], results: Sequence[Result], given: Sequen
     lines += ["| " + " | ".join(HEAD) + " |", "| --- | --- | --- | --- | ---: | ---: | ---: | --- | --- | --- |"]
     lines += ["| " + " | ".join(cell_text(cell) for cell in cells(result)) + " |" for result in results]
     lines += ["", "Records, and the commits that they were made at:", ""]
-    lines += [f"- `{record.sources[0].shown}`: {gpu_of(record)}, {commit(record)}, {record.when}" for record in records]
+    lines += [
+        f"- `{record.sources[0].shown}`: {gpu_of(record)}, {commit(record)}, {record.when}"
+        for record in listed(records, results)
+    ]
     if left:
         lines += ["", "## Missed, or not measured", ""]
         if profile:
@@ -529,7 +588,7 @@ def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[P
     subtitle = f"{' and '.join(machines)}; a bar that ends at or left of the line has reached its goal. Of ratios "
     subtitle += "the bar is what was asked over what was measured, so that shorter is better everywhere"
     files = "".join(f" {record}" for record in given)
-    commits = ", ".join(dict.fromkeys(record.git for record in records))
+    commits = ", ".join(dict.fromkeys(record.git for record in listed(records, results)))
     foot = [commits, f"drawn by python -m plots.goals_page{files} --update"]
     page = Page(title, subtitle, [], foot, body=len(results) * 0.6 + 1.6)
     left = 0.35 + max(text_width(result.goal.goal) for result in results) + 0.3
@@ -577,7 +636,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.update and not in_marks:
         outputs.need_place(path, outputs.PAGE, arguments.records)
     goals = load_goals(GOALS)
-    records = [schema.load(record, retired=True) for record in arguments.records or usual_records()]
+    records = [load(record) for record in arguments.records or usual_records()]
     records = [record for record in records if record.workloads_on(DEVICE)]
     if not records:
         raise RecordError("no record has a time on a GPU, and the goals are about one.")

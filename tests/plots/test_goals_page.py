@@ -67,7 +67,7 @@ def test_the_page_has_its_picture_and_every_goal() -> None:
     (picture,) = re.findall(r"\]\(([^)]+\.png)\)", text)
     assert (PAGE.parent / picture).stat().st_size > 10_000
     kept = goals_page.load_goals(goals_page.GOALS)
-    assert len(kept) == 25 and all(f"\n| {entry.goal} | {entry.asked}" in text for entry in kept)
+    assert len(kept) == 26 and all(f"\n| {entry.goal} | {entry.asked}" in text for entry in kept)
 
 
 def test_a_number_changed_by_hand_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,6 +181,33 @@ def test_beside_another_workload_the_ratio_of_one_record_counts() -> None:
     assert alone.verdict == "not measured" and "On `grapes_a` and `grapes_b`: no rung has run there." in alone.lacks[0]
 
 
+def test_over_an_earlier_build_the_row_that_got_slower_by_most_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = goal(workload="", most=1.05, before="was*.json", after="is*.json")
+
+    def session(name: str, sha: str, *rows: dict[str, Any]) -> None:
+        context = sample_record.context() | {"git_sha": f"{sha:0<40}"}
+        document = {"schema_version": 2, "context": context, "workloads": [W, OTHER], "rows": list(rows)}
+        sample_record.write(document, tmp_path / "results" / "nvidia-x1" / name)
+
+    monkeypatch.setattr(goals_page, "ROOT", tmp_path)
+    monkeypatch.setattr(goals_page, "committed", list)
+    (tmp_path / "results" / "nvidia-x1").mkdir(parents=True)
+    assert result(wanted).verdict == "not measured"
+    assert result(wanted).lacks == ("no record fits `was*.json` and `is*.json` with rows of solve in common.",)
+    session("was.json", "aaa", solve("v1", "v0", 2.0), solve("v2", "v1", 1.0), solve("v2", "v1", 1.0, OTHER))
+    session("was_again.json", "aaa", solve("v1", "v0", 2.2))
+    assert result(wanted).verdict == "not measured"
+    slower = solve("v2", "v1", 9.0, OTHER, status="unstable", reason="its samples vary.")
+    session("is.json", "bbb", solve("v1", "v0", 2.31), solve("v2", "v1", 1.04), slower, solve("v3", "v1", 7.0))
+    found = result(wanted)
+    assert found.verdict == "missed" and found.share == pytest.approx(1.1 / 1.05, rel=0.01)
+    assert found.row and found.row.variant == "v1" and found.commits == ("`aaa0000000`", "`bbb0000000`")
+    assert found.measured.startswith("1.10") and found.measured.endswith("on `grapes_a`, most of 2; 1 are within it")
+    assert result(goal(workload="", most=1.1, before="was*.json", after="is*.json")).verdict == "reached"
+
+
 def iteration(variant: str, base: str, ms: float, streamed: int = 0, **fields: object) -> dict[str, Any]:
     counters = {"counters": {"bytes streamed": [streamed] * 3}} if streamed else {}
     return sample_record.row(variant, base, W, GPU, "iteration", ms, **counters, **fields)
@@ -285,9 +312,12 @@ def test_kernels_that_take_most_of_the_time_stand_below_a_missed_goal(tmp_path: 
         ({"kernels_of": {"workload": "pears", "scope": "solve"}}, "asks for workload pears, which"),
         ({"workload": "", "map": "pears_*"}, "asks for workload pears_*, which"),
         ({"mots": 3}, "has mots, which means nothing."),
-        ({"least": 3}, "must have one of most and least, and one of workload and map."),
+        ({"least": 3}, "must have one of most and least, and one of workload, map and before."),
         ({"beside": "pears"}, "asks for workload pears, which datasets/workloads.json has not."),
         ({"workload": "", "map": "grapes_*", "beside": "grapes_b"}, "has beside, which is of goals with most."),
+        ({"before": "was*"}, "must have one of most and least, and one of workload, map and before."),
+        ({"workload": "", "before": "was*"}, "has one of before and after: they come together, with most."),
+        ({"after": "is*"}, "has one of before and after: they come together, with most."),
         ({"over": "p_lib"}, "is a time: over and map are of ratios."),
         ({"in_memory": "v1"}, "has in_memory, which is of an iteration on one workload, with least, without over."),
         ({"scope": "solved"}, "asks for per_iteration_ms of solved: there is no such time."),
