@@ -12,7 +12,7 @@ every other trial: its standard ones may let it go an easy way. What a number or
 run. Every label is validated (harness/validation): those of each iteration for the centroids that it began with, and
 those of the last centroids. Those of the first and the last are judged once more here, in whole numbers
 (tests/tools/whole_numbers.py), without any code of the harness or the rungs; on equal distances the lowest index wins.
-A rung may refuse a set, in a sentence.
+A rung may refuse a set, in a sentence. --out FILE keeps the counts of each rung, after each case anew.
 Exit status: 0 none is wrong, 1 some are, or a rung failed, 2 nothing was compared.
 """
 
@@ -44,6 +44,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("normal", "blobs", "spectrum", "near ties", "far from zero", "whole numbers", "nearly all zeros", "any scale")
 MOST_FEATURES, MOST_CLUSTERS = 2048, 5000
 FEW_FEATURES = 3
+KEPT = "labels, and those that are not of the exact minimum, by rung"  # what a file of --out begins with
 # Of a device: rows of a set, and of a trial at most; multiply-adds of a trial's assignment at most; runs side by side.
 SIZES = {"simt": (600, 3000, 3e7, 1), "cuda": (1_000_000, 200_000, 5e9, 6)}
 
@@ -131,6 +132,7 @@ class Tally:
     trials: int = 0  # of the cases
     shapes: set[str] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)  # a sentence for each rung that was wrong, or failed
+    context: dict = field(default_factory=dict)  # of the first record
 
     def add(self, other: Tally) -> None:
         for name in ("labels", "wrong", "judged", "refused"):
@@ -138,6 +140,7 @@ class Tally:
         self.trials += other.trials
         self.shapes |= other.shapes
         self.faults += other.faults
+        self.context = self.context or other.context
 
 
 def tally_of(rows: list[dict], what: str) -> Tally:
@@ -218,8 +221,10 @@ def compared(
         command += ["--stop", stop, "--out", folder / "record.json", "--dump", folder / "dump"]
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=ROOT, check=False)
         if (folder / "record.json").exists():
-            rows = json.loads((folder / "record.json").read_text())["rows"]
+            record = json.loads((folder / "record.json").read_text())
+            rows = record["rows"]
             tally = tally_of(rows, what)
+            tally.context = record["context"]
             judge(tally, rows, folder, points, centroids, what)
             tally.shapes = {shape_of(points, centroids)}
             return tally, sorted(tally.refused)
@@ -246,6 +251,28 @@ def probe() -> tuple[list[str], bool]:
             if done.returncode:
                 break
     return [*done.stdout.splitlines(), *done.stderr.splitlines()], done.returncode == 0
+
+
+def keep(options: argparse.Namespace, whole: Tally, done: int, complete: bool) -> None:
+    """Into --out, if it is asked for: the whole file or none."""
+    if not options.out:
+        return
+    rungs = {
+        variant: {
+            "labels": whole.labels[variant], "judged_in_whole_numbers": whole.judged[variant],
+            "wrong": whole.wrong[variant], "cases_refused": whole.refused[variant],
+        }
+        for variant in sorted({*whole.labels, *whole.refused})
+    }  # fmt: skip
+    found = {
+        "exact_labels": KEPT, "argv": options.words, "device": options.device, "complete": complete,
+        "context": {name: whole.context.get(name) for name in ("git_sha", "git_dirty", "gpu", "host", "time")},
+        "sets": options.sets, "cases": done, "trials": whole.trials, "shapes": len(whole.shapes),
+        "faults": whole.faults, "rungs": rungs,
+    }  # fmt: skip
+    part = options.out.with_name(options.out.name + ".part")
+    part.write_text(json.dumps(found, indent=1) + "\n")
+    part.replace(options.out)
 
 
 def clock(seconds: float) -> str:
@@ -287,6 +314,7 @@ def go_through(options: argparse.Namespace, cards: list[dict], ladder: Path) -> 
                     f"{tally.wrong.total()} wrong; {whole.labels.total():,} in all",
                     *tally.faults, sep="\n  ", flush=True,
                 )  # fmt: skip
+                keep(options, whole, done, complete=False)
 
     # The first alone: a run measures what the device can do at most, where none has yet, and keeps it for later ones.
     work(most=1)
@@ -319,10 +347,17 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--variants", default="", help="globs (all whose labels are those of the exact minimum)")
     parser.add_argument("--no-axes", action="store_true", help="sets with the standard values of axes alone")
     parser.add_argument("--modules", nargs="*", default=[], help="more folders with built variants")
+    parser.add_argument("--out", type=Path, help="JSON: what came of each rung")
     options = parser.parse_args(words)
+    options.words = sys.argv[1:] if words is None else words
     options.sets = [name for name in options.sets.split(",") if name and options.sets != "none"]
     if unknown := set(options.sets) - set(names):
         parser.error(f"there is no set '{min(unknown)}': {', '.join(names)}")
+
+    if options.out and not options.out.parent.is_dir():
+        parser.error(f"--out {options.out}: there is no folder {options.out.parent}")
+    if options.out and options.out.exists() and KEPT not in options.out.read_text(errors="replace")[:200]:
+        parser.error(f"--out {options.out}: is there already, and is no result of this program; name another file")
 
     ladder = Path(os.environ.get("LADDER_BUILD", ROOT / "build")).resolve() / "ladder"
     if not ladder.exists():
@@ -342,6 +377,7 @@ def main(words: list[str] | None = None) -> int:
         return 2
 
     whole, done = go_through(options, cards, ladder)
+    keep(options, whole, done, complete=True)
     for variant, labels in sorted(whole.labels.items()):
         refused = f", {whole.refused[variant]} cases refused" if whole.refused[variant] else ""
         judged = f"{whole.judged[variant]:,} of them in whole numbers too"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import islice
@@ -49,6 +50,29 @@ def test_a_wrong_variant_is_found(run: Main) -> None:
     status, lines = run(*words, "--sets", "far_from_the_origin,flat_spectrum", "--points", "200")
     assert status == 1 and "2 faults, the first: far_from_the_origin 1: 200 x 16" in lines[-1]
     assert sum(line.startswith("  ") and "w1_off_by_one is invalid: " in line for line in lines) == 2
+
+
+def test_what_came_of_each_rung_is_kept(run: Main, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "labels.json"
+    words = ["--variants", "v01_global,v03k*", "--sets", "aligned,duplicates", "--trials", "0", "--points", "100"]
+    for _ in range(2):  # it replaces its own results
+        status, lines = run(*words, "--out", path)
+        found = json.loads(path.read_text())
+        assert status == 0 and found["complete"] and found["cases"] == 2 and found["faults"] == []
+        assert sum(rung["labels"] for rung in found["rungs"].values()) == int(lines[-1].split()[1].replace(",", ""))
+        assert found["rungs"]["v01_global"]["judged_in_whole_numbers"] == 400 and found["context"]["git_sha"]
+    words = ["--modules", BUILT_FIXTURES / "wrong", "--variants", "w1_off_by_one", "--sets", "flat_spectrum"]
+    assert run(*words, "--trials", "0", "--points", "200", "--out", path)[0] == 1
+    found = json.loads(path.read_text())
+    assert len(found["faults"]) == 1 and found["rungs"]["w1_off_by_one"]["wrong"] > 0
+    assert [file.name for file in tmp_path.iterdir()] == ["labels.json"]
+    other = tmp_path / "mine.json"
+    other.write_text("{}")
+    for place, says in ((other, "is no result of this program"), (tmp_path / "no" / "x.json", "there is no folder")):
+        with pytest.raises(SystemExit):
+            run(*words, "--out", place)
+        assert says in capsys.readouterr().err
+    assert other.read_text() == "{}"
 
 
 def test_it_goes_on_until_its_time_is_over(run: Main) -> None:
