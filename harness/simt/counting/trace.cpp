@@ -128,6 +128,12 @@ bool Trace::is_held(Place place, int first, uint32_t mask, const std::array<uint
   return by_all;
 }
 
+const Block& Trace::block_of(Place place) {
+  if (place.address() != block_place_ || !block_) block_ = &block_at(place.address());
+  block_place_ = place.address();
+  return *block_;
+}
+
 const Access& Trace::access_of(Place place) {
   static const Access as_it_is;
   if (!is_load_or_store(place.kind())) return as_it_is;
@@ -194,7 +200,7 @@ void Trace::replay(int first, Warp& warp) {
 }
 
 bool Trace::split(int first, Warp& warp, uint32_t mask, Place branch) {
-  const uint64_t meets_at = block_at(branch.address()).meets_at;
+  const uint64_t meets_at = block_of(branch).meets_at;
   const Place meeting = meets_at ? branch.code_at(meets_at) : Place();
   std::vector<Group> sides;
   for (uint32_t rest = mask; rest;) {
@@ -211,7 +217,7 @@ bool Trace::split(int first, Warp& warp, uint32_t mask, Place branch) {
 }
 
 bool Trace::yield(int first, Warp& warp, Place header) {
-  if (!block_at(header.address()).yields) return false;
+  if (!block_of(header).yields) return false;
   const uint32_t running = warp.back().mask;
   for (size_t i = warp.size() - 1; i > 0; --i) {
     Group& group = warp[i];
@@ -232,7 +238,7 @@ bool Trace::yield(int first, Warp& warp, Place header) {
 }
 
 void Trace::enter_guarded(int first, uint32_t mask, Place place) {
-  const Block& block = block_at(place.address());
+  const Block& block = block_of(place);
   if (!block.is_beside_guarded) return;
   const auto has = [](const std::vector<uint64_t>& places, Place one) {
     return std::find(places.begin(), places.end(), one.address()) != places.end();
@@ -253,7 +259,7 @@ void Trace::enter_guarded(int first, uint32_t mask, Place place) {
 }
 
 bool Trace::unroll(int first, Warp& warp, uint32_t mask, Place header) {
-  const Block& block = block_at(header.address());
+  const Block& block = block_of(header);
   const std::vector<uint64_t>& loop = block.unrolled;
   if (block.unrolled_by < 2) return false;
   uint32_t with_rest = 0, with_whole = 0, entered = 0;

@@ -105,6 +105,8 @@ class Trace {
   /// An instruction of these lanes.
   void count(Place place, int first, uint32_t mask, const std::array<uint64_t, 32>& address);
   const Access& access_of(Place place);
+  /// That of block_at(), which is asked for one place several times in turn.
+  const Block& block_of(Place place);
   /// The lanes of a group went different ways behind `branch`. False where all of them are at the meeting place.
   bool split(int first, Warp& warp, uint32_t mask, Place branch);
   /// The lanes are at the first block of a loop. True where it is unrolled and they differ in their number of rounds:
@@ -122,6 +124,8 @@ class Trace {
   KernelCounts* counts_ = nullptr;
   std::unordered_map<uint64_t, Access> accesses_;  // by the address of the place
   std::unordered_map<uint64_t, int> joined_;       // loads of all loops that were entered (code.hpp)
+  const Block* block_ = nullptr;                   // of block_place_, since the last block_of()
+  uint64_t block_place_ = 0;
 };
 
 }  // namespace simt::counting
