@@ -15,6 +15,8 @@ from conftest import BUILD, BUILT_FIXTURES
 from exact_labels import cases, main, probe, tally_of, trial
 from whole_numbers import judge
 
+from plots import labels_page
+
 Main = Callable[..., tuple[int, list[str]]]
 CARDS = [{"id": "a", "axes": []}, {"id": "b", "axes": [{"name": "width", "values": [1, 2]}]}]
 
@@ -61,9 +63,21 @@ def test_what_came_of_each_rung_is_kept(run: Main, tmp_path: Path, capsys: pytes
         assert status == 0 and found["complete"] and found["cases"] == 2 and found["faults"] == []
         assert sum(rung["labels"] for rung in found["rungs"].values()) == int(lines[-1].split()[1].replace(",", ""))
         assert found["rungs"]["v01_global"]["judged_in_whole_numbers"] == 400 and found["context"]["git_sha"]
+    found["context"] |= {"git_sha": "a" * 40, "git_dirty": False}
+    rungs = found["rungs"].values()
+    counts = [f"{sum(r[key] for r in rungs):,}" for key in ("labels", "judged_in_whole_numbers", "wrong")]
+    (line,) = labels_page.table([(found, "l.json")]).splitlines()[2:]
+    assert line == f"| the CPU device | `{'a' * 10}` | 2 | 2 | 2 | {' | '.join(counts)} |"
+    stopped = labels_page.table([(found | {"complete": False}, "l.json")])
+    assert "| 2, stopped before its end |" in stopped
+    for broken in ({}, found | {"rungs": {"v01": {}}}, found | {"context": {"gpu": None, "git_sha": None}}):
+        with pytest.raises(labels_page.InputError, match=r"l\.json: is no result of tests/tools/exact_labels\.py"):
+            labels_page.table([(broken, "l.json")])
     words = ["--modules", BUILT_FIXTURES / "wrong", "--variants", "w1_off_by_one", "--sets", "flat_spectrum"]
     assert run(*words, "--trials", "0", "--points", "200", "--out", path)[0] == 1
     found = json.loads(path.read_text())
+    with pytest.raises(labels_page.InputError, match=r"l\.json: has 1 faults, the first: flat_spectrum"):
+        labels_page.table([(found, "l.json")])
     assert len(found["faults"]) == 1 and found["rungs"]["w1_off_by_one"]["wrong"] > 0
     assert [file.name for file in tmp_path.iterdir()] == ["labels.json"]
     other = tmp_path / "mine.json"
