@@ -1,6 +1,6 @@
-"""The table in docs/certificate.md: labels of all exact rungs on adversarial data, and how many are wrong.
+"""The table in docs/trust.md: labels of all exact rungs on adversarial data, and how many are wrong.
 
-`python -m plots.labels_page [RESULT...] --update docs/certificate.md` writes it between its marks, `--check` exits 1
+`python -m plots.labels_page [RESULT...] --update docs/trust.md` writes it between its marks, `--check` exits 1
 where the page says anything else. RESULT is what tests/tools/exact_labels.py kept by --out; without one, those of every
 device in results/.
 """
@@ -17,7 +17,7 @@ from plots.lib.record import ROOT
 
 PROGRAM = "tests/tools/exact_labels.py"
 BEGIN, END = "<!-- labels: begin -->", "<!-- labels: end -->"
-HEAD = ("device", "commit", "kinds of data", "cases", "rungs", "labels", "also in whole numbers", "wrong")
+HEAD = ("device", "commit", "kinds of data", "cases", "rungs", "labels", "compared twice", "wrong")
 
 
 def usual() -> list[Path]:
@@ -49,7 +49,7 @@ def table(results: list[tuple[dict[str, Any], str]]) -> str:
 
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
-    arguments = page_arguments(argv, "the table of docs/certificate.md", "those of every device", generated=False)
+    arguments = page_arguments(argv, "the table of docs/trust.md", "those of every device", generated=False)
     paths = arguments.records or usual()
     made = table([(read_json(path, PROGRAM), str(path)) for path in paths])
     text = between_marks(read_text(arguments.page), BEGIN, END, made, str(arguments.page))
