@@ -195,11 +195,14 @@ def workload_names() -> list[str]:
     return [workload["name"] for workload in read_json(WORKLOADS_FILE)["workloads"]]
 
 
+def folders() -> list[Path]:
+    """Of each GPU's records; of the committed ones first."""
+    return list(dict.fromkeys([path.parent for path in committed()] + sorted((ROOT / "results").glob("nvidia-*"))))
+
+
 def usual_records() -> list[Path]:
     """The committed ones, and what NAMES has in the folder of each GPU."""
-    found = committed()
-    folders = dict.fromkeys([path.parent for path in found] + sorted((ROOT / "results").glob("nvidia-*")))
-    return found + [path for folder in folders for name in NAMES if (path := folder / name).is_file()]
+    return committed() + [path for folder in folders() for name in NAMES if (path := folder / name).is_file()]
 
 
 def sustained(row: Row) -> bool:
@@ -361,7 +364,7 @@ def load(path: Path) -> Record:
 
 def two_builds(goal: Goal) -> tuple[list[Path], list[Path]]:
     """The records of before and of after, of the first GPU that has both."""
-    for folder in dict.fromkeys([path.parent for path in committed()] + sorted((ROOT / "results").glob("nvidia-*"))):
+    for folder in folders():
         before, after = sorted(folder.glob(goal.before)), sorted(folder.glob(goal.after))
         if before and after:
             return before, after
