@@ -8,8 +8,8 @@ What fit() does once (norms of the points, buffers, its first and last look at t
 time without it is the slope between workloads of two numbers of iterations (plots/lib/slope.py).
 
 cuVS stops by its cost and by how far the centroids moved, not by labels, so only a fixed number of iterations is
-comparable. Where the cost, in the points' own type, does not fall it ends early all the same. Where one more iteration
-would change no label that is a result like any other, of so many iterations; where it would it is an error here.
+comparable. Where the cost, in the points' own type, does not fall it ends early all the same. The validation
+lets that pass where nothing would change any more, and nowhere else.
 """
 
 from __future__ import annotations
@@ -77,24 +77,10 @@ def solve(s: State) -> None:
     s.resources.sync()
     done = min(int(done), s.stop.most)  # cuVS counts one more if nothing ended it
     s.reassigned += [-1] * done  # it does not report how many labels changed
-    s.early = f"{done} of {s.stop.most} iterations" if done < s.stop.most else ""
 
 
 def download(s: State) -> None:
     label, _ = s.kmeans.predict(s.how, s.x, s.means, resources=s.resources)
     s.resources.sync()
     s.label[:] = s.cupy.asarray(label).get()
-    if s.early:
-        look_whether_it_ended(s)
     s.c[:] = s.cupy.asarray(s.means).get()
-
-
-def look_whether_it_ended(s: State) -> None:
-    """One more iteration from the means of the last one."""
-    once = s.kmeans.KMeansParams(n_clusters=s.k, init_method="Array", max_iter=1, tol=1e-30, n_init=1)
-    means, _, _ = s.kmeans.fit(once, s.x, centroids=s.cupy.array(s.means), resources=s.resources)
-    label, _ = s.kmeans.predict(once, s.x, means, resources=s.resources)
-    s.resources.sync()
-    changed = int((s.cupy.asarray(label).get() != s.label).sum())
-    if changed > 0:
-        raise RuntimeError(f"cuVS ended by itself after {s.early}; the next changes {changed} labels")
