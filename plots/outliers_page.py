@@ -35,8 +35,8 @@ from plots.lib.record import (
 from plots.lib.style import GREY, MOST_COLOURED, WIDTH, Page, line_style, log_ticks
 
 DEVICE = "cuda"
-USUAL = ROOT / "results" / "nvidia-h100" / "outliers.json"
-PLAN = ROOT / "results" / "nvidia-h200" / "outliers.toml"  # of more sizes and rungs
+USUAL = ROOT / "results" / "nvidia-h200" / "outliers.json"
+PLAN = ROOT / "results" / "nvidia-h200" / "outliers.toml"
 NAMED = re.compile(r"(?P<plain>.+)_outlier_(?P<exponent>\d+)")
 SCOPES = ("solve", "end_to_end")  # a panel and a table each
 ASKED = 1.1  # times the time without an outlier row

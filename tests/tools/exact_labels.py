@@ -45,6 +45,9 @@ KINDS = ("normal", "blobs", "spectrum", "near ties", "far from zero", "whole num
 MOST_FEATURES, MOST_CLUSTERS = 2048, 5000
 FEW_FEATURES = 3
 KEPT = "labels, and those that are not of the exact minimum, by rung"  # what a file of --out begins with
+# In one process, with its judge inside: a GPU's context for each rung, and another for its judge, take longer than all
+# else (on an H200 77 cases of 81 rungs: 155 s, in place of an hour). What judges here is in no process of theirs.
+TURNS = ("--share", "--judge", "inside")
 # Of a device: rows of a set, and of a trial at most; multiply-adds of a trial's assignment at most; runs side by side.
 SIZES = {"simt": (600, 3000, 3e7, 1), "cuda": (1_000_000, 200_000, 5e9, 6)}
 
@@ -213,7 +216,7 @@ def compared(
         folder = Path(name)
         np.save(folder / "points.npy", points)
         np.save(folder / "centroids.npy", centroids)
-        command = [ladder, "run", "--check", "--validation-budget", "1e18", "--time-limit", "300"]
+        command = [ladder, "run", "--check", "--validation-budget", "1e18", "--time-limit", "300", *TURNS]
         command += ["--device", options.device, "--gpu", options.gpu, "--variants", variants]
         command += [word for axis in case.axes for word in ("--axis", axis)]
         command += modules(options)
