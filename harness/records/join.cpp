@@ -19,6 +19,16 @@ using nlohmann::json;
 
 namespace {
 
+/// Rates become the larger, durations (NAME_us) the shorter of both: a device can do at least what one session
+/// measured, and other work on its host only lowers that.
+void take_better(json& best, const json& its) {
+  for (const auto& [name, value] : its.items()) {
+    json& had = best[name];
+    if (value.is_null()) continue;
+    if (had.is_null() || (name.ends_with("_us") ? value < had : value > had)) had = value;
+  }
+}
+
 /// `ran` says whether any piece ran a workload of this name. Where the others renew the first piece, time and machine
 /// are theirs: what was measured of the first one's host is not known of it.
 template <class F>
@@ -35,12 +45,12 @@ json context_of(const std::vector<InputRecord>& pieces, const std::vector<std::s
     if (!renews || &piece != &pieces.front())
       context["time"] = std::min(context["time"].get<std::string>(), its.at("time").get<std::string>());
     context["complete"] = context["complete"].get<bool>() && its.at("complete").get<bool>();
-    for (const char* key : {"gpu", "floor_us"}) {
-      if (context[key].is_null()) context[key] = its.at(key);
-    }
-    for (const auto& [device, ceilings] : its.at("ceilings").items()) {
-      const bool of_this_host = its.at("host") == context["host"];
-      if (of_this_host && !context["ceilings"].contains(device)) context["ceilings"][device] = ceilings;
+    if (context["gpu"].is_null()) context["gpu"] = its.at("gpu");
+    if (context["floor_us"].is_null()) context["floor_us"] = its.at("floor_us");
+    if (its.at("host") == context["host"]) {
+      if (its.at("floor_us").is_object()) take_better(context["floor_us"], its.at("floor_us"));
+      for (const auto& [device, ceilings] : its.at("ceilings").items())
+        take_better(context["ceilings"][device], ceilings);
     }
     for (const json& left_out : its.value("left_out", json::array())) {
       json& all = context["left_out"];

@@ -19,7 +19,8 @@ struct InputRecord {
 /// not say what they took turns with. `renews`: the first piece is a record, and the others, of a later commit, renew
 /// rows of it: in the place of a row they also come where it was measured alike with another text of the variant. The
 /// record is then of the later commit and machine, whose host may have another number of cores where both have a GPU,
-/// and each row that is of another commit, or of a host with other cores, names its own.
+/// and each row that is of another commit, or of a host with other cores, names its own. What the device can do at most
+/// is the best that any piece of such a host measured.
 nlohmann::json joined(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv,
                       const std::filesystem::path& out, bool renews = false);
 

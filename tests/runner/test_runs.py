@@ -713,6 +713,29 @@ def test_a_piece_without_a_gpu_joins_those_with_one(ladder: Ladder) -> None:
     assert set(context["ceilings"]) == {"cuda", "simt", "cpu"}
 
 
+def test_a_joined_record_has_the_best_ceilings_of_its_host(ladder: Ladder) -> None:
+    """Other work on a host lowers what a session measures, so that the last piece's may say less than the first's."""
+    pieces = [piece(name, [name]) for name in ("one", "other", "elsewhere")]
+    for of, reading, event in zip(pieces, (4600.0, 4550.0, 9e3), (1.5, 2.75, 0.5), strict=True):
+        of["context"]["ceilings"]["cuda"] |= {"read_gbs": reading, "empty_event_us": event, "tensor_gflops": None}
+        of["context"]["floor_us"] |= {"empty_event_us": event}
+    pieces[1]["context"]["ceilings"]["cuda"]["tensor_gflops"] = 9e5
+    pieces[2]["context"]["host"]["cores"] += 1
+    for these in (pieces[:2], pieces[1::-1]):
+        context = join(ladder, *these)["context"]
+        found = context["ceilings"]["cuda"]
+        assert [found[name] for name in ("read_gbs", "empty_event_us", "tensor_gflops")] == [4600, 1.5, 9e5]
+        assert context["floor_us"]["empty_event_us"] == 1.5
+    folder = ladder.folder
+    for name, of in zip(("first.json", "later.json"), pieces[1:], strict=True):
+        (folder / name).write_text(json.dumps(of))
+    out = folder / "renewed.json"
+    done = ladder("join", "--renew", out, folder / "first.json", folder / "later.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())["context"]["ceilings"]["cuda"]
+    assert (found["read_gbs"], found["empty_event_us"]) == (9e3, 0.5), "what another host can do is not known of this"
+
+
 def test_joined_records_join_again(ladder: Ladder) -> None:
     first = join(ladder, piece("one", ["a"]), piece("one", ["b"]))
     again = join(ladder, first, piece("two", ["a"]))
