@@ -30,7 +30,7 @@ void take_better(json& best, const json& its) {
 }
 
 /// `ran` says whether any piece ran a workload of this name. Where the others renew the first piece, time and machine
-/// are theirs: what was measured of the first one's host is not known of it.
+/// are theirs, and what the first one says of a host with other cores is not known of theirs.
 template <class F>
 json context_of(const std::vector<InputRecord>& pieces, const std::vector<std::string>& argv, bool renews, F ran) {
   json context = (renews ? pieces.back() : pieces.front()).record.at("context");
