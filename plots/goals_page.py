@@ -591,7 +591,7 @@ def draw(results: Sequence[Result], records: Sequence[Record], given: Sequence[P
     subtitle = f"{' and '.join(machines)}; a bar that ends at or left of the line has reached its goal. Of ratios "
     subtitle += "the bar is what was asked over what was measured, so that shorter is better everywhere"
     files = "".join(f" {record}" for record in given)
-    commits = ", ".join(dict.fromkeys(git for record in listed(records, results) for git in record.git.split(", ")))
+    commits = ", ".join(dict.fromkeys(commit for record in listed(records, results) for commit in record.commits))
     foot = [commits, f"drawn by python -m plots.goals_page{files} --update"]
     page = Page(title, subtitle, [], foot, body=len(results) * 0.6 + 1.6)
     left = 0.35 + max(text_width(result.goal.goal) for result in results) + 0.3

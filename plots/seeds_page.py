@@ -59,7 +59,7 @@ def signature(record: Record, source: Source, spec: FigureSpec, of: str = "") ->
     if len(shown) > MOST_NAMED:
         folders = " and ".join(dict.fromkeys(str(Path(name).parent) for name in shown))
         days = sorted(str(s.context["time"])[:10] for s in record.sources)
-        commits = len(record.git.split(", "))
+        commits = len(record.commits)
         made = f"{record.machine()} · {days[0]} to {days[-1]} · {commits} commits"
         return [heading, f"{len(shown)} records of {folders}{also} · {made}; drawn by python -m plots.seeds_page"]
     return [

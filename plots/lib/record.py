@@ -599,13 +599,17 @@ class Record:
         return ", ".join(dict.fromkeys(found))
 
     @property
-    def git(self) -> str:
+    def commits(self) -> list[str]:
         found = []
         for context in (source.context for source in self.sources):
             sha = str(context["git_sha"])[:10] or "unknown"
             found.append(f"git {sha}" + (" with uncommitted changes" if context["git_dirty"] else ""))
         found += [f"git {row.git_sha[:10]}" for row in self.rows if row.git_sha]
-        return ", ".join(dict.fromkeys(found))
+        return list(dict.fromkeys(found))
+
+    @property
+    def git(self) -> str:
+        return ", ".join(self.commits)
 
     def machine(self, device: str | None = None) -> str:
         """The processor behind the figures of a device, or all of this record's."""

@@ -726,11 +726,9 @@ def test_a_joined_record_has_the_best_ceilings_of_its_host(ladder: Ladder) -> No
         found = context["ceilings"]["cuda"]
         assert [found[name] for name in ("read_gbs", "empty_event_us", "tensor_gflops")] == [4600, 1.5, 9e5]
         assert context["floor_us"]["empty_event_us"] == 1.5
-    folder = ladder.folder
-    for name, of in zip(("first.json", "later.json"), pieces[1:], strict=True):
-        (folder / name).write_text(json.dumps(of))
-    out = folder / "renewed.json"
-    done = ladder("join", "--renew", out, folder / "first.json", folder / "later.json")
+    out = ladder.folder / "renewed.json"
+    names = [sample_record.write(of, ladder.folder / f"{i}.json") for i, of in enumerate(pieces[1:])]
+    done = ladder("join", "--renew", out, *names)
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())["context"]["ceilings"]["cuda"]
     assert (found["read_gbs"], found["empty_event_us"]) == (9e3, 0.5), "what another host can do is not known of this"

@@ -45,8 +45,8 @@ KINDS = ("normal", "blobs", "spectrum", "near ties", "far from zero", "whole num
 MOST_FEATURES, MOST_CLUSTERS = 2048, 5000
 FEW_FEATURES = 3
 KEPT = "labels, and those that are not of the exact minimum, by rung"  # what a file of --out begins with
-# In one process, with its judge inside: to make a GPU's context for each rung takes longer than all else (on an H200 13
-# cases of 81 rungs took 305 s, and so all 77 take 155). What judges here is in no process of theirs.
+# In one process, with its judge inside: judged apart each rung has a GPU's context of its own. A host makes one at a
+# time, which takes longer than all else. What judges here is in no process of theirs.
 TURNS = ("--share", "--judge", "inside")
 # Of a device: rows of a set, and of a trial at most; multiply-adds of a trial's assignment at most; runs side by side.
 SIZES = {"simt": (600, 3000, 3e7, 1), "cuda": (1_000_000, 200_000, 5e9, 6)}
