@@ -118,7 +118,7 @@ class Timer {
     look_for_leftovers(scope, row);
     validator_.check_sample(row.scope, row, iterations_);
     if (validator_.ok() && scope.whole) call_witness(scope, row);
-    if (validator_.ok()) hold_against_the_clock(scope, row);
+    if (validator_.ok()) hold_against_the_clock(scope, row, plan.wall_seconds);
     if (validator_.ok() && doubt_.empty()) doubt_ = run_.restless();
     if (!doubt_.empty() && row.status == "ok") row.status = "unstable", row.reason = std::exchange(doubt_, "");
     if (!validator_.ok()) {
@@ -371,14 +371,16 @@ class Timer {
         iterations, ms, row.iterations.back(), whole);
   }
   /// What passes between two events only their own process can tell: of many samples one after another the judge's
-  /// clock tells as much.
-  void hold_against_the_clock(const Scope& scope, const Timed& row) {
+  /// clock tells as much. Of fewer where a sample takes `wall_seconds`, with what precedes it: an update follows an
+  /// assignment, which may take hundreds of times as long.
+  void hold_against_the_clock(const Scope& scope, const Timed& row, double wall_seconds) {
     if (!run_.is_apart() || run_.host_memory() || run_.device().kind != DeviceKind::cuda || scope.from_host) return;
     if (!row.median_ms || scope.name == "initialise" || now_seconds() > begin_seconds_ + 0.8 * request_.time_limit)
       return;
     const size_t size = size_t(run_.problem().k) * run_.problem().d * sizeof(T);
-    const int count =
-        int(std::clamp(std::min(batch_ms / *row.median_ms, double(batch_bytes) / double(size)), 2.0, 16.0));
+    const int count = int(std::clamp(std::min({batch_ms / *row.median_ms, double(batch_bytes) / double(size),
+                                               batch_seconds / std::max(wall_seconds, 1e-9)}),
+                                     2.0, 16.0));
     Sample sample = sample_of(scope);
     sample.spin = 0;
     const auto seconds = [&](bool with_sample) {
@@ -399,9 +401,11 @@ class Timer {
       run_.synchronize();
       return now_seconds() - begin;
     };
-    double least = 1e300;  // of three: what else the machine did does not count
-    for (int i = 0; i < 3; ++i) least = std::min(least, (seconds(true) - seconds(false)) / count * 1e3);
-    if (least <= batch_times * *row.median_ms + batch_more_ms || !doubt_.empty()) return;
+    double least = 1e300;  // of three at most: what else the machine did does not count
+    for (int i = 0; i < 3; ++i) {
+      least = std::min(least, (seconds(true) - seconds(false)) / count * 1e3);
+      if (least <= batch_times * *row.median_ms + batch_more_ms || !doubt_.empty()) return;
+    }
     doubt_ = fmt::format(
         "{} samples one after another take {:.4g} ms each by the judge's clock, {:.4g} between their own events", count,
         least, *row.median_ms);
@@ -477,7 +481,7 @@ class Timer {
   static constexpr double leftover_times = 3, leftover_ms = 0.5, gpu_leftover_ms = 0.05;
   static constexpr double search_times =
       1.25;  // FAISS on 16 cores: 22.5 s of CPU time beside iterations of 1.2 s by the clock
-  static constexpr double batch_ms = 50, batch_times = 2, batch_more_ms = 0.1;
+  static constexpr double batch_ms = 50, batch_seconds = 2, batch_times = 2, batch_more_ms = 0.1;
   static constexpr size_t batch_bytes = size_t(256) << 20;  // of starts
 
   Driver<T>& run_;
