@@ -3,7 +3,8 @@
 `python -m plots.steps_page [RECORD...] --update docs/steps.md` writes it, with a picture for each workload in a folder
 beside it that has the page's name; `--check` exits 1 where the file says anything but what the records say. A record
 has such comparisons after `ladder run --compare base` (docs/comparing.md). Records of several kinds of GPU have
-sections and pictures of their own.
+sections and pictures of their own. The first kind is the one whose records are renewed: steps of another kind are left
+out, and named, where the first has measured another text of the rung or of its base.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ LOOKS = {  # by verdict: colour, marker, in words
     "UNSURE": (GREY, "x", "these sessions cannot tell"),
 }
 LEAST_SPAN = 1.25  # the axis reaches at least this far to both sides of 1
+Texts = dict[str, set[str]]  # by variant: the hashes of the text that was measured
 
 
 @dataclass(frozen=True)
@@ -55,17 +57,42 @@ class Step:
         return self.gain.interval.low, self.gain.interval.high
 
 
-def steps_of(record: Record) -> dict[str, list[Step]]:
-    """By workload, in the order of the ladder; of a step that was measured twice, what the last record says. Throws
-    RecordError where no sessions took turns on a GPU."""
-    order = {name: at for at, name in enumerate(cards.load())}
+def texts_of(record: Record) -> Texts:
+    texts: Texts = {}
+    for row in record.rows:
+        if row.source_hash:
+            texts.setdefault(row.variant, set()).add(row.source_hash)
+    return texts
+
+
+def compared(record: Record) -> list[Comparison]:
+    """Of a step that was measured twice, what the last record says. Throws RecordError where no sessions took turns on
+    a GPU."""
     last = {(c.workload, c.candidate, c.base, c.scope): c for c in record.comparisons
             if c.method == IN_TURNS and c.device == DEVICE}  # fmt: skip
-    found: dict[str, list[Step]] = {}
-    for c in last.values():
-        found.setdefault(c.workload, []).append(Step(c, gain_of(c)))
-    if not found:
+    if not last:
         raise RecordError(f"{record.names}: has no sessions in turns on a GPU: ladder run --compare base makes them.")
+    return list(last.values())
+
+
+def of_earlier_text(record: Record, newest: Texts) -> list[Comparison]:
+    """Those of which `newest` has another text of the rung or of its base, and none of the texts compared."""
+    own = texts_of(record)
+
+    def earlier(variant: str) -> bool:
+        return bool(own.get(variant)) and bool(newest.get(variant)) and not own[variant] & newest[variant]
+
+    return [c for c in compared(record) if earlier(c.candidate) or earlier(c.base)]
+
+
+def steps_of(record: Record, newest: Texts) -> dict[str, list[Step]]:
+    """By workload, in the order of the ladder."""
+    order = {name: at for at, name in enumerate(cards.load())}
+    left_out = of_earlier_text(record, newest)
+    found: dict[str, list[Step]] = {}
+    for c in compared(record):
+        if c not in left_out:
+            found.setdefault(c.workload, []).append(Step(c, gain_of(c)))
     for steps in found.values():
         steps.sort(key=lambda step: (order.get(step.rung, len(order)), step.rung, step.comparison.scope))
     return found
@@ -104,16 +131,25 @@ class Section:
         return (folder / self.record.sources[0].path.parent.name if self.gpu else folder) / f"{self.workload}.png"
 
 
-def sections_of(records: Sequence[Record]) -> list[Section]:
+@dataclass(frozen=True)
+class Found:
+    sections: list[Section]
+    left_out: list[tuple[str, Comparison]]  # of an earlier text, each with its GPU
+
+
+def find(records: Sequence[Record]) -> Found:
     """Throws RecordError where a kind of GPU has no sessions in turns."""
     every = together(records)
     kinds = [record for record in every if record.workloads_on(DEVICE)] or every
     names = [record.machine(DEVICE).split(" (")[0] if len(kinds) > 1 else "" for record in kinds]
-    return [
-        Section(record, workload, steps, name)
-        for record, name in zip(kinds, names, strict=True)
-        for workload, steps in steps_of(record).items()
-    ]
+    newest = texts_of(kinds[0])
+    found = Found([], [])
+    for record, name in zip(kinds, names, strict=True):
+        found.sections.extend(
+            Section(record, workload, steps, name) for workload, steps in steps_of(record, newest).items()
+        )
+        found.left_out.extend((name, comparison) for comparison in of_earlier_text(record, newest))
+    return found
 
 
 # ----------------------------------------------------------------------------------------------------------- the page
@@ -138,16 +174,21 @@ def table(steps: Sequence[Step]) -> list[str]:
     return ["| " + " | ".join(HEAD) + " |", "| " + " | ".join(align) + " |", *rows]
 
 
+def told_of(gpu: str, comparison: Comparison) -> str:
+    return f"`{comparison.candidate}` on `{comparison.workload}` ({gpu})"
+
+
 def in_all(sections: Sequence[Section]) -> str:
     steps = [step for section in sections for step in section.steps]
     gpu = sections[0].gpu
     return f"{len(steps)} steps{f' on an {gpu}' if gpu else ''}: {counts(steps)}"
 
 
-def markdown(sections: Sequence[Section], given: Sequence[Path], page: Path) -> str:
+def markdown(found: Found, given: Sequence[Path], page: Path) -> str:
+    sections = found.sections
     files = "".join(f" {path}" for path in given)
-    compared = {step.rung for section in sections for step in section.steps}
-    missing = [name for name, card in cards.load().items() if card.base and name not in compared]
+    measured = {step.rung for section in sections for step in section.steps}
+    missing = [name for name, card in cards.load().items() if card.base and name not in measured]
     gpus = {section.gpu: [other for other in sections if other.gpu == section.gpu] for section in sections}
     told = "; and in all ".join(in_all(of) for of in gpus.values())
     lines = [
@@ -179,6 +220,10 @@ def markdown(sections: Sequence[Section], given: Sequence[Path], page: Path) -> 
         plan = PLAN.relative_to(ROOT)
         lines += ["", "## Not measured in turns yet", ""]
         lines += [f"`{plan}` plans most of them: {', '.join(f'`{name}`' for name in missing)}."]
+    if found.left_out:
+        lines += ["", "## Of an earlier text", ""]
+        lines += [f"Left out, as the rung or its base has another text today, which was measured on an "
+                  f"{sections[0].gpu}: {', '.join(told_of(gpu, c) for gpu, c in found.left_out)}."]  # fmt: skip
     for footer in dict.fromkeys(section.record.footer(DEVICE) for section in sections):
         lines += ["", f"{footer}."]
     return "\n".join([*lines, ""])
@@ -233,11 +278,11 @@ def draw(records: Sequence[Record], section: Section, given: Sequence[Path], pat
 def main(argv: list[str] | None = None) -> int:
     arguments = page_arguments(argv, "docs/steps.md", " and ".join(str(path.relative_to(ROOT)) for path in USUAL))
     records = [schema.load(path) for path in records_or(arguments, USUAL, PLAN)]
-    sections = sections_of(records)
+    found = find(records)
     if arguments.update:
-        for section in sections:
+        for section in found.sections:
             draw(records, section, arguments.records, section.picture(arguments.page))
-    text = markdown(sections, arguments.records, arguments.page)
+    text = markdown(found, arguments.records, arguments.page)
     return keep_page(arguments, text, "python -m plots.steps_page")
 
 

@@ -16,7 +16,8 @@ using nlohmann::json;
 
 namespace {
 
-using Key = std::array<std::string, 4>;  // device, variant, workload, scope
+using Key = std::array<std::string, 4>;                      // device, variant, workload, scope
+using Texts = std::map<std::string, std::set<std::string>>;  // by variant: the hashes of the text that was measured
 
 struct Rows {
   std::vector<double> medians;
@@ -47,13 +48,27 @@ bool counts(const json& row) {
          row.value("ranks", 1) == 1 && row.at("median_ms").is_number();
 }
 
-void add(const json& record, std::set<Key>& known, Measured& all) {
+/// Is none of the texts in `recorded` one of those in `newest`, which has some of the same variant?
+bool is_earlier(const std::string& variant, const Texts& recorded, const Texts& newest) {
+  const auto mine = recorded.find(variant), now = newest.find(variant);
+  if (mine == recorded.end() || now == newest.end()) return false;
+  return std::none_of(mine->second.begin(), mine->second.end(),
+                      [&](const std::string& text) { return now->second.count(text) > 0; });
+}
+
+/// Adds the texts of the record's rows to `texts`, too.
+void add(const json& record, const Texts& newest, std::set<Key>& known, Measured& all, Texts& texts) {
   const json& gpu = record.at("context").at("gpu");
   if (!gpu.is_object()) return;
   const std::string device = gpu.at("name");
   std::map<Key, Rows> found;
+  Texts recorded;
   for (const json& row : record.at("rows")) {
-    if (!counts(row)) continue;
+    if (const std::string text = row.value("source_hash", ""); !text.empty()) recorded[row.at("variant")].insert(text);
+  }
+  for (const auto& [variant, some] : recorded) texts[variant].insert(some.begin(), some.end());
+  for (const json& row : record.at("rows")) {
+    if (!counts(row) || is_earlier(row.at("variant"), recorded, newest)) continue;
     Rows& rows = found[{device, row.at("variant"), row.at("workload"), row.at("scope")}];
     rows.medians.push_back(row.at("median_ms"));
     rows.axes = row.at("axes");
@@ -63,6 +78,7 @@ void add(const json& record, std::set<Key>& known, Measured& all) {
   }
   for (const json& c : record.value("comparisons", json::array())) {
     if (c.at("method") != "interleaved") continue;
+    if (is_earlier(c.at("candidate"), recorded, newest) || is_earlier(c.at("base"), recorded, newest)) continue;
     all.gains.push_back({.variant = c.at("candidate"),
                          .base = c.at("base"),
                          .device = device,
@@ -89,6 +105,7 @@ Measured read_measured() {
                         [](const fs::path& folder) { return fs::exists(folder / "record.json"); });
   Measured all;
   std::set<Key> known;
+  Texts newest;  // of the first GPU, whose record is renewed when a rung's text changes
   for (const fs::path& folder : folders) {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -97,7 +114,9 @@ Measured read_measured() {
         files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
-    for (const fs::path& file : files) add(read_record(file), known, all);
+    Texts texts;
+    for (const fs::path& file : files) add(read_record(file), newest, known, all, texts);
+    if (newest.empty()) newest = std::move(texts);
   }
   return all;
 }

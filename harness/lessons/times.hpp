@@ -32,7 +32,8 @@ struct Measured {
 };
 
 /// All of results/*/comparisons*.json, and record.json, valid rows of one GPU alone. Of a row that
-/// several of them have of one GPU the first of these counts.
+/// several of them have of one GPU the first of these counts. Of other GPUs than that of record.json, rungs are left
+/// out that this one has measured from another text since: what they say is of an earlier one.
 const Measured& measured();
 
 }  // namespace ladder

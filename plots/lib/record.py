@@ -164,6 +164,7 @@ class Row:
     q1_ms: float | None = None  # quartiles: None below five samples
     q3_ms: float | None = None
     key: str | None = None
+    source_hash: str = ""  # of the rung's text that was measured; empty in older records
     idea: str = ""
     shows: str = ""
     axes: dict[str, int] = field(default_factory=dict)

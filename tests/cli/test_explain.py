@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from pathlib import Path
 
 import pytest
+import sample_record
 from conftest import ROOT, Ladder
 
 CHAPTERS = ("1_memory", "2_reuse", "3_matrix_products")
@@ -58,6 +61,28 @@ def test_a_rung_without_a_lesson_is_explained_without_predictions(ladder: Ladder
     found = json.loads(done.stdout)
     assert [e["predicted"] for e in found] == [{}, {}, {}] and [e["question"] for e in found] == [None] * 3
     assert found[0]["flaw"] and found[0]["times"] and found[1]["idea"]
+
+
+@pytest.mark.parametrize("measured, gpus", [("a", ["NVIDIA H200"]), ("b", ["NVIDIA H200", "NVIDIA H100"])])
+def test_a_gain_of_an_earlier_text_is_left_out(ladder: Ladder, tmp_path: Path, measured: str, gpus: list[str]) -> None:
+    """`measured`: the text that the GPU without a whole record has; the one with it has b."""
+    for name in ("variants", "docs", "datasets", "harness"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for gpu, file, text in (("H200", "record", "b"), ("H100", "comparisons", measured)):
+        made = sample_record.make()
+        row = next(r for r in made["rows"] if r["device"] == "cuda" and r["status"] == "ok")
+        rungs = {"candidate": "v05_soa", "base": "v04_shared_update"}
+        made["context"]["gpu"]["name"] = f"NVIDIA {gpu}"
+        made["rows"] = [row | {"variant": rung, "source_hash": text * 16} for rung in rungs.values()]
+        made["comparisons"] = [sample_record.comparison(**rungs, workload=row["workload"], scope=row["scope"])]
+        place = tmp_path / "results" / f"nvidia-{gpu.lower()}" / f"{file}.json"
+        place.parent.mkdir(parents=True)
+        sample_record.write(made, place)
+    done = ladder("explain", "v05_soa", "--json", env=os.environ | {"LADDER_SOURCE": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    explained = json.loads(done.stdout)
+    assert [gain["device"] for gain in explained["gains"]] == gpus
+    assert {time["device"] for time in explained["times"]} == set(gpus)
 
 
 @pytest.mark.parametrize("device", ["h200", "t4", "b200"])

@@ -323,11 +323,7 @@ def test_sessions_in_turns_are_believed_before_single_ones() -> None:
     apart = speedup.between(pair([]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
     assert isinstance(apart, Gain) and apart.value == pytest.approx(2, rel=0.02)
     assert apart.interval is None and apart.text == f"1.99{TIMES}" and not apart.faster and not apart.slower
-    compared = {
-        "base": "b", "candidate": "r", "workload": "grapes", "device": GPU, "scope": "assign",
-        "ratio": 0.8, "low": 0.75, "high": 0.9, "base_ms": 4.0, "candidate_ms": 3.2,
-        "base_sessions": 5, "candidate_sessions": 6, "method": "interleaved",
-    }  # fmt: skip
+    compared = sample_record.comparison("r", "b", "grapes", 0.8, low=0.75, high=0.9, scope="assign")
     turns = speedup.between(pair([compared]), Rung("r", GPU), Rung("b", GPU), "grapes", "assign")
     assert isinstance(turns, Gain) and turns.interval and turns.faster
     assert (turns.value, turns.interval.low, turns.interval.high) == pytest.approx((1.25, 1 / 0.9, 1 / 0.75))

@@ -29,14 +29,11 @@ def document(method: str = "interleaved", device: str = "cuda") -> dict[str, Any
     """The sample record with a comparison of each of STEPS over one base."""
     made = sample_record.make()
     made["comparisons"] = [
-        {
-            "base": "g1_plain", "candidate": name, "workload": WORKLOAD, "device": device, "scope": "iteration",
-            "axes": {}, "cache": "warm", "verdict": verdict, "ratio": ratio, "low": low, "high": high, "p": 0.01,
-            "base_ms": 2.0, "candidate_ms": 2.0 * ratio, "base_sessions": 5, "candidate_sessions": 6,
-            "method": method, "scatter": None,
-        }
+        sample_record.comparison(
+            name, "g1_plain", WORKLOAD, ratio, low=low, high=high, verdict=verdict, device=device, method=method
+        )
         for name, (ratio, low, high, verdict) in STEPS.items()
-    ]  # fmt: skip
+    ]
     return made
 
 
@@ -88,6 +85,24 @@ def test_each_kind_of_gpu_has_sections_of_its_own(tmp_path: Path, drawn: list[Fi
     assert len(drawn) == 2
 
 
+def test_steps_of_an_earlier_text_are_left_out_and_named(tmp_path: Path, drawn: list[Figure]) -> None:
+    newer, older = document(), document()
+    older["context"]["gpu"]["name"] = "NVIDIA H100"
+    for made, text in ((newer, "b"), (older, "a")):
+        for row in made["rows"]:
+            row["source_hash"] = (text if row["variant"] == "g4_update" else "a") * 16
+    records = []
+    for folder, made in (("nvidia-h200", newer), ("nvidia-h100", older)):
+        (tmp_path / folder).mkdir()
+        records.append(str(sample_record.write(made, tmp_path / folder / "comparisons.json")))
+    page = tmp_path / "steps.md"
+    assert steps_page.main([*records, "--update", str(page)]) == 0
+    text = page.read_text()
+    assert text.split("on an NVIDIA H100\n")[1].split("\n## ")[0].count("| [`g") == len(STEPS) - 1
+    assert text.count("| [`g4_update`]") == 1, "the newer record's alone"
+    assert f"`g4_update` on `{WORKLOAD}` (NVIDIA H100)" in text.split("## Of an earlier text")[1]
+
+
 def test_what_no_sessions_in_turns_say_is_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "steps.md"
     for made in (sample_record.make(), document(method="apart"), document(device="simt")):
@@ -108,5 +123,5 @@ def test_without_a_record_the_page_says_what_makes_one(
 def test_steps_without_one_that_is_faster_say_so() -> None:
     made = document()
     made["comparisons"] = made["comparisons"][1:]
-    (steps,) = steps_page.steps_of(record_of(made)).values()
+    (steps,) = steps_page.steps_of(record_of(made), {}).values()
     assert steps_page.message(steps) == "None of 3 steps is shown to be faster"
