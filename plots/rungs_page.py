@@ -308,8 +308,8 @@ def index_page(chapter: str, found: Sequence[dict[str, Any]], page: Path) -> str
         *table(INDEX, "lllrrrl", (index_row(e, page) for e in found)),
         "",
         "A gain is the time of the base over that of the rung, from sessions in turns; the rung's page names the GPU. "
-        "Where none is given, the two were not compared so yet. What becomes of a claim (holds, weaker, gone) follows from the rule in "
-        "[the ladder, rung by rung](../ladder.md).",
+        "Where none is given, the two were not compared so yet. What becomes of a claim (holds, weaker, gone) follows "
+        "from the rule in [the ladder, rung by rung](../ladder.md).",
     ]
     return "\n".join(lines) + "\n"
 

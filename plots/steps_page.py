@@ -2,9 +2,9 @@
 
 `python -m plots.steps_page [RECORD...] --update docs/steps.md` writes it, with a picture for each workload in a folder
 beside it that has the page's name; `--check` exits 1 where the file says anything but what the records say. A record
-has such comparisons after `ladder run --compare base` (docs/comparing.md). Records of several kinds of GPU have
-sections and pictures of their own. The first kind is the one whose records are renewed: steps of another kind are left
-out, and named, where the first has measured another text of the rung or of its base.
+has such comparisons after `ladder run --compare base` (docs/comparing.md). Several kinds of machine, and the GPU and
+the processor of one, have sections and pictures of their own. The first kind is the one whose records are renewed:
+steps of another kind are left out, and named, where the first has measured another text of the rung or of its base.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from matplotlib.lines import Line2D
 
-from plots.lib import cards, schema
+from plots.lib import cards, plans, schema
 from plots.lib.inputs import in_sentences
 from plots.lib.pages import cell_text, keep_page, page_arguments, records_or
 from plots.lib.record import ROOT, SCOPE_TITLES, TIMES, Comparison, Record, RecordError, merged, number, together
 from plots.lib.speedup import IN_TURNS, Gain, ends, gain_of
 from plots.lib.style import COLOURS, GREY, MARGIN, ROW, SMALL, WIDTH, Page, log_ticks, text_width
 
-DEVICE = "cuda"
-GPUS = ("nvidia-h200", "nvidia-h100")  # in the order of the page
-USUAL = [path for gpu in GPUS for path in sorted((ROOT / "results" / gpu).glob("comparisons*.json"))]
-PLAN = ROOT / "results" / "nvidia-h200" / "comparisons.toml"
+DEVICES = ("cuda", "cpu")
+MACHINES = [ROOT / "results" / name for name in ("nvidia-h200", "nvidia-h100", "cpu")]  # in the order of the page
+USUAL = [path for machine in MACHINES for path in sorted(machine.glob("comparisons*.json"))]
+PLANS = [machine / "comparisons.toml" for machine in MACHINES if (machine / "comparisons.toml").is_file()]
 HEAD = ("rung", "over", "time of", "gain", "95 % interval", "sessions", "verdict")
 LOOKS = {  # by verdict: colour, marker, in words
     "FASTER": (COLOURS[0], "o", "faster"),
@@ -65,32 +66,29 @@ def texts_of(record: Record) -> Texts:
     return texts
 
 
-def compared(record: Record) -> list[Comparison]:
-    """Of a step that was measured twice, what the last record says. Throws RecordError where no sessions took turns on
-    a GPU."""
+def compared(record: Record, device: str) -> list[Comparison]:
+    """Of a step that was measured twice, what the last record says."""
     last = {(c.workload, c.candidate, c.base, c.scope): c for c in record.comparisons
-            if c.method == IN_TURNS and c.device == DEVICE}  # fmt: skip
-    if not last:
-        raise RecordError(f"{record.names}: has no sessions in turns on a GPU: ladder run --compare base makes them.")
+            if c.method == IN_TURNS and c.device == device}  # fmt: skip
     return list(last.values())
 
 
-def of_earlier_text(record: Record, newest: Texts) -> list[Comparison]:
+def of_earlier_text(record: Record, device: str, newest: Texts) -> list[Comparison]:
     """Those of which `newest` has another text of the rung or of its base, and none of the texts compared."""
     own = texts_of(record)
 
     def earlier(variant: str) -> bool:
         return bool(own.get(variant)) and bool(newest.get(variant)) and not own[variant] & newest[variant]
 
-    return [c for c in compared(record) if earlier(c.candidate) or earlier(c.base)]
+    return [c for c in compared(record, device) if earlier(c.candidate) or earlier(c.base)]
 
 
-def steps_of(record: Record, newest: Texts) -> dict[str, list[Step]]:
+def steps_of(record: Record, device: str, newest: Texts) -> dict[str, list[Step]]:
     """By workload, in the order of the ladder."""
     order = {name: at for at, name in enumerate(cards.load())}
-    left_out = of_earlier_text(record, newest)
+    left_out = of_earlier_text(record, device, newest)
     found: dict[str, list[Step]] = {}
-    for c in compared(record):
+    for c in compared(record, device):
         if c not in left_out:
             found.setdefault(c.workload, []).append(Step(c, gain_of(c)))
     for steps in found.values():
@@ -119,36 +117,51 @@ def message(steps: Sequence[Step]) -> str:
 
 @dataclass(frozen=True)
 class Section:
-    """The steps on one workload, of one kind of GPU."""
+    """The steps on one workload, of one kind of GPU or processor."""
 
     record: Record
+    device: str
     workload: str
     steps: list[Step]
-    gpu: str  # empty where all sections are of one
+    machine: str  # empty where all sections are of one
+
+    @property
+    def footer(self) -> str:
+        return self.record.footer(self.device)
 
     def picture(self, page: Path) -> Path:
         folder = page.with_suffix("")
-        return (folder / self.record.sources[0].path.parent.name if self.gpu else folder) / f"{self.workload}.png"
+        if self.machine:
+            folder /= self.record.sources[0].path.parent.name
+            if self.device != "cuda" and self.record.workloads_on("cuda"):
+                folder /= self.device
+        return folder / f"{self.workload}.png"
 
 
 @dataclass(frozen=True)
 class Found:
     sections: list[Section]
-    left_out: list[tuple[str, Comparison]]  # of an earlier text, each with its GPU
+    left_out: list[tuple[str, Comparison]]  # of an earlier text, each with its machine
 
 
 def find(records: Sequence[Record]) -> Found:
-    """Throws RecordError where a kind of GPU has no sessions in turns."""
+    """Throws RecordError where a kind of machine has no sessions in turns."""
     every = together(records)
-    kinds = [record for record in every if record.workloads_on(DEVICE)] or every
-    names = [record.machine(DEVICE).split(" (")[0] if len(kinds) > 1 else "" for record in kinds]
-    newest = texts_of(kinds[0])
+    kinds = [(record, device) for record in every for device in DEVICES if compared(record, device)]
+    for record in every:
+        if not any(record is other for other, _ in kinds):
+            raise RecordError(
+                f"{record.names}: has no sessions in turns on a GPU or a CPU: ladder run --compare base makes them."
+            )
+    newest = texts_of(every[0])
     found = Found([], [])
-    for record, name in zip(kinds, names, strict=True):
+    for record, device in kinds:
+        machine = record.machine(device).split(" (driver")[0] if len(kinds) > 1 else ""
         found.sections.extend(
-            Section(record, workload, steps, name) for workload, steps in steps_of(record, newest).items()
+            Section(record, device, workload, steps, machine)
+            for workload, steps in steps_of(record, device, newest).items()
         )
-        found.left_out.extend((name, comparison) for comparison in of_earlier_text(record, newest))
+        found.left_out.extend((machine, comparison) for comparison in of_earlier_text(record, device, newest))
     return found
 
 
@@ -174,14 +187,19 @@ def table(steps: Sequence[Step]) -> list[str]:
     return ["| " + " | ".join(HEAD) + " |", "| " + " | ".join(align) + " |", *rows]
 
 
-def told_of(gpu: str, comparison: Comparison) -> str:
-    return f"`{comparison.candidate}` on `{comparison.workload}` ({gpu})"
+def told_of(machine: str, comparison: Comparison) -> str:
+    return f"`{comparison.candidate}` on `{comparison.workload}` ({machine})"
+
+
+def is_planned(rung: str) -> bool:
+    globs = [glob for path in PLANS for part in plans.read(path)["part"] for glob in part["variants"].split(",")]
+    return any(fnmatchcase(rung, glob) for glob in globs)
 
 
 def in_all(sections: Sequence[Section]) -> str:
     steps = [step for section in sections for step in section.steps]
-    gpu = sections[0].gpu
-    return f"{len(steps)} steps{f' on an {gpu}' if gpu else ''}: {counts(steps)}"
+    machine = sections[0].machine
+    return f"{len(steps)} steps{f' on an {machine}' if machine else ''}: {counts(steps)}"
 
 
 def markdown(found: Found, given: Sequence[Path], page: Path) -> str:
@@ -189,8 +207,8 @@ def markdown(found: Found, given: Sequence[Path], page: Path) -> str:
     files = "".join(f" {path}" for path in given)
     measured = {step.rung for section in sections for step in section.steps}
     missing = [name for name, card in cards.load().items() if card.base and name not in measured]
-    gpus = {section.gpu: [other for other in sections if other.gpu == section.gpu] for section in sections}
-    told = "; and in all ".join(in_all(of) for of in gpus.values())
+    machines = {one.machine: [other for other in sections if other.machine == one.machine] for one in sections}
+    told = "; and in all ".join(in_all(of) for of in machines.values())
     lines = [
         "# What each step gains",
         "",
@@ -205,7 +223,7 @@ def markdown(found: Found, given: Sequence[Path], page: Path) -> str:
     for section in sections:
         w = section.record.workloads[section.workload]
         picture = section.picture(page)
-        on = f" on an {section.gpu}" if section.gpu else ""
+        on = f" on an {section.machine}" if section.machine else ""
         lines += [
             "",
             f"## `{section.workload}`{on}",
@@ -216,15 +234,20 @@ def markdown(found: Found, given: Sequence[Path], page: Path) -> str:
             "",
             *table(section.steps),
         ]
-    if missing:
-        plan = PLAN.relative_to(ROOT)
-        lines += ["", "## Not measured in turns yet", ""]
-        lines += [f"`{plan}` plans most of them: {', '.join(f'`{name}`' for name in missing)}."]
+    planned = [f"`{name}`" for name in missing if is_planned(name)]
+    unplanned = [f"`{name}`" for name in missing if not is_planned(name)]
+    if planned or unplanned:
+        lines += ["", "## Not measured in turns", ""]
+    if planned:
+        lines += [f"Planned: {', '.join(planned)}."]
+    if unplanned:
+        lines += [f"In no plan, as the rung and its base have no workload in common, do not run on the same number of "
+                  f"GPUs, or a library is missing where the plan runs: {', '.join(unplanned)}."]  # fmt: skip
     if found.left_out:
         lines += ["", "## Of an earlier text", ""]
         lines += [f"Left out, as the rung or its base has another text today, which was measured on an "
-                  f"{sections[0].gpu}: {', '.join(told_of(gpu, c) for gpu, c in found.left_out)}."]  # fmt: skip
-    for footer in dict.fromkeys(section.record.footer(DEVICE) for section in sections):
+                  f"{sections[0].machine}: {', '.join(told_of(*one) for one in found.left_out)}."]  # fmt: skip
+    for footer in dict.fromkeys(section.footer for section in sections):
         lines += ["", f"{footer}."]
     return "\n".join([*lines, ""])
 
@@ -240,7 +263,7 @@ def draw(records: Sequence[Record], section: Section, given: Sequence[Path], pat
         [r for r in records if r.sources[0].path in own and any(c.workload == workload for c in r.comparisons)]
     )
     files = "".join(f" {record}" for record in given)
-    foot = [record.footer(DEVICE), f"drawn by python -m plots.steps_page{files} --update"]
+    foot = [record.footer(section.device), f"drawn by python -m plots.steps_page{files} --update"]
     scopes = dict.fromkeys(step.comparison.scope for step in steps)
     subtitle = (
         f"{workload}, {record.workloads[workload].size}; the base's time over the rung's, with its 95 % interval; "
@@ -277,7 +300,7 @@ def draw(records: Sequence[Record], section: Section, given: Sequence[Path], pat
 @in_sentences
 def main(argv: list[str] | None = None) -> int:
     arguments = page_arguments(argv, "docs/steps.md", " and ".join(str(path.relative_to(ROOT)) for path in USUAL))
-    records = [schema.load(path) for path in records_or(arguments, USUAL, PLAN)]
+    records = [schema.load(path) for path in records_or(arguments, USUAL, PLANS[0])]
     found = find(records)
     if arguments.update:
         for section in found.sections:

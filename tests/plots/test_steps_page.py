@@ -25,9 +25,9 @@ STEPS = {  # a candidate, its time over the base's with both ends, and what the 
 }
 
 
-def document(method: str = "interleaved", device: str = "cuda") -> dict[str, Any]:
+def document(method: str = "interleaved", device: str = "cuda", gpu: bool = True) -> dict[str, Any]:
     """The sample record with a comparison of each of STEPS over one base."""
-    made = sample_record.make()
+    made = sample_record.make(gpu=gpu)
     made["comparisons"] = [
         sample_record.comparison(
             name, "g1_plain", WORKLOAD, ratio, low=low, high=high, verdict=verdict, device=device, method=method
@@ -85,6 +85,23 @@ def test_each_kind_of_gpu_has_sections_of_its_own(tmp_path: Path, drawn: list[Fi
     assert len(drawn) == 2
 
 
+def test_a_machine_without_a_gpu_has_sections_too(tmp_path: Path, drawn: list[Figure]) -> None:
+    of_gpu, of_cpu = document(), document(device="cpu", gpu=False)
+    records = []
+    for folder, made in (("nvidia-h200", of_gpu), ("cpu", of_cpu)):
+        (tmp_path / folder).mkdir()
+        records.append(str(sample_record.write(made, tmp_path / folder / "comparisons.json")))
+    page = tmp_path / "steps.md"
+    assert steps_page.main([*records, "--update", str(page)]) == 0
+    text = page.read_text()
+    host = of_cpu["context"]["host"]
+    assert (
+        f"## `{WORKLOAD}` on an {host['cpu']} ({host['cores']} cores)\n" in text
+        and f"](steps/cpu/{WORKLOAD}.png)" in text
+    )
+    assert len(drawn) == 2 and any(host["cpu"] in words for words in texts(drawn[1]))
+
+
 def test_steps_of_an_earlier_text_are_left_out_and_named(tmp_path: Path, drawn: list[Figure]) -> None:
     newer, older = document(), document()
     older["context"]["gpu"]["name"] = "NVIDIA H100"
@@ -108,7 +125,10 @@ def test_what_no_sessions_in_turns_say_is_no_page(tmp_path: Path, capsys: pytest
     for made in (sample_record.make(), document(method="apart"), document(device="simt")):
         record = sample_record.write(made, tmp_path / "record.json")
         assert steps_page.main([str(record), "--update", str(page)]) == 2 and not page.exists()
-        assert "has no sessions in turns on a GPU: ladder run --compare base makes them." in capsys.readouterr().err
+        assert (
+            "has no sessions in turns on a GPU or a CPU: ladder run --compare base makes them."
+            in capsys.readouterr().err
+        )
 
 
 def test_without_a_record_the_page_says_what_makes_one(
@@ -123,5 +143,5 @@ def test_without_a_record_the_page_says_what_makes_one(
 def test_steps_without_one_that_is_faster_say_so() -> None:
     made = document()
     made["comparisons"] = made["comparisons"][1:]
-    (steps,) = steps_page.steps_of(record_of(made), {}).values()
+    (steps,) = steps_page.steps_of(record_of(made), "cuda", {}).values()
     assert steps_page.message(steps) == "None of 3 steps is shown to be faster"
