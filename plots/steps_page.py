@@ -21,7 +21,7 @@ from plots.lib import cards, plans, schema
 from plots.lib.inputs import in_sentences
 from plots.lib.pages import cell_text, keep_page, page_arguments, records_or
 from plots.lib.record import ROOT, SCOPE_TITLES, TIMES, Comparison, Record, RecordError, merged, number, together
-from plots.lib.speedup import IN_TURNS, Gain, ends, gain_of
+from plots.lib.speedup import IN_TURNS, Gain, Texts, ends, gain_of, of_earlier_text, texts_of
 from plots.lib.style import COLOURS, GREY, MARGIN, ROW, SMALL, WIDTH, Page, log_ticks, text_width
 
 DEVICES = ("cuda", "cpu")
@@ -36,7 +36,6 @@ LOOKS = {  # by verdict: colour, marker, in words
     "UNSURE": (GREY, "x", "these sessions cannot tell"),
 }
 LEAST_SPAN = 1.25  # the axis reaches at least this far to both sides of 1
-Texts = dict[str, set[str]]  # by variant: the hashes of the text that was measured
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,6 @@ class Step:
         return self.gain.interval.low, self.gain.interval.high
 
 
-def texts_of(record: Record) -> Texts:
-    texts: Texts = {}
-    for row in record.rows:
-        if row.source_hash:
-            texts.setdefault(row.variant, set()).add(row.source_hash)
-    return texts
-
-
 def compared(record: Record, device: str) -> list[Comparison]:
     """Of a step that was measured twice, what the last record says."""
     last = {(c.workload, c.candidate, c.base, c.scope): c for c in record.comparisons
@@ -73,20 +64,10 @@ def compared(record: Record, device: str) -> list[Comparison]:
     return list(last.values())
 
 
-def of_earlier_text(record: Record, device: str, newest: Texts) -> list[Comparison]:
-    """Those of which `newest` has another text of the rung or of its base, and none of the texts compared."""
-    own = texts_of(record)
-
-    def earlier(variant: str) -> bool:
-        return bool(own.get(variant)) and bool(newest.get(variant)) and not own[variant] & newest[variant]
-
-    return [c for c in compared(record, device) if earlier(c.candidate) or earlier(c.base)]
-
-
 def steps_of(record: Record, device: str, newest: Texts) -> dict[str, list[Step]]:
     """By workload, in the order of the ladder."""
     order = {name: at for at, name in enumerate(cards.load())}
-    left_out = of_earlier_text(record, device, newest)
+    left_out = of_earlier_text(record, newest)
     found: dict[str, list[Step]] = {}
     for c in compared(record, device):
         if c not in left_out:
@@ -161,7 +142,8 @@ def find(records: Sequence[Record]) -> Found:
             Section(record, device, workload, steps, machine)
             for workload, steps in steps_of(record, device, newest).items()
         )
-        found.left_out.extend((machine, comparison) for comparison in of_earlier_text(record, device, newest))
+        earlier = of_earlier_text(record, newest)
+        found.left_out.extend((machine, comparison) for comparison in compared(record, device) if comparison in earlier)
     return found
 
 
@@ -191,9 +173,9 @@ def told_of(machine: str, comparison: Comparison) -> str:
     return f"`{comparison.candidate}` on `{comparison.workload}` ({machine})"
 
 
-def is_planned(rung: str) -> bool:
+def planned_of(rungs: Sequence[str]) -> list[str]:
     globs = [glob for path in PLANS for part in plans.read(path)["part"] for glob in part["variants"].split(",")]
-    return any(fnmatchcase(rung, glob) for glob in globs)
+    return [rung for rung in rungs if any(fnmatchcase(rung, glob) for glob in globs)]
 
 
 def in_all(sections: Sequence[Section]) -> str:
@@ -234,15 +216,16 @@ def markdown(found: Found, given: Sequence[Path], page: Path) -> str:
             "",
             *table(section.steps),
         ]
-    planned = [f"`{name}`" for name in missing if is_planned(name)]
-    unplanned = [f"`{name}`" for name in missing if not is_planned(name)]
-    if planned or unplanned:
+    planned = planned_of(missing)
+    unplanned = [name for name in missing if name not in planned]
+    if missing:
         lines += ["", "## Not measured in turns", ""]
     if planned:
-        lines += [f"Planned: {', '.join(planned)}."]
+        lines += [f"Planned: {', '.join(f'`{name}`' for name in planned)}."]
     if unplanned:
         lines += [f"In no plan, as the rung and its base have no workload in common, do not run on the same number of "
-                  f"GPUs, or a library is missing where the plan runs: {', '.join(unplanned)}."]  # fmt: skip
+                  f"GPUs, or a library is missing where the plan runs: "
+                  f"{', '.join(f'`{name}`' for name in unplanned)}."]  # fmt: skip
     if found.left_out:
         lines += ["", "## Of an earlier text", ""]
         lines += [f"Left out, as the rung or its base has another text today, which was measured on an "

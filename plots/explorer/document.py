@@ -17,7 +17,7 @@ from plots.figures import counters
 from plots.lib import cards, schema
 from plots.lib.inputs import read_json, read_text
 from plots.lib.record import DEVICES, ROOT, SCOPE_TITLES, Record, Rung, Workload, of_one_gpu
-from plots.lib.speedup import IN_TURNS, device_of, gain_of
+from plots.lib.speedup import IN_TURNS, device_of, gain_of, of_earlier_text, texts_of
 
 TURNS = "nvidia-h100/comparisons*.json"  # below results/: sessions in turns of another GPU than the record's
 # What a reason of Nsight Compute's for which warps wait means, in words.
@@ -134,12 +134,14 @@ def machine_of(record: Record, name: str) -> dict[str, Any]:
     }
 
 
-def gains_from(record: Record) -> list[dict[str, Any]]:
-    """Of steps whose sessions took turns: the gain and its 95 % interval."""
+def gains_from(record: Record, newest: Record | None = None) -> list[dict[str, Any]]:
+    """Of steps whose sessions took turns: the gain and its 95 % interval. Without those of a text of a rung that is an
+    earlier one than that of `newest`."""
     found = []
     gpu = device_name(record)
+    earlier = of_earlier_text(record, texts_of(newest)) if newest else []
     for c in record.comparisons:
-        if c.method == IN_TURNS and c.device == "cuda":
+        if c.method == IN_TURNS and c.device == "cuda" and c not in earlier:
             gain = gain_of(c)
             assert gain.interval
             w = record.workloads[c.workload]
@@ -264,7 +266,7 @@ def document(record: Record, turns: Record | None, here: Record | None, folder: 
             for name in names
         },
         "machines": machines,
-        "gains": gains_from(record) + (gains_from(turns) if turns else []),  # the first that fits is shown
+        "gains": gains_from(record) + (gains_from(turns, record) if turns else []),  # the first that fits is shown
         "other_gpu": device_name(turns) if turns else "",
         "other_ceilings": ceilings_of(turns),
         "counts": counts,

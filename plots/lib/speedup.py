@@ -17,6 +17,7 @@ from plots.lib.record import SPACE, TIMES, Comparison, Gap, Record, Row, Rung, W
 IN_TURNS = "interleaved"  # a comparison's method, where its interval was measured
 BRACKETS = "in brackets its 95 % interval from n sessions, base + rung, in turns"
 ONE_SESSION = "one session each: no interval"
+Texts = dict[str, set[str]]  # by variant: the hashes of the text that was measured
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,24 @@ def gain_of(comparison: Comparison) -> Gain:
     """Of sessions in turns. A comparison has times over the base's, a gain is their inverse."""
     c = comparison
     return Gain(c.ratio, Interval(c.low, c.high, c.candidate_sessions, c.base_sessions), False, (c.workload,)).inverse
+
+
+def texts_of(record: Record) -> Texts:
+    texts: Texts = {}
+    for row in record.rows:
+        if row.source_hash:
+            texts.setdefault(row.variant, set()).add(row.source_hash)
+    return texts
+
+
+def of_earlier_text(record: Record, newest: Texts) -> list[Comparison]:
+    """Those of the record of which `newest` has another text of the rung or of its base, and none of those compared."""
+    here = texts_of(record)
+
+    def earlier(variant: str) -> bool:
+        return bool(here.get(variant)) and bool(newest.get(variant)) and not here[variant] & newest[variant]
+
+    return [c for c in record.comparisons if earlier(c.candidate) or earlier(c.base)]
 
 
 def between(record: Record, rung: Rung, over: Rung, workload: str, scope: str) -> Gain | Gap:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
+import sample_record
 from conftest import LADDER
 
 from plots.explorer import document, teaching
 from plots.lib import cards
 from plots.lib.inputs import InputError, read_text
+from plots.lib.record import from_document
+from plots.lib.speedup import of_earlier_text, texts_of
 
 FILE = """// v99: the first line
 // and the second.
@@ -74,7 +78,9 @@ def test_the_document_has_what_the_records_have() -> None:
     times = [time for of in machine["times"].values() for scopes in of.values() for time in scopes.values()]
     assert len(times) > 1000 and all(time[0] > 0 for time in times)
     assert all(low is None or low <= median <= high for median, low, high, _ in times)
-    assert turns and len(data["gains"]) == len(record.comparisons) + len(turns.comparisons)
+    assert turns
+    earlier = of_earlier_text(turns, texts_of(record))
+    assert len(data["gains"]) == len(record.comparisons) + len(turns.comparisons) - len(earlier)
     assert record.comparisons and data["gains"][0]["gpu"] == machine["name"] != data["other_gpu"], "this GPU's first"
     assert all(gain["low"] <= gain["value"] <= gain["high"] for gain in data["gains"])
     for rung in rungs.values():
@@ -95,3 +101,16 @@ def test_lessons_are_those_of_explain() -> None:
         assert (explained["question"] or "", explained["answer"] or "") == (lesson["question"], lesson["answer"])
         formulas = {key: plan["formula"] for key, plan in explained["predicted"].items()}  # and what follows for all
         assert formulas | {key: plan["formula"] for key, plan in lesson["predicted"].items()} == formulas
+
+
+def test_a_gain_of_an_earlier_text_is_not_shown() -> None:
+    newer, older = sample_record.make(), sample_record.make()
+    older["comparisons"] = [
+        sample_record.comparison(rung, "g1_plain", "grapes_k300") for rung in ("g3_pinned", "g4_update")
+    ]
+    for made, text in ((newer, "b"), (older, "a")):
+        for row in made["rows"]:
+            row["source_hash"] = (text if row["variant"] == "g4_update" else "a") * 16
+    newest, turns = (from_document(made, Path("record.json")) for made in (newer, older))
+    assert [gain["rung"] for gain in document.gains_from(turns, newest)] == ["g3_pinned"]
+    assert [gain["rung"] for gain in document.gains_from(turns)] == ["g3_pinned", "g4_update"]
