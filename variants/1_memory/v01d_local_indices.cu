@@ -5,8 +5,8 @@
 // conflict. A thread copies the coordinates that it will read, so that no barrier is needed. The inner loop counts
 // features: for one that ends at a pointer nvcc 13 does not unroll the loads of centroids, but loads them one after
 // another into the same uniform registers. (The source also moved N and K to constant memory to save registers; on
-// today's GPUs all kernel arguments lie there. And it wrote each difference of two coordinates twice, in place of
-// keeping it, to save registers in all revisions: nvcc 13 makes the same instructions of both, here as in v01.)
+// today's GPUs all kernel arguments lie there. It also wrote each difference of two coordinates twice, in place of
+// keeping it, to save registers in all revisions: nvcc 13 makes the same instructions of both.)
 #include "../../harness/contract/lesson.hpp"
 #include "../common/lloyd/feature_major.cuh"
 
