@@ -96,6 +96,7 @@ json profile_of(const Variant& v, const Workload& w, const std::string& scope, c
   return {{"variant", v.id},
           {"base", v.base},
           {"module_hash", v.module_hash.at(DeviceKind::cuda)},
+          {"source_hash", v.source_hash.at(DeviceKind::cuda)},
           {"workload", w.name},
           {"n", w.n},
           {"d", w.d},

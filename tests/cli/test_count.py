@@ -93,6 +93,18 @@ def determined(found: list[counting_page.Value]) -> list[counting_page.Value]:
     return [v for v in found if not v.is_estimate]
 
 
+def test_committed_counts_and_profiles_are_of_todays_text(ladder: Ladder) -> None:
+    """A profile whose rung has another text today says nothing of it: its rows are taken out, or made anew."""
+    listed = json.loads(ladder("list", "--json", "--texts").stdout)["variants"]
+    today = {variant["id"]: variant["text_hash"] for variant in listed}
+    for part, files in (("counts", "cpu/counts*.json"), ("profiles", "*/*profile*.json")):
+        for path in sorted((ROOT / "results").glob(files)):
+            found = json.loads(path.read_text())[part]
+            dated = {entry["variant"]: entry["source_hash"] for entry in found if entry.get("source_hash")}
+            stale = [name for name, text in dated.items() if name in today and today[name] != text]
+            assert not stale, f"{path}: of an earlier text: {', '.join(stale)}"
+
+
 def test_nearly_all_values_are_those_of_nsight_compute() -> None:
     found = held(counting_page.FIRST)
     assert counting_page.share(found) >= 0.99

@@ -84,6 +84,7 @@ def test_what_ncu_counts_becomes_lesson_metrics(bench: Bench) -> None:
     assert (assign["n"], assign["d"], assign["k"], assign["type"]) == (1000, 3, 5, "f32")
     assert assign["ncu"] == "2025.3.1.0" and assign["set"] == "full" and assign["gpu"]["name"] == "fake GPU 0"
     assert assign["lacking"] == [] and not assign["cut_short"]
+    assert assign["source_hash"] == "", "a made-up module has no text"
     (kernel,) = assign["kernels"]
     assert kernel["name"] == "assign_kernel<float, 16>" and kernel["launches"] == 1
     assert (kernel["grid"], kernel["block"]) == ([1172, 1, 1], [256, 1, 1])
