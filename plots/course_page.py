@@ -112,6 +112,7 @@ def table_of(profile: counters.Profile, page: str, of: str, rows: str) -> str:
         raise RecordError(f"{page}: {name} is no metric: take one of {known}.")
     metric = DERIVED.get(name) or Metric(f"`{name}`", lambda _, m: m[name])
     lines = [f"| rung | on paper | | counted: {metric.title} |", "| --- | --- | ---: | ---: |"]
+    builds = set()
     for row in filter(None, rows.splitlines()):
         rung, _, expression = (part.strip() for part in row.partition(":"))
         found = profile.kernel(rung, scope, (workload,))
@@ -121,6 +122,7 @@ def table_of(profile: counters.Profile, page: str, of: str, rows: str) -> str:
                 f"{page}: {profile.shown} has no {scope} of {rung} on {workload}: `build/ladder profile {rung} "
                 f"--workload {workload}` counts it."
             )
+        builds.add(f"{entry['git_sha'][:10]} of {entry['time'][:10]}")
         sizes = {"N": entry["n"], "D": entry["d"], "K": entry["k"], "R": found[0]["metrics"].get("registers") or 0}
         paper = evaluated(expression, sizes)
         counted = metric.value(entry, found[0]["metrics"])
@@ -132,7 +134,7 @@ def table_of(profile: counters.Profile, page: str, of: str, rows: str) -> str:
         text = cell_text(expression.replace("*", TIMES))
         lines.append(f"| `{rung}` | {text} | {shown(paper)} | {shown(counted)} |")
     lines.append("")
-    lines.append(f"Counted on `{workload}` by `ladder profile` (`{profile.shown}`).")
+    lines.append(f"Counted on `{workload}` by `ladder profile` (`{profile.shown}`; git {', '.join(sorted(builds))}).")
     return "\n".join(lines) + "\n"
 
 
