@@ -216,8 +216,14 @@ def todays_hash(variant: dict[str, Any], device: str) -> str:
     return variant["text_hash"] or variant["source_hash"].get(device, "")
 
 
+def turns_of(row: dict[str, Any], renamed: dict[str, str]) -> list[str]:
+    """The variants whose sessions took turns with the row's, by today's ids, the base first."""
+    return [renamed.get(variant, variant) for variant in (row.get("turns") or {}).get("variants", [])]
+
+
 def out_of_date(planned: list[Job], listed: dict[str, Any], record: dict[str, Any]) -> list[tuple[Job, list[Lack]]]:
-    """Of each job what the rows in the record do not answer for."""
+    """Of each job what the rows in the record do not answer for. Of a rung in turns with its base these are the rows of
+    the two that took turns; not those that it has as the base of another."""
     renamed = read_json(ROOT / "results/renamed.json")["renamed"]
     variants = {v["id"]: v for v in listed["variants"]}
     rows: dict[tuple[str, str, str, tuple[int, int]], list[dict[str, Any]]] = {}
@@ -234,12 +240,22 @@ def out_of_date(planned: list[Job], listed: dict[str, Any], record: dict[str, An
             for name in job.variants.split(","):
                 for device in devices_of(job.device, variants[name]):
                     there = rows.get((workload, name, device, job.processes), [])
+                    bases: dict[str, set[str]] = {}  # that it took turns with: the texts that these had then
+                    if "--compare" in job.options:
+                        there = [row for row in there if name in turns_of(row, renamed)[1:]]
+                        for base in {turns_of(row, renamed)[0] for row in there} & set(variants):
+                            with_it = rows.get((workload, base, device, job.processes), [])
+                            bases[base] = {
+                                r.get("source_hash", "") for r in with_it if name in turns_of(r, renamed)[1:]
+                            }
                     known = {row.get("source_hash", "") for row in there}
                     if not known:
                         why.append(Lack(workload, name, LACKING))
                     elif "" in known:
                         why.append(Lack(workload, name, UNKNOWN))
-                    elif known != {todays_hash(variants[name], device)}:
+                    elif known != {todays_hash(variants[name], device)} or any(
+                        texts != {todays_hash(variants[base], device)} for base, texts in bases.items()
+                    ):
                         why.append(Lack(workload, name, STALE))
                     elif missing := tuple(s for s in job.scopes if s not in {row["scope"] for row in there}):
                         why.append(Lack(workload, name, LACKING, missing))

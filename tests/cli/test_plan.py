@@ -224,6 +224,18 @@ def test_a_plan_of_comparisons_becomes_one_record(ladder: Ladder, tmp_path: Path
     assert sorted(found) == [("c0_serial", "c1_fused", 5, "interleaved"), ("c1_fused", "c1b_vectors", 5, "interleaved")]
     assert len(first["rows"]) == 20, "c1_fused has five sessions with each of its two neighbours"
 
+    only = tmp_path / "only.json"  # where c1_fused is there as the base of another alone
+    later = [row for row in first["rows"] if row["turns"]["variants"] == ["c1_fused", "c1b_vectors"]]
+    only.write_text(json.dumps(first | {"rows": later}))
+    said = run(plan, "--stale", "--out", only).stdout
+    assert len(later) == 10 and "kmcuda_tiny, not in the record: c1_fused\n" in said and "1 to measure" in said, said
+    assert "up to date" in run(plan, "--stale", "--out", tmp_path / "all.json").stdout
+    for row in later:
+        row["source_hash"] = "0" * 16 if row["variant"] == "c1_fused" else row["source_hash"]
+    only.write_text(json.dumps(first | {"rows": later}))
+    said = run(plan, "--stale", "--out", only).stdout
+    assert "kmcuda_tiny, stale: c1b_vectors\n" in said, "its base has another text by now"
+
     (piece,) = (tmp_path / "parts").glob("*c1b*.json")
     piece.write_text(json.dumps(json.loads(piece.read_text()) | {"context": half_done(piece)}))
     done = run(*words)
