@@ -67,6 +67,7 @@ CAPTURED: dict[str, Any] = {"capture_output": True, "text": True, "check": False
 LANES = ("cuda", "cpu")
 CUT_OFF = "interrupted (Ctrl-C)"  # in the reason of a row whose session was, which says nothing of the rung
 LACKING, STALE, UNKNOWN = "not in the record", "stale", "of an unknown text"
+Rows = dict[tuple[str, str, str, tuple[int, int]], list[dict[str, Any]]]  # workload, variant, device, GPUs and ranks
 KINDS = ("--gpus", "--ranks", "--compare")
 
 
@@ -216,48 +217,41 @@ def todays_hash(variant: dict[str, Any], device: str) -> str:
     return variant["text_hash"] or variant["source_hash"].get(device, "")
 
 
-def turns_of(row: dict[str, Any], renamed: dict[str, str]) -> list[str]:
-    """The variants whose sessions took turns with the row's, by today's ids, the base first."""
-    return [renamed.get(variant, variant) for variant in (row.get("turns") or {}).get("variants", [])]
-
-
 def out_of_date(planned: list[Job], listed: dict[str, Any], record: dict[str, Any]) -> list[tuple[Job, list[Lack]]]:
     """Of each job what the rows in the record do not answer for. Of a rung in turns with its base these are the rows of
     the two that took turns; not those that it has as the base of another."""
     renamed = read_json(ROOT / "results/renamed.json")["renamed"]
     variants = {v["id"]: v for v in listed["variants"]}
-    rows: dict[tuple[str, str, str, tuple[int, int]], list[dict[str, Any]]] = {}
+    rows: Rows = {}
+    steps: Rows = {}  # by the rung: its rows in turns with its base, and those of the base
     for row in record["rows"]:
         if CUT_OFF in row.get("reason", ""):
             continue
+        variant = renamed.get(row["variant"], row["variant"])
+        base, *over = [renamed.get(v, v) for v in (row.get("turns") or {}).get("variants", [])] or [""]
         processes = (row.get("gpus") or 1, row.get("ranks") or 1)
-        place = (row["workload"], renamed.get(row["variant"], row["variant"]), row["device"], processes)
-        rows.setdefault(place, []).append(row)
+        entry = row | {"variant": variant}
+        rows.setdefault((row["workload"], variant, row["device"], processes), []).append(entry)
+        for rung in over if variant == base else {variant} & set(over):
+            steps.setdefault((row["workload"], rung, row["device"], processes), []).append(entry)
     found = []
     for job in planned:
+        answers = steps if "--compare" in job.options else rows
         why = []
         for workload in job.workload.split(","):
             for name in job.variants.split(","):
                 for device in devices_of(job.device, variants[name]):
-                    there = rows.get((workload, name, device, job.processes), [])
-                    bases: dict[str, set[str]] = {}  # that it took turns with: the texts that these had then
-                    if "--compare" in job.options:
-                        there = [row for row in there if name in turns_of(row, renamed)[1:]]
-                        for base in {turns_of(row, renamed)[0] for row in there} & set(variants):
-                            with_it = rows.get((workload, base, device, job.processes), [])
-                            bases[base] = {
-                                r.get("source_hash", "") for r in with_it if name in turns_of(r, renamed)[1:]
-                            }
-                    known = {row.get("source_hash", "") for row in there}
+                    there = answers.get((workload, name, device, job.processes), [])
+                    mine = [row for row in there if row["variant"] == name]
+                    known = {row.get("source_hash", "") for row in mine}
+                    measured = {(row["variant"], row.get("source_hash", "")) for row in there}
                     if not known:
                         why.append(Lack(workload, name, LACKING))
                     elif "" in known:
                         why.append(Lack(workload, name, UNKNOWN))
-                    elif known != {todays_hash(variants[name], device)} or any(
-                        texts != {todays_hash(variants[base], device)} for base, texts in bases.items()
-                    ):
+                    elif any(text != todays_hash(variants[v], device) for v, text in measured if v in variants):
                         why.append(Lack(workload, name, STALE))
-                    elif missing := tuple(s for s in job.scopes if s not in {row["scope"] for row in there}):
+                    elif missing := tuple(s for s in job.scopes if s not in {row["scope"] for row in mine}):
                         why.append(Lack(workload, name, LACKING, missing))
         if why:
             found.append((job, why))

@@ -56,17 +56,17 @@ bool is_earlier(const std::string& variant, const Texts& recorded, const Texts& 
                       [&](const std::string& text) { return now->second.count(text) > 0; });
 }
 
-/// Adds the texts of the record's rows to `texts`, too.
-void add(const json& record, const Texts& newest, std::set<Key>& known, Measured& all, Texts& texts) {
-  const json& gpu = record.at("context").at("gpu");
-  if (!gpu.is_object()) return;
-  const std::string device = gpu.at("name");
-  std::map<Key, Rows> found;
-  Texts recorded;
+Texts texts_of(const json& record) {
+  Texts texts;
   for (const json& row : record.at("rows")) {
-    if (const std::string text = row.value("source_hash", ""); !text.empty()) recorded[row.at("variant")].insert(text);
+    if (const std::string text = row.value("source_hash", ""); !text.empty()) texts[row.at("variant")].insert(text);
   }
-  for (const auto& [variant, some] : recorded) texts[variant].insert(some.begin(), some.end());
+  return texts;
+}
+
+void add(const json& record, const Texts& recorded, const Texts& newest, std::set<Key>& known, Measured& all) {
+  const std::string device = record.at("context").at("gpu").at("name");
+  std::map<Key, Rows> found;
   for (const json& row : record.at("rows")) {
     if (!counts(row) || is_earlier(row.at("variant"), recorded, newest)) continue;
     Rows& rows = found[{device, row.at("variant"), row.at("workload"), row.at("scope")}];
@@ -115,7 +115,13 @@ Measured read_measured() {
     }
     std::sort(files.begin(), files.end());
     Texts texts;
-    for (const fs::path& file : files) add(read_record(file), newest, known, all, texts);
+    for (const fs::path& file : files) {
+      const json record = read_record(file);
+      if (!record.at("context").at("gpu").is_object()) continue;
+      Texts recorded = texts_of(record);
+      add(record, recorded, newest, known, all);
+      for (auto& [variant, some] : recorded) texts[variant].merge(some);
+    }
     if (newest.empty()) newest = std::move(texts);
   }
   return all;

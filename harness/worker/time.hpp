@@ -378,9 +378,9 @@ class Timer {
     if (!row.median_ms || scope.name == "initialise" || now_seconds() > begin_seconds_ + 0.8 * request_.time_limit)
       return;
     const size_t size = size_t(run_.problem().k) * run_.problem().d * sizeof(T);
-    const int count = int(std::clamp(std::min({batch_ms / *row.median_ms, double(batch_bytes) / double(size),
-                                               batch_seconds / std::max(wall_seconds, 1e-9)}),
-                                     2.0, 16.0));
+    const double most =
+        std::min({batch_ms / *row.median_ms, batch_seconds / wall_seconds, double(batch_bytes) / double(size)});
+    const int count = int(std::clamp(most, 2.0, 16.0));
     Sample sample = sample_of(scope);
     sample.spin = 0;
     const auto seconds = [&](bool with_sample) {

@@ -93,6 +93,7 @@ def gain_of(comparison: Comparison) -> Gain:
 
 
 def texts_of(record: Record) -> Texts:
+    """Of the rows that say of which text they are."""
     texts: Texts = {}
     for row in record.rows:
         if row.source_hash:

@@ -68,6 +68,11 @@ def test_a_gain_of_an_earlier_text_is_left_out(ladder: Ladder, tmp_path: Path, m
     """`measured`: the text that the GPU without a whole record has; the one with it has b."""
     for name in ("variants", "docs", "datasets", "harness"):
         (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "results" / "cpu").mkdir(parents=True)
+    without = sample_record.make(gpu=False)
+    for row in without["rows"]:
+        row["source_hash"] = "b" * 16
+    sample_record.write(without, tmp_path / "results" / "cpu" / "record.json")
     for gpu, file, text in (("H200", "record", "b"), ("H100", "comparisons", measured)):
         made = sample_record.make()
         row = next(r for r in made["rows"] if r["device"] == "cuda" and r["status"] == "ok")

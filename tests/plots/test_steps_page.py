@@ -37,6 +37,14 @@ def document(method: str = "interleaved", device: str = "cuda", gpu: bool = True
     return made
 
 
+def records_in(folder: Path, made: dict[str, dict[str, Any]]) -> list[str]:
+    """Each in a folder of its machine."""
+    for machine, document in made.items():
+        (folder / machine).mkdir()
+        sample_record.write(document, folder / machine / "comparisons.json")
+    return [str(folder / machine / "comparisons.json") for machine in made]
+
+
 def test_page_and_picture_have_each_step_with_its_interval(
     tmp_path: Path, drawn: list[Figure], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,10 +77,7 @@ def test_each_kind_of_gpu_has_sections_of_its_own(tmp_path: Path, drawn: list[Fi
     older = document()
     older["context"]["gpu"]["name"] = "NVIDIA H100"
     older["comparisons"] = older["comparisons"][:2]
-    records = []
-    for folder, made in (("nvidia-h200", document()), ("nvidia-h100", older)):
-        (tmp_path / folder).mkdir()
-        records.append(str(sample_record.write(made, tmp_path / folder / "comparisons.json")))
+    records = records_in(tmp_path, {"nvidia-h200": document(), "nvidia-h100": older})
     page = tmp_path / "steps.md"
     assert steps_page.main([*records, "--update", str(page)]) == 0
     text = page.read_text()
@@ -87,10 +92,7 @@ def test_each_kind_of_gpu_has_sections_of_its_own(tmp_path: Path, drawn: list[Fi
 
 def test_a_machine_without_a_gpu_has_sections_too(tmp_path: Path, drawn: list[Figure]) -> None:
     of_gpu, of_cpu = document(), document(device="cpu", gpu=False)
-    records = []
-    for folder, made in (("nvidia-h200", of_gpu), ("cpu", of_cpu)):
-        (tmp_path / folder).mkdir()
-        records.append(str(sample_record.write(made, tmp_path / folder / "comparisons.json")))
+    records = records_in(tmp_path, {"nvidia-h200": of_gpu, "cpu": of_cpu})
     page = tmp_path / "steps.md"
     assert steps_page.main([*records, "--update", str(page)]) == 0
     text = page.read_text()
@@ -108,10 +110,7 @@ def test_steps_of_an_earlier_text_are_left_out_and_named(tmp_path: Path, drawn: 
     for made, text in ((newer, "b"), (older, "a")):
         for row in made["rows"]:
             row["source_hash"] = (text if row["variant"] == "g4_update" else "a") * 16
-    records = []
-    for folder, made in (("nvidia-h200", newer), ("nvidia-h100", older)):
-        (tmp_path / folder).mkdir()
-        records.append(str(sample_record.write(made, tmp_path / folder / "comparisons.json")))
+    records = records_in(tmp_path, {"nvidia-h200": newer, "nvidia-h100": older})
     page = tmp_path / "steps.md"
     assert steps_page.main([*records, "--update", str(page)]) == 0
     text = page.read_text()
