@@ -77,7 +77,12 @@ def draw_page(
         subtitle += "operations and bytes: the least that any method needs"
     subtitle += "; behind the name: percent of roof"
     launch = any(row.launch_bound for row in rows.values())
+    xs = {rung: row.flop / counted.get(rung.variant, row.bytes) for rung, row in rows.items()}  # type: ignore[operator,arg-type]
+    ys = {rung: row.flop / row.median_ms * 1e-6 for rung, row in rows.items()}  # type: ignore[operator]
+    tensor = found.get("tensor_gflops")
     remarks = [record.launch_note(device)] if launch else []
+    if any(y > min(tensor or peak, xs[rung] * reading) for rung, y in ys.items()):
+        remarks.append("Above the roofs: rungs that leave out distances, all of whose operations are counted here.")
     if uncounted:
         remarks.append(f"Not shown: {uncounted} rungs whose bytes were not counted here.")
     foot = options.signature(record, "roofline", device, scope, workload.name)
@@ -96,11 +101,8 @@ def draw_page(
     ax = page.axes(LEFT, bottom, inches, height)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    xs = {rung: row.flop / counted.get(rung.variant, row.bytes) for rung, row in rows.items()}  # type: ignore[operator,arg-type]
-    ys = {rung: row.flop / row.median_ms * 1e-6 for rung, row in rows.items()}  # type: ignore[operator]
     ridge = peak / reading
     low, high = min(*xs.values(), ridge) / 8, max(*xs.values(), ridge) * 8
-    tensor = found.get("tensor_gflops")
     bottom_y = min(ys.values()) / 2
     top_y = max(tensor or peak, *ys.values()) * 2.2
     ax.set_xlim(low, high)

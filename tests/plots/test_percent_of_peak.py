@@ -67,6 +67,24 @@ def test_the_roofline_sets_a_dot_at_the_bytes_that_were_counted(figures: dict[st
     assert set(dots_of(drawn("iteration")).values()) == {1e3}
 
 
+def test_the_roofline_says_why_a_dot_lies_above_the_roofs(figures: dict[str, Figure], tmp_path: Path) -> None:
+    document = part_of(sample_record.make(), {"embedding"})
+    rows = [row for row in document["rows"] if (row["device"], row["scope"]) == ("cuda", "iteration")]
+    for row in rows:
+        row.update(flop=1e12, bytes=1e9)
+    fastest = max(1e6 / row["median_ms"] for row in rows if row["median_ms"])
+
+    def remarks(peak: float) -> list[str]:
+        document["context"]["ceilings"] = {"cuda": {"fp32_gflops": peak, "fp64_gflops": peak, "read_gbs": 10 * peak}}
+        record = from_document(document | {"schema_version": 2}, tmp_path / "record.json")
+        roofline.draw(record, tmp_path, Options(devices=("cuda",), scopes=("iteration",)))
+        page = texts(figures["roofline_gpu_iteration_embedding"])
+        return [text for text in page if text.startswith("Above the roofs")]
+
+    assert remarks(1.01 * fastest) == []
+    assert len(remarks(0.99 * fastest)) == 1
+
+
 def dots_of(page: Figure) -> dict[str, float]:
     found = page.findobj(lambda artist: isinstance(artist, Line2D) and (artist.get_gid() or "").startswith("dot "))
     return {dot.get_gid(): float(dot.get_xdata()[0]) for dot in found}
