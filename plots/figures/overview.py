@@ -2,7 +2,7 @@
 
 A column per family: of several workloads the one that most rungs have a time on; of those, the one with most work.
 A family of many that most of its rungs have times on throughout has a column of means. All workloads have columns where
-they are asked for by name, or where they are few.
+they are asked for by name, or where they are few. Sessions in turns alone make no column beside others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from matplotlib.colors import to_hex, to_rgb
 
 from plots.lib.heatmap import MOST_COLUMNS, NONE, Square, column_inches, draw_grid, gap_square, readable_on
-from plots.lib.options import LEAST_BARS, Options, bars, too_few
+from plots.lib.options import LEAST_BARS, Options, bars, too_few, with_columns
 from plots.lib.record import DAGGER, DEVICES, MANY_WORKLOADS, SCOPE_TITLES, Cell, Column, Gap, Record, Rung, number
 from plots.lib.style import Lines, Notes, lone_remarks, times
 
@@ -35,7 +35,7 @@ def shade(speedup: float, most: float) -> tuple[str, str]:
 
 
 def chosen(record: Record, options: Options, device: str, scope: str) -> list[Column]:
-    names = record.workloads_on(device, [scope])
+    names = with_columns(record, options, device, scope)
     every = record.columns(names)
     if options.workloads or len(every) <= MOST_COLUMNS:
         return every

@@ -15,7 +15,7 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
 from plots.lib.heatmap import MOST_COLUMNS, Square, column_inches, draw_grid, gap_square, readable_on
-from plots.lib.options import LEAST_BARS, Options, bars, too_few
+from plots.lib.options import LEAST_BARS, Options, bars, too_few, with_columns
 from plots.lib.record import DAGGER, DEVICES, SCOPE_TITLES, Cell, Column, Gap, Record, Rung, percent
 from plots.lib.style import Lines, Notes
 
@@ -84,7 +84,7 @@ def draw(record: Record, folder: Path, options: Options) -> tuple[list[tuple[str
                 continue
             present = {row.variant for row in rows}
             rungs = [rung for rung in record.rungs(device) if rung.variant in present]
-            table = record.columns(record.workloads_on(device, [scope]))
+            table = record.columns(with_columns(record, options, device, scope))
             for start in range(0, len(table), MOST_COLUMNS):
                 stem = f"roof_{name}_{scope}" + (f"_{start // MOST_COLUMNS + 1}" if start else "")
                 some = table[start : start + MOST_COLUMNS]

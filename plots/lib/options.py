@@ -62,3 +62,15 @@ class Options:
         if device and device not in DEFAULT_DEVICES:
             command += ["--device", device]
         return [record.footer(device), "drawn by " + " ".join(command)]
+
+
+def with_columns(record: Record, options: Options, device: str, scope: str) -> list[str]:
+    """The workloads that get a column: those with a valid time that is not of sessions in turns.
+
+    Sessions in turns are for ratios, often of two rungs alone: their times fill gaps in a column. They make a column
+    only where workloads are asked for by name, or where the record has no other times.
+    """
+    names = record.workloads_on(device, [scope])
+    rows = [row for row in record.rows if (row.device, row.scope) == (device, scope) and row.timed]
+    alone = {row.workload for row in rows if row.turns is None}
+    return [name for name in names if name in alone or options.workloads or not alone]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
+import pytest
 import sample_record
-from figure_helpers import part_of, roofed, texts
+from figure_helpers import FEW, part_of, roofed, texts
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots.figures import percent_of_peak, roofline
+from plots.figures import overview, percent_of_peak, roofline
 from plots.lib.options import Options
-from plots.lib.record import DAGGER, from_document
+from plots.lib.record import DAGGER, Record, from_document
 
 pytest_plugins = ("figure_fixtures",)
 
@@ -36,6 +39,23 @@ def test_the_roof_has_a_cell_per_rung_and_workload(figures: dict[str, Figure], t
     colours = {percent_of_peak.shade(value)[0] for value in (0.05, 0.3, 8, 100)}
     assert len(colours) == 4
     assert percent_of_peak.shade(0)[0] == percent_of_peak.shade(0.1)[0]
+
+
+@pytest.mark.parametrize("figure", [overview, percent_of_peak])
+def test_sessions_in_turns_make_no_column_beside_runs_of_their_own(
+    figure: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def columns(in_turns: set[str], options: Options) -> set[str]:
+        rows = [replace(row, turns={"seed": 0} if row.workload in in_turns else None) for row in record.rows]
+        shown: list[str] = []
+        monkeypatch.setattr(figure, "draw_page", lambda *given: shown.extend(column.name for column in given[4]))
+        figure.draw(Record(record.sources, record.workloads, rows), tmp_path, options)
+        return set(shown)
+
+    record = from_document(part_of(sample_record.make(), FEW), Path("record.json"))
+    plain, asked = Options(devices=("cuda",)), Options(devices=("cuda",), workloads=tuple(FEW))
+    assert columns(set(), plain) == FEW and columns({"embedding"}, plain) == FEW - {"embedding"}
+    assert columns({"embedding"}, asked) == FEW and columns(FEW, plain) == FEW
 
 
 def test_the_roofline_sets_a_dot_at_the_bytes_that_were_counted(figures: dict[str, Figure], tmp_path: Path) -> None:
