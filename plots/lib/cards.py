@@ -86,6 +86,12 @@ def load(folder: Path = FOLDER) -> dict[str, Card]:
     return {name: found[name] for name in tree_order({card.id: card.base for card in found.values()})}
 
 
+@lru_cache
+def paths(folder: Path = FOLDER) -> dict[str, Path]:
+    """The file of each variant: listed once, as pages ask for it once per row of a record."""
+    return {path.stem: path for path in files(folder)}
+
+
 def path_of(variant: str, folder: Path = FOLDER) -> Path:
     """The file of a variant."""
-    return next(path for path in files(folder) if path.stem == variant)
+    return paths(folder)[variant]
