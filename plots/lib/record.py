@@ -103,11 +103,18 @@ def card_bases() -> dict[str, str]:
     return {card.id: card.base for card in cards.load().values()}
 
 
+@lru_cache
+def field_names(kind: type) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Of a dataclass all fields, and those without a default: asked once, not once per row."""
+    known = fields(kind)
+    needed = tuple(f.name for f in known if f.default is f.default_factory is MISSING)
+    return frozenset(f.name for f in known), needed
+
+
 def made(kind: type[T], entry: dict[str, Any]) -> T:
     """The dataclass from the entries that are its fields; a field without an entry keeps its default."""
-    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
-    missing = [name for name, f in known.items() if name not in entry and f.default is f.default_factory is MISSING]
-    if missing:
+    known, needed = field_names(kind)
+    if missing := [name for name in needed if name not in entry]:
         what = f"a {kind.__name__.lower()} of the record lacks {', '.join(missing)}"
         raise RecordError(f"{what}: run python -m plots.check.")
     return kind(**{name: value for name, value in entry.items() if name in known})
@@ -747,10 +754,11 @@ def from_document(document: dict[str, Any], path: Path, retired: bool = False) -
     document = today(document, retired)
     workloads = {entry["name"]: made(Workload, entry) for entry in document["workloads"]}
     rows = []
+    place = {"folder": path.resolve().parent, "path": path}
     for entry in document["rows"]:
         if not isinstance(entry.get("sm_mhz"), list):  # schema 1 had one clock for all samples
             entry = entry | {"sm_mhz": [], "median_mhz": entry.get("sm_mhz")}
-        rows.append(made(Row, entry | {"folder": path.resolve().parent, "path": path}))
+        rows.append(made(Row, entry | place))
     tuning = [
         made(Tuning, entry | {"axes": [made(Axis, axis) for axis in entry["axes"]]})
         for entry in document.get("tuning", [])

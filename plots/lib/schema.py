@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
-import numpy as np
 
 from plots.lib.record import (
     SCHEMA,
@@ -76,26 +75,26 @@ def schema_violations(document: dict[str, Any], against: jsonschema_rs.Draft2020
     return found
 
 
+def quantile(ordered: list[float], share: float) -> float:
+    """Between the two samples around it; of a few, numpy's takes a hundred times as long."""
+    below, rest = divmod(share * (len(ordered) - 1), 1)
+    low, high = ordered[int(below)], ordered[min(int(below) + 1, len(ordered) - 1)]
+    return low + rest * (high - low)
+
+
 def quartiles_far_from_kept(name: str, row: dict[str, Any], stated: dict[str, float]) -> list[str]:
     """Where only some samples are kept: quartiles of all lie where chance lets them, among the kept ones in order."""
     found = []
-    kept = np.sort(row["samples_ms"])
+    kept = sorted(row["samples_ms"])
     for (key, value), share in zip(stated.items(), (0.25, 0.5, 0.75), strict=True):
         reach = CHANCE * math.sqrt(share * (1 - share) / len(kept))
-        low, high = np.quantile(kept, [max(0, share - reach), min(1, share + reach)])
+        low, high = quantile(kept, max(0, share - reach)), quantile(kept, min(1, share + reach))
         if not low * (1 - RELATIVE_TOLERANCE) <= value <= high * (1 + RELATIVE_TOLERANCE):
             found.append(
                 f"{name}: {key} is {value:.9g} of {row['samples_taken']} samples, but the {len(kept)} that are kept "
                 f"have it between {low:.9g} and {high:.9g}."
             )
     return found
-
-
-def quantile(ordered: list[float], share: float) -> float:
-    """Between the two samples around it; of a few, numpy's takes a hundred times as long."""
-    below, rest = divmod(share * (len(ordered) - 1), 1)
-    low, high = ordered[int(below)], ordered[min(int(below) + 1, len(ordered) - 1)]
-    return low + rest * (high - low)
 
 
 def quartile_violations(name: str, row: dict[str, Any]) -> list[str]:
@@ -112,7 +111,8 @@ def quartile_violations(name: str, row: dict[str, Any]) -> list[str]:
         return [*found, f"{name}: samples_taken is {row['samples_taken']}, but {count} are kept."]
     if "samples_taken" in row:
         return found + quartiles_far_from_kept(name, row, stated)
-    computed = [quantile(sorted(row["samples_ms"]), share) for share in (0.25, 0.5, 0.75)]
+    ordered = sorted(row["samples_ms"])
+    computed = [quantile(ordered, share) for share in (0.25, 0.5, 0.75)]
     return found + [
         f"{name}: {key} is {value:.9g}, but its {count} samples give {right:.9g}."
         for (key, value), right in zip(stated.items(), computed, strict=True)
