@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 
+from plots.lib import origin
+from plots.lib.inputs import json_object, read_bytes
 from plots.lib.record import (
     SCHEMA,
     Record,
@@ -403,8 +405,20 @@ def violations(document: dict[str, Any]) -> list[str]:
 
 
 def load(path: Path, retired: bool = False) -> Record:
-    """A sound record, or a RecordError that names its first violations. `retired`: as from_document has it."""
-    document = read_json(path)
+    """A sound record, or a RecordError that names its first violations. `retired`: as from_document has it.
+
+    Pages share their records: one with the same content is neither parsed nor checked again by this process.
+    """
+    content = read_bytes(path)
+    record = sound(path, path.resolve(), content, retired)
+    origin.note(path, content)
+    return record
+
+
+@lru_cache(maxsize=128)  # more than there are committed; all of them are some 200 MB
+def sound(path: Path, place: Path, content: bytes, retired: bool) -> Record:
+    """`place`: where the path leads to, which depends on the folder that the process is in."""
+    document = json_object(path, content, "`ladder run`")
     found = violations(document)
     if found:
         more = f" (and {len(found) - 3} more: run python -m plots.check)" if len(found) > 3 else ""
