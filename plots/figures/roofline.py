@@ -1,8 +1,8 @@
 """The roofline: what a device can do at most over the operations per byte, with a dot per rung.
 
-Operations are the least that any method needs (the record's flop). Bytes are those of device memory that Nsight Compute
+Operations are those of all distances (the record's flop). Bytes are those of device memory that Nsight Compute
 counted (profile.json beside the record), so that a dot moves to the right where a rung reads less and up where it is
-faster. Without counters they are the least, too, and the rungs of one workload stand in one column.
+faster. Without counters they are the least that any method needs, and the rungs of one workload stand in one column.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def draw_page(
     title = f"Roofline, {DEVICES[device].title}: {workload.name}, {SCOPE_TITLES[scope]}"
     subtitle = f"{workload.size}; a dot per rung, higher is better; "
     if counted:
-        subtitle += "operations: the least that any method needs, bytes: counted by Nsight Compute"
+        subtitle += "operations: those of all distances, bytes: counted by Nsight Compute"
     else:
-        subtitle += "operations and bytes: the least that any method needs"
+        subtitle += "operations: those of all distances, bytes: the least that any method needs"
     subtitle += "; behind the name: percent of roof"
     launch = any(row.launch_bound for row in rows.values())
     xs = {rung: row.flop / counted.get(rung.variant, row.bytes) for rung, row in rows.items()}  # type: ignore[operator,arg-type]
@@ -115,7 +115,9 @@ def draw_page(
         text = f"{name}: {number(most / 1e3)} TFLOP/s"
         first = min(xs.values())
         edge = first / 1.25 if first > 4 * bend else high / 1.05  # left of the dots, where there is room
-        ax.text(edge, most * 1.06, text, ha="right", va="bottom", fontsize=SMALL, gid="roof")
+        on_it = any(1 < y / most < 1.5 and xs[rung] > bend for rung, y in ys.items())  # a dot where its name would be
+        ax.text(edge, most / 1.1 if on_it else most * 1.06, text, ha="right", va="top" if on_it else "bottom",
+                fontsize=SMALL, gid="roof")  # fmt: skip
     slope = math.degrees(math.atan(
         (height / math.log10(top_y / bottom_y)) / (inches / math.log10(high / low))
     ))  # fmt: skip
