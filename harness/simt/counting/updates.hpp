@@ -4,7 +4,7 @@
 //
 // In each half of a warp (8 bytes; 4 bytes: in the whole warp) one lane of those in the same bank succeeds in a turn,
 // if no other lane has changed its word since it was loaded. Read off an H200's counters: 300,000 points with few
-// conflicts between warps take 3.49 turns for an addition, 3.4 to 3.5 by this rule (docs/counting.md). How the warps of
+// conflicts between warps take 3.48 turns for an addition, 3.4 to 3.5 by this rule (docs/counting.md). How the warps of
 // a block come between each other depends on their timing; here all of them load, and then one after another tries.
 // That makes the counts an estimate.
 #pragma once
