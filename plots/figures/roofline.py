@@ -81,7 +81,8 @@ def draw_page(
     ys = {rung: row.flop / row.median_ms * 1e-6 for rung, row in rows.items()}  # type: ignore[operator]
     tensor = found.get("tensor_gflops")
     remarks = [record.launch_note(device)] if launch else []
-    if any(y > min(tensor or peak, xs[rung] * reading) for rung, y in ys.items()):
+    beyond = [rung for rung, y in ys.items() if y > min(tensor or peak, xs[rung] * reading)]
+    if any(rows[rung].roof_percent is None for rung in beyond):  # the record states none of rungs that prune
         remarks.append("Above the roofs: rungs that leave out distances, all of whose operations are counted here.")
     if uncounted:
         remarks.append(f"Not shown: {uncounted} rungs whose bytes were not counted here.")
